@@ -1,0 +1,1 @@
+"""Pure arithmetic of lag, policy and verdict: no clock, no input or output; `now` is an argument."""

@@ -1,0 +1,84 @@
+"""From offsets to lag: what one partition's offsets say, by the numbered rules of the documentation.
+
+Called by the scraper's rounds and by the tests' histories; the clock and the partition's last sample are arguments.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntFlag
+
+
+class Flag(IntFlag):
+    """What is to be known of a sample beside its lag; stored as smallint."""
+
+    UNCOMMITTED = 1  # no commit counts: `lag` is end - start, which `latest` reads as 0
+    LOST = 2  # the commit lies below the log start: messages were lost to retention
+    RESET = 4  # the commit lies beyond the end of a topic that was created again or truncated
+    REWIND = 8  # the commit moved backwards
+    BORN = 16  # the first sample of a partition that the metadata answer before did not name
+    OUTSIDE = 32  # the partition exists but `partitionLimitation` leaves it out
+    RESET_BEGINS = 64  # the first sample with RESET
+    OLD_ID = 128  # of a carried sample: it belongs to an earlier id of the topic
+
+
+@dataclass(frozen=True, slots=True)
+class Offsets:
+    """What the broker said of one partition in one round; all are message offsets.
+
+    `end` is the high watermark, or the last stable offset under `read_committed`; `high` is always the high
+    watermark. `committed` is None when the group has no commit there.
+    """
+
+    start: int
+    end: int
+    committed: int | None
+    high: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sample:
+    """One partition of one round. Position = end - lag."""
+
+    lag: int
+    end: int
+    flags: Flag = Flag(0)
+    lost: int = 0
+
+    @property
+    def position(self) -> int:
+        """Where the group reads next; the log start for an uncommitted partition."""
+        return self.end - self.lag
+
+
+def measure(offsets: Offsets, last: Sample | None, *, same_id: bool = True, born: bool = False) -> Sample:
+    """One partition's sample from its offsets and its last sample.
+
+    Args:
+        offsets: this round's answer.
+        last: the partition's newest earlier sample, if there is one.
+        same_id: whether the topic's id is the one under which `last` was taken.
+        born: whether the metadata answer before this round did not name the partition.
+    """
+    flags = Flag.BORN if born else Flag(0)
+    committed = offsets.committed
+    end = max(offsets.end, offsets.start)
+    if committed is not None and committed > offsets.high and last is not None:
+        was_reset = bool(last.flags & Flag.RESET)
+        if was_reset or not same_id or end < last.end:
+            flags |= Flag.RESET if was_reset else Flag.RESET | Flag.RESET_BEGINS
+            committed = None
+    if committed is None:
+        return Sample(end - offsets.start, end, flags | Flag.UNCOMMITTED)
+    lost = max(offsets.start - committed, 0)
+    if lost:
+        flags |= Flag.LOST
+    position = min(max(committed, offsets.start), end)
+    if _moved_backwards(position, last, same_id):
+        flags |= Flag.REWIND
+    return Sample(end - position, end, flags, lost)
+
+
+def _moved_backwards(position: int, last: Sample | None, same_id: bool) -> bool:
+    # A clamped position only falls when the commit does: ends of one topic id do not shrink without a reset.
+    return last is not None and same_id and not last.flags & Flag.UNCOMMITTED and position < last.position

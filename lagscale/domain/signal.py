@@ -1,0 +1,160 @@
+"""What is asked, what was judged, and what KEDA is told: verdict, value, activity, and the held answer.
+
+Pure functions; the scaler, the API and the in-memory twin call them, the SQL computes the same numbers.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lagscale.domain.policy import HPA_WINDOW_MS, Policy
+
+
+class Verdict(StrEnum):
+    """Three values, never two."""
+
+    SUSTAINED = "sustained"
+    CALM = "calm"
+    UNKNOWN = "unknown"
+
+
+class Reason(StrEnum):
+    """Why a verdict is what it is; stored, counted and rendered into sentences."""
+
+    LASTED = "lasted"  # sustained: lag above the threshold for sustainSeconds
+    NO_BREACH = "no_breach"  # calm: no newest sample is above the threshold
+    NOT_YET = "not_yet"  # calm: above the threshold, for less than sustainSeconds
+    NO_DATA = "no_data"  # unknown: a target has no round yet
+    NOTHING_TO_MEASURE = "nothing_to_measure"  # unknown: no partition is in scope
+    NO_TOPIC = "no_topic"  # unknown: none of the topics exists
+    STALE = "stale"  # unknown: the newest round is too old
+    MISSING = "missing"  # unknown: a partition has no fresh sample
+    OPEN_ISLAND = "open_island"  # unknown: above the threshold, and when that began is not known
+    ACTIVITY_UNTOLD = "activity_untold"  # unknown: whether the group works cannot be told yet
+    MEMBERS_UNKNOWN = "members_unknown"  # unknown: the floor for missing partitions needs the member count
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One monitor to judge.
+
+    Attributes:
+        tenant_id: whose targets they are; every statement names it.
+        target_ids: what the monitor measures; empty is "nothing to measure".
+        policy: with all defaults resolved.
+        upto_ms: samples after this do not exist; None in production, where every stored row counts.
+        judged_at_ms: *now*; None means the database's clock, read in the verdict's own statement.
+    """
+
+    tenant_id: int
+    target_ids: tuple[int, ...]
+    policy: Policy
+    upto_ms: int | None = None
+    judged_at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Island:
+    """The trailing island that matters most: the longest one of a fresh partition, or of the total.
+
+    Attributes:
+        target_id, partition: None for the total.
+        lag: newest lag, messages.
+        since_ms, span_ms: first sample's time, and last minus first.
+        bounded: whether it is known to have begun there.
+    """
+
+    target_id: int | None
+    partition: int | None
+    lag: int
+    since_ms: int
+    span_ms: int
+    bounded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the samples say of one monitor at one instant.
+
+    Attributes:
+        value: the metric value, None while unknown. Messages.
+        active: None while unknown.
+        at_ms: T, the time of the newest round; None without one.
+        now_ms: the instant judged.
+        total: lag of the fresh partitions, messages, before caps.
+        partitions, missing: in scope, and of these without a fresh sample.
+        members: of the newest round, None when not known.
+        wakes: backlog is proven and the group has no members, though the verdict is unknown.
+        absent: listed topics that do not exist, by target id.
+    """
+
+    verdict: Verdict
+    reason: Reason
+    value: float | None
+    active: bool | None
+    at_ms: int | None
+    now_ms: int
+    total: int = 0
+    partitions: int = 0
+    missing: int = 0
+    members: int | None = None
+    wakes: bool = False
+    island: Island | None = None
+    absent: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The answer for KEDA: value and activity of one moment, so that they cannot contradict.
+
+    `held_since_ms` is K, the last known instant, when the answer is held; None when it was measured.
+    """
+
+    value: float
+    active: bool
+    held_since_ms: int | None = None
+
+
+def capped_value(total: int, partitions: int, policy: Policy) -> float:
+    """Value of a sustained monitor before the floor: the total, capped at the replicas that can work."""
+    if policy.allow_idle_consumers:
+        return float(total)
+    return min(float(total), math.ceil(partitions / policy.consumers_per_replica) * policy.target_lag)
+
+
+def floor_value(members: int, policy: Policy) -> float:
+    """What the present members stand for: with missing partitions the value may rise but not fall below it."""
+    return math.ceil(members / policy.consumers_per_replica) * policy.target_lag
+
+
+def held(known: Iterable[Judgement], members: int | None, now_ms: int, policy: Policy) -> Told | None:
+    """The held answer from the known judgements of the past, each made at its own sample time.
+
+    Args:
+        known: judgements with a known verdict at [K - window, K]; others are passed over.
+        members: of the newest round, None when not known.
+        now_ms: the instant asked.
+        policy: gives `holdSeconds`.
+    """
+    instants = [(j.at_ms, j.value, j.active) for j in known if j.at_ms is not None and j.value is not None]
+    if not instants:
+        return None
+    last = max(at for at, _, _ in instants)
+    if now_ms - last > policy.hold_ms or policy.hold_ms == 0:
+        return None
+    window = [(value, active) for at, value, active in instants if at >= last - HPA_WINDOW_MS]
+    if not any(active for _, active in window) and not (members is not None and members >= 1):
+        return None
+    return Told(max(value for value, _ in window), True, last)
+
+
+def told(judgement: Judgement, policy: Policy, hold: Told | None = None) -> Told | None:
+    """What to answer: the measured, else the held, else the waking answer; None means an error."""
+    if judgement.value is not None and judgement.active is not None:
+        return Told(judgement.value, judgement.active)
+    if hold is not None:
+        return hold
+    return Told(policy.target_lag, True) if judgement.wakes else None

@@ -1,0 +1,135 @@
+"""The only room that knows the database. The ports are here; `postgres*.py` and `memory.py` implement them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from lagscale.domain.markers import Row
+from lagscale.domain.policy import Policy
+from lagscale.domain.signal import Ask, Judgement, Told
+
+
+class VerdictStore(Protocol):
+    """Judges monitors from the stored samples. Async; used by the scaler and by the API."""
+
+    async def judge(self, asks: Sequence[Ask]) -> list[Judgement]:
+        """One judgement for each ask, in order, all from one snapshot.
+
+        Raises:
+            StoreUnavailable: the store did not answer in time.
+        """
+        ...
+
+    async def hold(self, ask: Ask, judgement: Judgement) -> Told | None:
+        """The held answer for an unknown judgement, from the samples; None when there is nothing to hold."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Registration:
+    """A monitor as the scaler needs it."""
+
+    monitor_id: int
+    tenant_id: int
+    name: str
+    cluster: str
+    consumer_group: str
+    topics: tuple[str, ...]
+    policy: Policy
+    given: Mapping[str, str]
+    target_ids: tuple[int, ...]
+    overridable: bool
+    content_hash: str
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class TenantEntry:
+    """What the scaler needs of a tenant: its rules, its clusters by name, and their bootstrap addresses."""
+
+    tenant_id: int
+    name: str
+    auto_register: bool
+    min_sampling_seconds: int
+    max_monitors: int
+    clusters: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Registrations:
+    """Everything registered, at one version: kept in memory and on local scratch by every scaler."""
+
+    version: int
+    tenants: tuple[TenantEntry, ...] = ()
+    monitors: tuple[Registration, ...] = ()
+    #: (KEDA instance, Kubernetes namespace or '*') -> tenant id
+    bindings: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class InlineMonitor:
+    """A monitor to be created from trigger metadata; idempotent by `content_hash` within the tenant."""
+
+    tenant_id: int
+    name: str
+    cluster: str
+    consumer_group: str
+    topics: tuple[str, ...]
+    given: Mapping[str, str]
+    policy: Policy
+    content_hash: str
+
+
+class RegistrationStore(Protocol):
+    """Reads registrations for the scaler and creates inline ones. Async."""
+
+    async def version(self) -> int:
+        """A number that grows with every change of a registration."""
+        ...
+
+    async def load(self) -> Registrations:
+        """All registrations of all tenants, from one snapshot."""
+        ...
+
+    async def register(self, monitor: InlineMonitor) -> None:
+        """Create the monitor and its targets unless its content exists.
+
+        Raises:
+            QuotaExceeded: the tenant has its greatest number of monitors.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to write samples: an epoch that only the present leader's transactions carry."""
+
+    holder: str
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """What became of a batch of rows."""
+
+    stored: int
+    doubled: int
+    refused: int  # stamped more than 1 s in the database's future
+
+
+class SampleStore(Protocol):
+    """What the scraper's sink needs. Synchronous."""
+
+    def newest(self, target_ids: Sequence[int]) -> dict[int, Row]:
+        """The newest row of each target that has one."""
+        ...
+
+    def append(self, rows: Sequence[tuple[int, int, Row]], lease: Lease) -> Written:
+        """Store (tenant id, target id, row) by COPY in one transaction that checks the lease.
+
+        Raises:
+            LeaseLost: another scraper leads; nothing was written.
+        """
+        ...

@@ -1,0 +1,1 @@
+"""The processes of Lagscale; each speaks to the store and none knows another."""

@@ -1,0 +1,1 @@
+"""The API: administers tenants, clusters, monitors, keys and namespaces, and explains decisions."""

@@ -1,0 +1,1 @@
+"""The scaler: answers KEDA over gRPC and holds no state."""

@@ -1,0 +1,1 @@
+"""The external-scaler contract of KEDA, and the code generated from it."""

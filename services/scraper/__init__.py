@@ -1,0 +1,1 @@
+"""The scraper: polls Kafka consumer groups through Spark and writes lag samples."""

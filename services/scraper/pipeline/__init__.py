@@ -1,0 +1,1 @@
+"""The only room that knows Spark: source, transform, sink and query of the scraper."""

@@ -1,0 +1,195 @@
+"""Settings from the environment: what every service shares, and the one table of all variables with our prefix.
+
+Each service extends `ServiceSettings` in its own `settings.py` and calls `load` in its `main`, nowhere else.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import tempfile
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Annotated, Literal, TypeVar
+
+from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from lagscale.errors import Fault, SettingsInvalid
+
+PREFIX = "LAGSCALE_"
+
+#: Every variable with our prefix, and who reads it. A variable outside this table stops the start: it is a slip.
+KNOWN: Mapping[str, str] = {
+    "LAGSCALE_DATABASE_URL": "all",
+    "LAGSCALE_SECRET_KEYS": "all",
+    "LAGSCALE_TICK_SECONDS": "all",
+    "LAGSCALE_SCRATCH_DIR": "all",
+    "LAGSCALE_LOG_LEVEL": "all",
+    "LAGSCALE_LOG_FORMAT": "all",
+    "LAGSCALE_API_LISTEN": "api",
+    "LAGSCALE_ADMIN_KEY": "api",
+    "LAGSCALE_API_POOL_SIZE": "api",
+    "LAGSCALE_STORE_SECONDS": "api",
+    "LAGSCALE_SCALER_GRPC_LISTEN": "scaler",
+    "LAGSCALE_SCALER_HTTP_LISTEN": "scaler",
+    "LAGSCALE_CALL_SECONDS": "scaler",
+    "LAGSCALE_SCRAPER_HTTP_LISTEN": "scraper",
+    "LAGSCALE_RETENTION_HOURS": "scraper",
+    "LAGSCALE_API_URL": "cli",
+    "LAGSCALE_API_KEY": "cli",
+    "LAGSCALE_SCALER_URL": "cli",
+    "LAGSCALE_SCRAPER_URL": "cli",
+    "LAGSCALE_KAFKA_BOOTSTRAP": "devstack",
+}
+
+Settings = TypeVar("Settings", bound=BaseSettings)
+
+
+def known_names() -> frozenset[str]:
+    """The names of all variables with our prefix that some part of Lagscale reads."""
+    return frozenset(KNOWN)
+
+
+def split_address(text: str) -> tuple[str, int]:
+    """Host and port of `host:port`, `[v6]:port` or `:port` (all interfaces).
+
+    Raises:
+        ValueError: the text is no such address.
+    """
+    left, colon, right = text.strip().rpartition(":")
+    if not colon or not right.isdecimal() or int(right) > 65535:
+        raise ValueError("must read like 127.0.0.1:8080 or [::1]:8080")
+    return left.removeprefix("[").removesuffix("]"), int(right)
+
+
+def _is_address(text: str) -> str:
+    split_address(text)
+    return text.strip()
+
+
+#: A listening address as `host:port`. One field, because Kubernetes injects variables that end in `_PORT`.
+Address = Annotated[str, AfterValidator(_is_address)]
+
+
+class ServiceSettings(BaseSettings):
+    """What every service needs; frozen, secrets typed as such."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", hide_input_in_errors=True)
+
+    database_url: SecretStr = Field(
+        description="PostgreSQL or TimescaleDB, as in postgresql://user:password@db.example:5432/lagscale."
+    )
+    secret_keys: SecretStr = Field(
+        default=SecretStr(""),
+        description="Fernet keys for the clusters' secrets, by commas: the first encrypts, all decrypt. "
+        "Make one with `lagscale keys generate`.",
+    )
+    tick_seconds: float = Field(
+        default=5.0,
+        ge=0.5,
+        le=3600,
+        description="The scraper's tick in seconds; no monitor is polled more often. The same for all services.",
+    )
+    scratch_dir: Path = Field(
+        default_factory=lambda: Path(tempfile.gettempdir()) / "lagscale",
+        description="A writable directory that may be lost at any time: checkpoints, last known registrations.",
+    )
+    log_level: Literal["debug", "info", "warning", "error"] = Field(
+        default="info", description="The least level logged."
+    )
+    log_format: Literal["json", "console"] = Field(
+        default="json", description="One JSON object a line, or lines for a person."
+    )
+
+    @field_validator("database_url")
+    @classmethod
+    def _is_postgres(cls, value: SecretStr) -> SecretStr:
+        if not value.get_secret_value().startswith(("postgresql://", "postgres://")):
+            raise ValueError("must begin with postgresql://")
+        return value
+
+
+class SingleMonitorSettings(BaseSettings):
+    """One monitor by environment, without any registration: the three names of Kafka, and policy keys if wanted."""
+
+    model_config = SettingsConfigDict(
+        frozen=True, extra="ignore", hide_input_in_errors=True, env_ignore_empty=True, populate_by_name=True
+    )
+
+    brokers: str = Field(
+        alias="KAFKA_BROKERS", description="Bootstrap servers by commas, as in kafka-0:9092,kafka-1:9092."
+    )
+    topic: str = Field(alias="KAFKA_TOPIC", description="The topic, or several by commas.")
+    group: str = Field(alias="KAFKA_GROUP_ID", description="The consumer group whose lag is judged.")
+    lag_threshold: str | None = Field(default=None, alias="LAG_THRESHOLD", description="`lagThreshold` of the policy.")
+    sustain_seconds: str | None = Field(
+        default=None, alias="SUSTAIN_SECONDS", description="`sustainSeconds` of the policy."
+    )
+    sampling_interval: str | None = Field(
+        default=None, alias="SAMPLING_INTERVAL", description="`samplingInterval` of the policy."
+    )
+    window_size: str | None = Field(default=None, alias="WINDOW_SIZE", description="`windowSize` of the policy.")
+    grpc_port: int = Field(
+        default=50051, ge=0, le=65535, alias="GRPC_PORT", description="The scaler's gRPC port, on all interfaces."
+    )
+
+    @classmethod
+    def wanted(cls, environ: Mapping[str, str]) -> bool:
+        """Whether the environment describes a monitor: any of Kafka's three names is set."""
+        return any(environ.get(name) for name in ("KAFKA_BROKERS", "KAFKA_TOPIC", "KAFKA_GROUP_ID"))
+
+    def policy(self) -> dict[str, str]:
+        """The policy keys as given."""
+        given = {
+            "lagThreshold": self.lag_threshold,
+            "sustainSeconds": self.sustain_seconds,
+            "samplingInterval": self.sampling_interval,
+            "windowSize": self.window_size,
+        }
+        return {name: text for name, text in given.items() if text}
+
+    def topics(self) -> list[str]:
+        """The topics, without doubles, in order."""
+        return list(dict.fromkeys(part.strip() for part in self.topic.split(",") if part.strip()))
+
+
+def load(settings: type[Settings], also_known: Iterable[str] = ()) -> Settings:
+    """Read the settings from the environment.
+
+    Args:
+        settings: the service's class.
+        also_known: further names with our prefix that are no slip.
+
+    Raises:
+        SettingsInvalid: with every fault at once, by the variables' names, without any value.
+    """
+    faults = unknown_names(os.environ, also_known)
+    try:
+        read = settings()
+    except ValidationError as wrong:
+        faults.extend(_fault(settings, error["loc"], error["msg"]) for error in wrong.errors(include_input=False))
+    else:
+        if not faults:
+            return read
+    raise SettingsInvalid("; ".join(str(fault) for fault in faults), faults=faults)
+
+
+def unknown_names(environ: Iterable[str], also_known: Iterable[str] = ()) -> list[Fault]:
+    """A fault for each variable with our prefix that nothing of ours reads, with its nearest neighbour."""
+    known = known_names() | set(also_known)
+    faults = []
+    for name in sorted(set(environ) - known):
+        # Names are compared in capitals, because pydantic-settings reads them in any case.
+        if name.upper().startswith(PREFIX) and name.upper() not in known:
+            near = difflib.get_close_matches(name.upper(), sorted(known), n=1, cutoff=0.0)
+            faults.append(Fault(name, f"is no setting of Lagscale; did you mean {near[0]}?"))
+    return faults
+
+
+def _fault(settings: type[BaseSettings], location: tuple[int | str, ...], text: str) -> Fault:
+    name = str(location[0]) if location else "settings"
+    field = settings.model_fields.get(name)
+    prefix = settings.model_config.get("env_prefix", "")
+    variable = name if field is None or field.alias else f"{prefix}{name}".upper()
+    return Fault(variable, text.removeprefix("Value error, ").replace("Field required", "must be set"))

@@ -24,7 +24,7 @@ def test_each_reason_is_told_with_and_without_evidence(reason: Reason) -> None:
     island = Island(7, 2, 4000, 900_000, 40_000, False)
     for facts in ({}, {"island": island}, {"island": island, "value": 1500.0}):
         text = sentence(judged(reason, **facts), POLICY)
-        assert text[0].isupper()
+        assert text[0].isupper() or text[0].isdigit()
         assert text.endswith(".")
 
 

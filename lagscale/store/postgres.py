@@ -1,0 +1,180 @@
+"""The async adapter of `VerdictStore`: judges by SQL. Used by the scaler, and by the API for one tenant's monitors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from psycopg import AsyncConnection
+from psycopg.rows import dict_row
+from psycopg_pool import AsyncConnectionPool
+
+from lagscale.domain.policy import HPA_WINDOW_MS, OffsetResetPolicy, PersistenceScope
+from lagscale.domain.signal import Ask, Island, Judgement, Reason, Told, Verdict, held
+from lagscale.store.faults import translated
+from lagscale.store.queries import load
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MILLISECOND = timedelta(milliseconds=1)
+#: Past instants judged in one statement while the last known one is looked for.
+_HOLD_CHUNK = 16
+
+Row = dict[str, Any]
+
+
+class PostgresVerdicts:
+    """Judges monitors in SQL.
+
+    The pool's connections must be in the role `lagscale_scaler`, with `plan_cache_mode = force_generic_plan` and
+    `jit = off`, as `lagscale.store.registrations` opens them.
+    """
+
+    def __init__(self, pool: AsyncConnectionPool[AsyncConnection[Any]]) -> None:
+        self._pool = pool
+
+    async def judge(self, asks: Sequence[Ask], *, evidence: bool = False) -> list[Judgement]:
+        """One judgement for each ask, in order.
+
+        Args:
+            asks: the monitors.
+            evidence: read every sample of the lookback, so that the judgement names the island. Without it the
+                newest rows decide where they can, with the same verdict, value and activity.
+
+        Raises:
+            StoreUnavailable: the store did not answer.
+        """
+        if not asks:
+            return []
+        async with translated(), self._pool.connection() as connection:
+            return await _judge(connection, asks, evidence)
+
+    async def hold(self, ask: Ask, judgement: Judgement) -> Told | None:
+        """The held answer for an unknown judgement; None when there is nothing to hold.
+
+        Raises:
+            StoreUnavailable: the store did not answer.
+        """
+        if ask.policy.hold_ms == 0 or not ask.target_ids or judgement.at_ms is None:
+            return None
+        async with translated(), self._pool.connection() as connection:
+            known = await _known_window(connection, ask, judgement.now_ms)
+        return held(known, judgement.members, judgement.now_ms, ask.policy)
+
+
+async def _judge(connection: AsyncConnection[Any], asks: Sequence[Ask], evidence: bool) -> list[Judgement]:
+    """Fast first; what it cannot decide is judged from all samples."""
+    judged: dict[int, Judgement] = {}
+    left = list(range(len(asks)))
+    if not evidence:
+        rows = await _run(connection, "judge_fast", {n: asks[n] for n in left})
+        judged = {row["ask"]: _judgement(row) for row in rows if row["verdict"] != "undecided"}
+        left = [n for n in left if n not in judged]
+    if left:
+        rows = await _run(connection, "judge_full", {n: asks[n] for n in left})
+        judged |= {row["ask"]: _judgement(row) for row in rows}
+    return [judged[n] for n in range(len(asks))]
+
+
+async def _known_window(connection: AsyncConnection[Any], ask: Ask, now_ms: int) -> list[Judgement]:
+    """Judgements at the sample times from K back through the window, each as asked at its own time.
+
+    Newest first in chunks: K is most often the newest time, and then one chunk is enough.
+    """
+    instants = await _instants(connection, ask, now_ms - ask.policy.hold_ms - HPA_WINDOW_MS, now_ms)
+    known: list[Judgement] = []
+    for start in range(0, len(instants), _HOLD_CHUNK):
+        chunk = [at for at in instants[start : start + _HOLD_CHUNK] if not known or at >= _window_start(known)]
+        if not chunk:
+            break
+        asks = [Ask(ask.tenant_id, ask.target_ids, ask.policy, at, at) for at in chunk]
+        judged = await _judge(connection, asks, evidence=False)
+        known += [judgement for judgement in judged if judgement.verdict is not Verdict.UNKNOWN]
+    return [judgement for judgement in known if judgement.at_ms is not None and judgement.at_ms >= _window_start(known)]
+
+
+def _window_start(known: Sequence[Judgement]) -> int:
+    return max(judgement.at_ms or 0 for judgement in known) - HPA_WINDOW_MS
+
+
+async def _instants(connection: AsyncConnection[Any], ask: Ask, from_ms: int, now_ms: int) -> list[int]:
+    upto = now_ms if ask.upto_ms is None else min(ask.upto_ms, now_ms)
+    cursor = await connection.execute(
+        load("sample_times"),
+        {"tenant": ask.tenant_id, "targets": list(ask.target_ids), "since": _moment(from_ms), "until": _moment(upto)},
+        prepare=True,
+    )
+    return [_ms(row[0]) for row in await cursor.fetchall()]
+
+
+async def _run(connection: AsyncConnection[Any], query: str, asks: dict[int, Ask]) -> list[Row]:
+    literals = [_literal(number, ask) for number, ask in asks.items()]
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(load(query), {"asks": literals}, prepare=True)
+        return await cursor.fetchall()
+
+
+def _literal(number: int, ask: Ask) -> str:
+    """An ask as text of the composite type `verdict_ask`, in the order of its columns."""
+    policy = ask.policy
+    fields: tuple[object, ...] = (
+        number,
+        ask.tenant_id,
+        '"{' + ",".join(map(str, ask.target_ids)) + '}"',
+        "" if ask.upto_ms is None else f'"{_moment(ask.upto_ms).isoformat()}"',
+        "" if ask.judged_at_ms is None else f'"{_moment(ask.judged_at_ms).isoformat()}"',
+        policy.lag_threshold,
+        policy.target_lag,
+        policy.sustain_ms,
+        policy.max_gap_ms,
+        policy.stale_after_ms,
+        policy.activation_lag_threshold,
+        policy.activation_sustain_ms,
+        policy.work_ms,
+        policy.lookback_ms,
+        policy.persistence_scope is PersistenceScope.TOTAL,
+        policy.offset_reset_policy is OffsetResetPolicy.EARLIEST,
+        policy.scale_to_zero_on_invalid_offset,
+        policy.allow_idle_consumers,
+        policy.consumers_per_replica,
+    )
+    return "(" + ",".join(map(str, fields)) + ")"
+
+
+def _judgement(row: Row) -> Judgement:
+    at: datetime | None = row["at"]
+    return Judgement(
+        verdict=Verdict(row["verdict"]),
+        reason=Reason(row["reason"]),
+        value=row["value"],
+        active=row["active"],
+        at_ms=None if at is None else _ms(at),
+        now_ms=_ms(row["now_at"]),
+        total=int(row["total"] or 0),
+        partitions=int(row["partitions"] or 0),
+        missing=int(row["missing"] or 0),
+        members=row["members"],
+        wakes=row.get("wakes", False),
+        island=_island(row) if row.get("island_since") is not None else None,
+        absent=tuple(sorted(row["absent"] or ())),
+    )
+
+
+def _island(row: Row) -> Island:
+    span: timedelta = row["island_span"]
+    return Island(
+        row["island_target"],
+        row["island_partition"],
+        int(row["island_lag"]),
+        _ms(row["island_since"]),
+        span // _MILLISECOND,
+        row["island_bounded"],
+    )
+
+
+def _ms(moment: datetime) -> int:
+    return (moment - _EPOCH) // _MILLISECOND
+
+
+def _moment(ms: int) -> datetime:
+    return _EPOCH + ms * _MILLISECOND

@@ -1,0 +1,147 @@
+-- Judges each ask from its targets' newest rows alone, or from the hottest partition's rows; else says "undecided".
+-- Tenants: each ask names its tenant, and only that tenant's rows of its targets are read.
+with asks as (
+    select
+        a.*,
+        coalesce(a.judged_at, statement_timestamp()) as now_at,
+        coalesce(a.upto, 'infinity'::timestamptz) as until,
+        a.sustain * interval '1 millisecond' as sustain_time,
+        a.max_gap * interval '1 millisecond' as gap_time,
+        a.stale_after * interval '1 millisecond' as stale_time,
+        a.work * interval '1 millisecond' as work_time
+    from unnest(%(asks)s::verdict_ask[]) as a
+)
+select
+    a.ask,
+    case
+        when g.stale then 'unknown'
+        when not g.decidable then 'undecided'
+        when h.lasted then 'sustained'
+        when g.hot or not (g.is_active or g.is_idle or g.untold) then 'undecided'
+        when g.untold then 'unknown'
+        else 'calm'
+    end as verdict,
+    case
+        when g.stale then 'stale'
+        when h.lasted then 'lasted'
+        when g.untold then 'activity_untold'
+        else 'no_breach'
+    end as reason,
+    case
+        when h.lasted and a.allow_idle then g.total::float8
+        when h.lasted then least(g.total::float8, ceil(g.partitions / a.per_replica::float8) * a.target_lag)
+        when g.is_active or g.is_idle then 0.0
+    end as value,
+    case when h.lasted or g.is_active then true when g.is_idle then false end as active,
+    g.at,
+    a.now_at,
+    case when g.stale then 0 else g.total end as total,
+    g.partitions,
+    case when g.stale then g.partitions else 0 end as missing,
+    g.members,
+    g.absent
+from asks as a
+cross join lateral (
+    -- The gate: scalars of the newest row of each target.
+    select
+        d.*,
+        d.decidable and (d.works or (d.activity_total > a.activation_lag and d.members is distinct from 0))
+        as is_active,
+        d.decidable and not d.works and d.activity_total <= a.activation_lag and d.known as is_idle,
+        d.decidable and not d.works and d.activity_total <= a.activation_lag and not d.known as untold
+    from (
+        select
+            c.*,
+            c.whole and c.present > 0 and c.at < a.now_at - a.stale_time and not a.by_total as stale,
+            -- Every partition known, fresh, and counted in the newest total.
+            c.whole and c.never = 0 and c.oldest >= a.now_at - a.stale_time and c.oldest >= c.at - a.gap_time as decidable,
+            case when a.by_total then c.total else c.greatest_lag end > a.lag_threshold as hot,
+            coalesce(c.moved_at > c.at - a.work_time, false) as works,
+            c.known_at <= c.at - a.work_time as known
+        from (
+            select
+                max(n.ts) as at,
+                -- All targets have a round, of one time, and something is in scope.
+                count(n.ts) = count(*) and min(n.ts) = max(n.ts) and sum(n.parts) > 0 as whole,
+                count(*) filter (where n.notes & 1 = 0) as present,
+                coalesce(array_agg(g.target_id) filter (where n.notes & 1 <> 0), '{}') as absent,
+                sum(n.parts) as partitions,
+                sum(n.never) as never,
+                min(n.ts - n.oldest_age * interval '1 millisecond') as oldest,
+                sum(n.total_lag + case when a.earliest then n.none_total else 0 end)::bigint as total,
+                sum(
+                    n.total_lag
+                    + case when a.earliest then n.none_total when a.invalid_is_zero then 0 else n.none_lagging end
+                )::bigint as activity_total,
+                max(greatest(n.max_lag, case when a.earliest then n.none_max end)) as greatest_lag,
+                max(n.ts - n.moved_age * interval '1 millisecond') as moved_at,
+                -- Not known in one target: not known at all.
+                case
+                    when count(n.known_age) = count(*) then max(n.ts - n.known_age * interval '1 millisecond')
+                    else 'infinity'
+                end as known_at,
+                -- Of several readings at one time the youngest counts: ages in the upper bits, members in the lower.
+                (min(n.members_age * 4294967296 + n.members) filter (where n.members_age <= 180000) & 4294967295)::int
+                as members
+            from unnest(a.targets) as g (target_id)
+            left join lateral (
+                select s.*
+                from every_lag_sample as s
+                where s.target_id = g.target_id and s.tenant_id = a.tenant_id and s.ts <= a.until
+                order by s.ts desc
+                limit 1
+            ) as n on true
+        ) as c
+    ) as d
+) as g
+left join lateral (
+    -- The hottest partition: has it been above the threshold for the sustain time, without a gap?
+    select
+        coalesce(bool_and(k.lag > a.lag_threshold) filter (where k.ts >= k.anchor), false)
+        and coalesce(max(k.ts - k.before_ts) filter (where k.ts > k.anchor) <= a.gap_time, a.sustain = 0)
+        and not coalesce(bool_or(k.begins) filter (where k.ts > k.anchor), false)
+        and bool_or(k.ts = k.anchor) as lasted
+    from (
+        select
+            w.*,
+            lag(w.ts) over (order by w.ts) as before_ts,
+            max(w.ts) filter (where w.ts <= w.newest - a.sustain_time) over () as anchor
+        from (
+            select
+                r.ts,
+                p.newest,
+                case
+                    when coalesce(r.flags[p.part], 0) & 1 <> 0 and not a.earliest then 0
+                    else r.lags[p.part]
+                end as lag,
+                -- A reset begins a new island, and samples before a birth do not count.
+                coalesce(r.flags[p.part], 0) & 80 <> 0 as begins
+            from (
+                select
+                    n.target_id,
+                    n.ts as newest,
+                    1 + case
+                        when a.earliest and n.none_max > n.max_lag then n.none_max_part
+                        else n.max_part
+                    end as part
+                from unnest(a.targets) as t (target_id)
+                cross join lateral (
+                    select s.*
+                    from every_lag_sample as s
+                    where s.target_id = t.target_id and s.tenant_id = a.tenant_id and s.ts <= a.until
+                    order by s.ts desc
+                    limit 1
+                ) as n
+                -- Conditions on the gate alone: when they are false, nothing below is read.
+                where g.decidable and g.hot and not a.by_total
+                    and greatest(n.max_lag, case when a.earliest then n.none_max end) = g.greatest_lag
+                limit 1
+            ) as p
+            inner join every_lag_sample as r
+                on r.target_id = p.target_id and r.tenant_id = a.tenant_id
+                and r.ts <= p.newest and r.ts >= p.newest - a.sustain_time - a.gap_time
+            where r.lags[p.part] is not null
+        ) as w
+    ) as k
+    having max(k.newest) = max(k.ts)
+) as h on true

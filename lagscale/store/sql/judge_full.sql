@@ -1,0 +1,479 @@
+-- Judges each ask from every sample of its lookback: gaps and their bounds, missing partitions, carried totals.
+-- Tenants: each ask names its tenant, and only that tenant's rows of its targets are read.
+with asks as (
+    select
+        a.*,
+        coalesce(a.judged_at, statement_timestamp()) as now_at,
+        coalesce(a.upto, 'infinity'::timestamptz) as until,
+        a.sustain * interval '1 millisecond' as sustain_time,
+        a.max_gap * interval '1 millisecond' as gap_time,
+        a.stale_after * interval '1 millisecond' as stale_time,
+        a.activation_sustain * interval '1 millisecond' as activation_time,
+        a.work * interval '1 millisecond' as work_time,
+        a.lookback * interval '1 millisecond' as lookback_time
+    from unnest(%(asks)s::verdict_ask[]) as a
+)
+select
+    a.ask,
+    j.verdict,
+    j.reason,
+    j.value,
+    j.active,
+    j.at,
+    a.now_at,
+    j.total,
+    j.partitions,
+    j.missing,
+    j.members,
+    j.wakes,
+    j.absent,
+    j.island_target,
+    j.island_partition,
+    j.island_lag,
+    j.island_since,
+    j.island_span,
+    j.island_bounded
+from asks as a
+cross join lateral (
+    with newest as materialized (
+        -- One row per target, also where it has no round yet.
+        select g.target_id as target, r.*
+        from unnest(a.targets) as g (target_id)
+        left join lateral (
+            select s.*
+            from every_lag_sample as s
+            where s.target_id = g.target_id and s.tenant_id = a.tenant_id and s.ts <= a.until
+            order by s.ts desc
+            limit 1
+        ) as r on true
+    ),
+
+    instant as materialized (
+        select
+            max(n.ts) as at,
+            count(*) as targets,
+            count(n.ts) as measured,
+            count(*) filter (where n.notes & 1 <> 0) as absent_targets,
+            coalesce(array_agg(n.target) filter (where n.notes & 1 <> 0), '{}') as absent,
+            -- The newest round is a row at T; of several readings the youngest counts.
+            (array_agg(n.members order by n.members_age)
+                filter (
+                    where n.members is not null and n.members_age <= 180000
+                    and n.ts = (select max(m.ts) from newest as m)
+                ))[1] as members,
+            -- Rule of work: the writer marks when a position last advanced under the topic's present id.
+            coalesce(bool_or(
+                n.ts - n.moved_age * interval '1 millisecond' > (select max(m.ts) from newest as m) - a.work_time
+            ), false) as works,
+            -- The claim of inactivity needs every partition known since T - work.
+            coalesce(bool_and(
+                n.known_age is not null
+                and n.ts - n.known_age * interval '1 millisecond' <= (select max(m.ts) from newest as m) - a.work_time
+            ), false) as known
+        from newest as n
+    ),
+
+    scope as materialized (
+        -- The partitions in scope, each with its newest sample and that sample's time.
+        select
+            n.target,
+            p.part,
+            n.ts - coalesce(case when p.lag is null then p.carried_age else 0 end, 0) * interval '1 millisecond' as ts,
+            coalesce(p.lag, p.carried_lag) is not null as has_sample,
+            coalesce(p.lag, p.carried_lag) is not null
+            and n.ts - coalesce(case when p.lag is null then p.carried_age else 0 end, 0) * interval '1 millisecond'
+            >= a.now_at - a.stale_time as fresh,
+            case
+                when coalesce(case when p.lag is null then p.carried_flag else p.flag end, 0) & 1 <> 0
+                    and not a.earliest then 0
+                else coalesce(p.lag, p.carried_lag)
+            end as lag,
+            -- For activity an uncommitted partition with messages counts 1 (`latest`).
+            case
+                when coalesce(case when p.lag is null then p.carried_flag else p.flag end, 0) & 1 = 0 or a.earliest
+                    then coalesce(p.lag, p.carried_lag)
+                when a.invalid_is_zero then 0
+                else least(coalesce(p.lag, p.carried_lag), 1)
+            end as activity_lag
+        from newest as n
+        cross join lateral unnest(
+            n.lags, n.flags, n.carried_lags, n.carried_flags, n.carried_ages
+        ) with ordinality as p (lag, flag, carried_lag, carried_flag, carried_age, part)
+        where coalesce(p.flag, 0) & 32 = 0
+    ),
+
+    now_total as materialized (
+        -- Where the total at T is exact and its age does not matter, no run of totals has to be read.
+        select
+            n.*,
+            n.exact and (n.activity_total <= a.activation_lag or n.members is distinct from 0) as tells_activity
+        from (
+            select
+                coalesce(bool_and(c.has_sample and c.ts >= i.at - a.gap_time), false) as exact,
+                sum(c.activity_lag) as activity_total,
+                max(i.members) as members,
+                max(i.at) as at
+            from scope as c
+            cross join instant as i
+        ) as n
+    ),
+
+    rounds as (
+        -- The lookback, and per target the last round before it.
+        select n.target, s.ts, s.epoch, s.lags, s.ends, s.flags
+        from instant as i
+        cross join newest as n
+        cross join lateral (
+            select w.ts, w.epoch, w.lags, w.ends, w.flags
+            from every_lag_sample as w
+            where w.target_id = n.target and w.tenant_id = a.tenant_id
+                and w.ts >= i.at - a.lookback_time and w.ts <= a.until
+            union all
+            (
+                select w.ts, w.epoch, w.lags, w.ends, w.flags
+                from every_lag_sample as w
+                where w.target_id = n.target and w.tenant_id = a.tenant_id and w.ts < i.at - a.lookback_time
+                order by w.ts desc
+                limit 1
+            )
+        ) as s
+    ),
+
+    observed as materialized (
+        select r.target, r.part, r.ts, r.epoch, r.ending, r.ending - r.stored as position, coalesce(r.flag, 0) as flag,
+            case when coalesce(r.flag, 0) & 1 <> 0 and not a.earliest then 0 else r.stored end as lag,
+            -- For activity an uncommitted partition with messages counts 1 (`latest`).
+            case
+                when coalesce(r.flag, 0) & 1 = 0 or a.earliest then r.stored
+                when a.invalid_is_zero then 0
+                else least(r.stored, 1)
+            end as activity_lag,
+            max(r.ts) filter (where coalesce(r.flag, 0) & 16 <> 0) over (partition by r.target, r.part) as birth
+        from (
+            -- `offset 0` keeps the planner from unnesting a round once for every partition in scope.
+            select w.target, w.ts, w.epoch, u.*
+            from rounds as w
+            cross join lateral unnest(w.lags, w.ends, w.flags) with ordinality as u (stored, ending, flag, part)
+            where u.stored is not null
+            offset 0
+        ) as r
+        cross join now_total as n
+        inner join scope as c
+            on c.target = r.target and c.part = r.part
+            -- Partitions that are not above the threshold now matter for totals only.
+            and (c.lag > a.lag_threshold or a.by_total or not n.tells_activity)
+    ),
+
+    samples as (
+        -- Samples before the last birth do not count.
+        select
+            o.*,
+            lag(o.ts) over neighbours as before_ts,
+            lag(o.lag) over neighbours as before_lag,
+            lag(o.ending) over neighbours as before_ending,
+            -- Commits only grow, except where one of these lies between two neighbours.
+            coalesce(
+                o.ending < lag(o.ending) over neighbours
+                or o.position < lag(o.position) over neighbours
+                or o.flag & 1 <> lag(o.flag) over neighbours & 1
+                or o.flag & 12 <> 0
+                or o.epoch <> lag(o.epoch) over neighbours,
+                false
+            ) as disturbed
+        from observed as o
+        where o.birth is null or o.ts >= o.birth
+        window neighbours as (partition by o.target, o.part order by o.ts)
+    ),
+
+    starts as (
+        -- Where islands begin, and whether that is known to be their true beginning.
+        select
+            s.target,
+            s.part,
+            s.ts,
+            s.flag & 80 <> 0
+            or (s.before_lag <= a.lag_threshold and s.ts - s.before_ts <= a.gap_time) as bounded
+        from samples as s
+        where s.lag > a.lag_threshold
+            and (
+                s.before_ts is null
+                or s.before_lag <= a.lag_threshold
+                or s.flag & 64 <> 0
+                or (
+                    s.ts - s.before_ts > a.gap_time
+                    and (s.disturbed or s.lag - (s.ending - s.before_ending) <= a.lag_threshold)
+                )
+            )
+    ),
+
+    islands as materialized (
+        -- The trailing island of each partition whose newest sample is a breach.
+        select
+            c.target,
+            c.part,
+            c.lag,
+            c.fresh,
+            max(s.ts) as since,
+            c.ts - max(s.ts) as span,
+            coalesce(max(s.ts) filter (where s.bounded) = max(s.ts), false) as bounded
+        from scope as c
+        left join starts as s on s.target = c.target and s.part = c.part
+        where c.lag > a.lag_threshold
+        group by c.target, c.part, c.lag, c.fresh, c.ts
+    ),
+
+    grid as materialized (
+        -- Every sample time of the monitor with each partition's newest sample then.
+        select
+            t.ts as at,
+            c.target,
+            c.part,
+            max(s.ts) over before as sample_ts
+        from (select distinct r.ts from rounds as r, now_total as n where a.by_total or not n.tells_activity) as t
+        cross join scope as c
+        left join samples as s on s.target = c.target and s.part = c.part and s.ts = t.ts
+        window before as (partition by c.target, c.part order by t.ts)
+    ),
+
+    cells as materialized (
+        select
+            g.at,
+            g.target,
+            g.part,
+            s.ts as sample_ts,
+            s.lag,
+            s.activity_lag,
+            s.ending,
+            coalesce(g.sample_ts >= g.at - a.gap_time, false) as counted,
+            b.birth,
+            s.disturbances
+        from grid as g
+        left join (
+            select
+                k.*,
+                count(*) filter (where k.disturbed) over (partition by k.target, k.part order by k.ts) as disturbances
+            from samples as k
+        ) as s on s.target = g.target and s.part = g.part and s.ts = g.sample_ts
+        left join (
+            select o.target, o.part, max(o.birth) as birth
+            from observed as o
+            group by o.target, o.part
+        ) as b on b.target = g.target and b.part = g.part
+    ),
+
+    totals as materialized (
+        select
+            c.at,
+            coalesce(sum(c.lag) filter (where c.counted), 0) as total,
+            coalesce(sum(c.activity_lag) filter (where c.counted), 0) as activity_total,
+            -- Born later counts 0; any other partition without a sample makes the sum a lower bound.
+            bool_and(c.counted or coalesce(c.birth > c.at, false)) as exact,
+            coalesce(bool_and(coalesce(c.birth = c.at, false)) filter (where c.counted), false) as all_born
+        from cells as c
+        group by c.at
+    ),
+
+    levels as (
+        select 'lag' as of, a.lag_threshold as level
+        where a.by_total
+        union all
+        select 'activity', a.activation_lag
+        from now_total as n
+        where not n.tells_activity
+    ),
+
+    counted as materialized (
+        -- A lower bound is counted when it is above the level, else that time is passed over.
+        select
+            l.of,
+            l.level,
+            t.at,
+            v.total,
+            t.all_born,
+            lag(t.at) over in_time as before_at,
+            lag(v.total) over in_time as before_total
+        from levels as l
+        cross join totals as t
+        cross join lateral (select case l.of when 'lag' then t.total else t.activity_total end as total) as v
+        where t.exact or v.total > l.level
+        window in_time as (partition by l.of order by t.at)
+    ),
+
+    total_starts as (
+        select
+            k.of,
+            k.at,
+            k.all_born or (k.before_total <= k.level and k.at - k.before_at <= a.gap_time) as bounded
+        from counted as k
+        where k.total > k.level
+            and (
+                k.before_at is null
+                or k.before_total <= k.level
+                or (
+                    k.at - k.before_at > a.gap_time
+                    and k.level >= (
+                        -- The sum of the partitions' bounds between the two times, each at least 0.
+                        select coalesce(sum(
+                            case
+                                when older.sample_ts = newer.sample_ts then v.lag
+                                when older.disturbances = newer.disturbances
+                                    then greatest(v.lag - (newer.ending - older.ending), 0)
+                                else 0
+                            end
+                        ), 0)
+                        from cells as newer
+                        inner join cells as older
+                            on older.target = newer.target and older.part = newer.part and older.at = k.before_at
+                        cross join lateral (
+                            select case k.of when 'lag' then newer.lag else newer.activity_lag end as lag
+                        ) as v
+                        where newer.at = k.at and older.sample_ts is not null
+                    )
+                )
+            )
+    ),
+
+    runs as materialized (
+        -- The newest counted total of each level with its trailing run.
+        select
+            n.of,
+            n.at,
+            n.total,
+            n.total > n.level as above,
+            n.at >= a.now_at - a.stale_time as fresh,
+            s.since,
+            n.at - s.since as span,
+            s.bounded
+        from (select distinct on (k.of) k.* from counted as k order by k.of, k.at desc) as n
+        left join lateral (
+            select
+                max(t.at) as since,
+                coalesce(max(t.at) filter (where t.bounded) = max(t.at), false) as bounded
+            from total_starts as t
+            where t.of = n.of and n.total > n.level
+        ) as s on true
+        union all
+        select
+            'activity', n.at, n.activity_total, n.activity_total > a.activation_lag, n.at >= a.now_at - a.stale_time,
+            null, null, true
+        from now_total as n
+        where n.tells_activity
+    ),
+
+    facts as (
+        select
+            i.*,
+            coalesce(p.partitions, 0) as partitions,
+            coalesce(p.missing, 0) as missing,
+            coalesce(p.total, 0) as total,
+            i.at is not null and i.at < a.now_at - a.stale_time as stale,
+            i.measured < i.targets or coalesce(p.missing, 0) > 0 as incomplete,
+            case
+                when a.by_total then coalesce(l.fresh and l.above and l.span >= a.sustain_time, false)
+                else coalesce(h.lasted, false)
+            end as lasted,
+            case
+                when a.by_total then coalesce(l.fresh and (not l.above or l.bounded), false)
+                else not coalesce(h.open, false)
+            end as bounded,
+            case when a.by_total then coalesce(l.above, false) else coalesce(h.hot, false) end as hot,
+            coalesce(b.fresh and b.above and (i.members is distinct from 0 or b.span >= a.activation_time), false)
+            as backlog,
+            coalesce(b.fresh and (not b.above or b.bounded), false) as backlog_told,
+            coalesce(i.members = 0 and b.fresh and b.above and b.span >= a.activation_time, false) as proven
+        from instant as i
+        left join (
+            select
+                count(*) as partitions,
+                count(*) filter (where not c.fresh) as missing,
+                sum(c.lag) filter (where c.fresh) as total
+            from scope as c
+        ) as p on true
+        left join (
+            select
+                count(*) > 0 as hot,
+                bool_or(k.fresh and k.span >= a.sustain_time) as lasted,
+                bool_or(not k.bounded and k.span < a.sustain_time) as open
+            from islands as k
+        ) as h on true
+        left join runs as l on l.of = 'lag'
+        left join runs as b on b.of = 'activity'
+    ),
+
+    verdicts as (
+        select
+            f.*,
+            f.lasted or f.backlog or f.works as is_active,
+            f.known and f.backlog_told as can_be_inactive,
+            case
+                when f.lasted and f.incomplete and f.members is null then 'members_unknown'
+                when f.lasted then 'lasted'
+                when f.targets = 0 then 'nothing_to_measure'
+                when f.measured < f.targets then 'no_data'
+                when f.absent_targets = f.targets then 'no_topic'
+                when f.partitions = 0 then 'nothing_to_measure'
+                when f.stale then 'stale'
+                when f.missing > 0 then 'missing'
+                when not f.bounded then 'open_island'
+                when not (f.backlog or f.works or (f.known and f.backlog_told)) then 'activity_untold'
+                when f.hot then 'not_yet'
+                else 'no_breach'
+            end as reason
+        from facts as f
+    )
+
+    select
+        v.verdict,
+        v.reason,
+        case v.verdict
+            when 'calm' then 0.0
+            when 'sustained' then
+                greatest(
+                    case
+                        when a.allow_idle then v.total::float8
+                        else least(v.total::float8, ceil(v.partitions / a.per_replica::float8) * a.target_lag)
+                    end,
+                    -- With a missing partition the value may rise but not fall below what the members stand for.
+                    case when v.incomplete then ceil(v.members / a.per_replica::float8) * a.target_lag else 0 end
+                )
+        end as value,
+        case when v.verdict <> 'unknown' then v.is_active end as active,
+        v.at,
+        v.total,
+        v.partitions,
+        v.missing,
+        v.members,
+        v.verdict = 'unknown' and v.proven as wakes,
+        v.absent,
+        e.target as island_target,
+        e.part - 1 as island_partition,
+        e.lag as island_lag,
+        e.since as island_since,
+        e.span as island_span,
+        e.bounded as island_bounded
+    from (
+        select
+            w.*,
+            case
+                when w.reason = 'lasted' then 'sustained'
+                when w.reason in ('not_yet', 'no_breach') then 'calm'
+                else 'unknown'
+            end as verdict
+        from verdicts as w
+    ) as v
+    left join lateral (
+        select *
+        from (
+            select k.target, k.part, k.lag, k.since, k.span, k.bounded
+            from islands as k
+            where k.fresh and not a.by_total
+            union all
+            select null, null, r.total, r.since, r.span, r.bounded
+            from runs as r
+            where r.of = 'lag' and r.above
+        ) as candidates
+        order by span desc, lag desc, target, part
+        limit 1
+    ) as e on true
+) as j
+order by a.ask

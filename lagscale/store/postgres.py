@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from cachetools import LRUCache
 from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
@@ -19,6 +21,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 #: Past instants judged in one statement while the last known one is looked for.
 _HOLD_CHUNK = 16
+#: Monitors whose past judgements are remembered.
+_REMEMBERED = 20_000
+#: Instants younger than this are judged again: a late row may still change them.
+_LATE_ROWS_MS = 120_000
 
 Row = dict[str, Any]
 
@@ -32,6 +38,8 @@ class PostgresVerdicts:
 
     def __init__(self, pool: AsyncConnectionPool[AsyncConnection[Any]]) -> None:
         self._pool = pool
+        # Samples do not change, so neither do judgements of the past: a memo, which can be lost at any time.
+        self._past: LRUCache[Ask, _Past] = LRUCache(_REMEMBERED)
 
     async def judge(self, asks: Sequence[Ask], *, evidence: bool = False) -> list[Judgement]:
         """One judgement for each ask, in order.
@@ -57,9 +65,24 @@ class PostgresVerdicts:
         """
         if ask.policy.hold_ms == 0 or not ask.target_ids or judgement.at_ms is None:
             return None
+        key = replace(ask, upto_ms=None, judged_at_ms=None)
+        past = self._past.get(key, _NOTHING) if ask.upto_ms is None else _NOTHING
         async with translated(), self._pool.connection() as connection:
-            known = await _known_window(connection, ask, judgement.now_ms)
-        return held(known, judgement.members, judgement.now_ms, ask.policy)
+            past = await _look_back(connection, ask, judgement.now_ms, past)
+        if ask.upto_ms is None:
+            self._past[key] = past
+        return held(past.known, judgement.members, judgement.now_ms, ask.policy)
+
+
+@dataclass(frozen=True, slots=True)
+class _Past:
+    """Judgements with a known verdict at past instants, and the instant up to which all were looked at."""
+
+    looked_upto_ms: int
+    known: tuple[Judgement, ...]
+
+
+_NOTHING = _Past(0, ())
 
 
 async def _judge(connection: AsyncConnection[Any], asks: Sequence[Ask], evidence: bool) -> list[Judgement]:
@@ -76,21 +99,27 @@ async def _judge(connection: AsyncConnection[Any], asks: Sequence[Ask], evidence
     return [judged[n] for n in range(len(asks))]
 
 
-async def _known_window(connection: AsyncConnection[Any], ask: Ask, now_ms: int) -> list[Judgement]:
-    """Judgements at the sample times from K back through the window, each as asked at its own time.
+async def _look_back(connection: AsyncConnection[Any], ask: Ask, now_ms: int, past: _Past) -> _Past:
+    """The known judgements from K back through the window, each as asked at its own sample time.
 
     Newest first in chunks: K is most often the newest time, and then one chunk is enough.
     """
-    instants = await _instants(connection, ask, now_ms - ask.policy.hold_ms - HPA_WINDOW_MS, now_ms)
+    settled = past.looked_upto_ms - _LATE_ROWS_MS
+    kept = [judgement for judgement in past.known if (judgement.at_ms or 0) <= settled]
+    since = max(now_ms - ask.policy.hold_ms - HPA_WINDOW_MS, settled + 1)
+    instants = await _instants(connection, ask, since, now_ms)
     known: list[Judgement] = []
     for start in range(0, len(instants), _HOLD_CHUNK):
         chunk = [at for at in instants[start : start + _HOLD_CHUNK] if not known or at >= _window_start(known)]
         if not chunk:
             break
-        asks = [Ask(ask.tenant_id, ask.target_ids, ask.policy, at, at) for at in chunk]
+        asks = [replace(ask, upto_ms=at, judged_at_ms=at) for at in chunk]
         judged = await _judge(connection, asks, evidence=False)
         known += [judgement for judgement in judged if judgement.verdict is not Verdict.UNKNOWN]
-    return [judgement for judgement in known if judgement.at_ms is not None and judgement.at_ms >= _window_start(known)]
+    known += kept
+    start_ms = _window_start(known) if known else 0
+    looked_upto = max(instants[0] if instants else 0, past.looked_upto_ms)
+    return _Past(looked_upto, tuple(judgement for judgement in known if (judgement.at_ms or 0) >= start_ms))
 
 
 def _window_start(known: Sequence[Judgement]) -> int:

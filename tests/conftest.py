@@ -1,0 +1,73 @@
+"""Fixtures of the real parts: one broker and one database for a run, a fresh migrated database for each test.
+
+Starting a server takes seconds, so both are shared; what a test keeps in them has a name of its own. A server that
+cannot be started fails the tests that need it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from alembic import command
+from alembic.config import Config
+
+from devstack.broker import Broker
+from devstack.database import Database
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.fixture(scope="session")
+def database() -> Iterator[Database]:
+    """A real TimescaleDB, or PostgreSQL where that is all there is."""
+    with Database() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def broker() -> Iterator[Broker]:
+    """A real Kafka broker of one node."""
+    with Broker() as server:
+        yield server
+
+
+@pytest.fixture
+def bootstrap(broker: Broker) -> str:
+    """The broker's address, `host:port`."""
+    return broker.address
+
+
+@pytest.fixture
+def empty_url(database: Database) -> Iterator[str]:
+    """A fresh database without any schema; its owner's URL."""
+    name = f"t_{uuid.uuid4().hex}"
+    yield database.create_database(name)
+    database.drop_database(name)
+
+
+@pytest.fixture
+def migrated_url(empty_url: str) -> str:
+    """A fresh database at head."""
+    migrate(empty_url)
+    return empty_url
+
+
+@pytest.fixture(scope="module")
+def shared_url(database: Database) -> Iterator[str]:
+    """A migrated database that the tests of one module share; they keep to tenants of their own."""
+    name = f"m_{uuid.uuid4().hex}"
+    url = database.create_database(name)
+    migrate(url)
+    yield url
+    database.drop_database(name)
+
+
+def migrate(url: str) -> None:
+    """Bring a database to head without the command line."""
+    config = Config(toml_file=str(ROOT / "pyproject.toml"))
+    config.set_main_option("script_location", str(ROOT / "migrations"))
+    config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))
+    command.upgrade(config, "head")

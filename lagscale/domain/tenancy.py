@@ -1,0 +1,71 @@
+"""Names, content hashes, near names, and which tenant a caller is. Pure; the scaler and the API call it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from difflib import get_close_matches
+
+from lagscale.domain.keys import BY_NAME
+
+#: What a monitor's, a cluster's or a tenant's name looks like; a monitor's name is its metric name.
+NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+#: The KEDA instance of a caller without a client certificate.
+DEFAULT_INSTANCE = "default"
+#: The namespace of a binding that takes a whole KEDA instance.
+ANY_NAMESPACE = "*"
+_LONGEST = 63
+_HEX_DIGITS = 8
+
+
+def is_name(text: str) -> bool:
+    """Whether the text can name a monitor, a cluster or a tenant."""
+    return NAME.fullmatch(text) is not None
+
+
+def content_hash(cluster: str, group: str, topics: Iterable[str], given: Mapping[str, str]) -> str:
+    """SHA-256 (hex) of what a monitor is: cluster, group, topics in any order, and the policy keys as given.
+
+    Keys that are no policy keys, empty texts, and spaces around a text make no difference.
+    """
+    policy = {name: text.strip() for name, text in given.items() if name in BY_NAME and text.strip()}
+    content = {"cluster": cluster, "group": group, "topics": sorted(set(topics)), "policy": policy}
+    canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+    return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def inline_name(group: str, topics: Sequence[str], digest: str) -> str:
+    """The name of a monitor that trigger metadata describes: group and topics, reduced, and 8 digits of its hash."""
+    words = "-".join((group, *topics)).lower()
+    reduced = re.sub(r"[^a-z0-9]+", "-", words).strip("-")[: _LONGEST - _HEX_DIGITS - 1].strip("-")
+    return f"{reduced}-{digest[:_HEX_DIGITS]}" if reduced else digest[:_HEX_DIGITS]
+
+
+def near_names(name: str, names: Iterable[str], limit: int = 3) -> tuple[str, ...]:
+    """Names that look like this one, the nearest first. Only ever call it with names that the caller may see."""
+    return tuple(get_close_matches(name.lower(), sorted(names), n=limit, cutoff=0.6))
+
+
+def edit_distance(one: str, other: str, limit: int = 2) -> int:
+    """Levenshtein's distance, or `limit` + 1 when it is greater."""
+    if abs(len(one) - len(other)) > limit:
+        return limit + 1
+    previous = list(range(len(other) + 1))
+    for row, letter in enumerate(one, 1):
+        present = [row]
+        for column, against in enumerate(other, 1):
+            swap = previous[column - 1] + (letter != against)
+            present.append(min(swap, previous[column] + 1, present[-1] + 1))
+        previous = present
+    return min(previous[-1], limit + 1)
+
+
+def tenant_of(bindings: Mapping[tuple[str, str], int], instance: str, namespace: str) -> int | None:
+    """The tenant to whom (KEDA instance, Kubernetes namespace) is bound; None when it is bound to nobody.
+
+    A binding of `*` takes the whole instance and excludes every other binding of it.
+    """
+    whole = bindings.get((instance, ANY_NAMESPACE))
+    return whole if whole is not None else bindings.get((instance, namespace))

@@ -1,0 +1,63 @@
+"""Driver errors -> the family, in one place. Every adapter of this room wraps its statements in `translated()`."""
+
+from __future__ import annotations
+
+from types import TracebackType
+
+import psycopg
+import psycopg_pool
+from psycopg import errors as pg
+
+from lagscale.errors import Conflict, LagscaleError, StoreTimeout, StoreUnavailable
+
+#: The first class that fits decides; what fits none is a defect and passes untouched.
+_FAMILY: tuple[tuple[tuple[type[Exception], ...], type[LagscaleError], str | None], ...] = (
+    ((psycopg_pool.PoolTimeout, psycopg_pool.TooManyRequests), StoreTimeout, None),
+    ((pg.QueryCanceled, pg.LockNotAvailable, pg.ConnectionTimeout), StoreTimeout, None),
+    ((pg.UniqueViolation, pg.ExclusionViolation), Conflict, None),
+    (
+        (pg.UndefinedTable, pg.UndefinedColumn, pg.UndefinedFunction, pg.UndefinedObject, pg.InvalidSchemaName),
+        StoreUnavailable,
+        "The store's schema is not this version's; run `lagscale migrate`.",
+    ),
+    (
+        (pg.InsufficientPrivilege, pg.InvalidPassword, pg.InvalidAuthorizationSpecification),
+        StoreUnavailable,
+        "The store refuses this service's user; check LAGSCALE_DATABASE_URL and its roles.",
+    ),
+    ((psycopg.OperationalError, psycopg.InterfaceError, psycopg_pool.PoolClosed), StoreUnavailable, None),
+    ((OSError,), StoreUnavailable, None),
+)
+
+
+def translate(error: BaseException) -> LagscaleError | None:
+    """The family's error for a driver's, without its text, which may name addresses; None for anything else."""
+    for classes, family, text in _FAMILY:
+        if isinstance(error, classes):
+            return family(text)
+    return None
+
+
+class Translated:
+    """Wraps driver errors; as a `with` and as an `async with`."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        translation = None if error is None else translate(error)
+        if translation is not None:
+            raise translation from error
+
+    async def __aenter__(self) -> None:
+        return None
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, error, traceback)
+
+
+def translated() -> Translated:
+    """A context in which driver errors become the family's, with their cause kept."""
+    return Translated()

@@ -17,7 +17,7 @@ select
         when g.stale then 'unknown'
         when not g.decidable then 'undecided'
         when h.lasted then 'sustained'
-        when g.hot or not (g.is_active or g.is_idle or g.untold) then 'undecided'
+        when (g.hot and q.brief is not true) or not (g.is_active or g.is_idle or g.untold) then 'undecided'
         when g.untold then 'unknown'
         else 'calm'
     end as verdict,
@@ -25,6 +25,7 @@ select
         when g.stale then 'stale'
         when h.lasted then 'lasted'
         when g.untold then 'activity_untold'
+        when g.hot then 'not_yet'
         else 'no_breach'
     end as reason,
     case
@@ -145,3 +146,32 @@ left join lateral (
     ) as k
     having max(k.newest) = max(k.ts)
 ) as h on true
+left join lateral (
+    -- All partitions were calm at one complete round less than the sustain time ago, and no round since has a hole:
+    -- then every island is bounded and too short, whichever partition it is of.
+    select
+        min(k.ts) filter (where k.ts > k.anchor) > max(k.ts) - a.sustain_time
+        and bool_and(k.complete) filter (where k.ts >= k.anchor)
+        and max(k.ts - k.before_ts) filter (where k.ts > k.anchor) <= a.gap_time as brief
+    from (
+        select
+            w.ts,
+            w.complete and w.parts = first_value(w.parts) over newest_first
+            and w.epoch = first_value(w.epoch) over newest_first as complete,
+            lag(w.ts) over (order by w.ts) as before_ts,
+            max(w.ts) filter (where w.greatest_lag <= a.lag_threshold) over () as anchor
+        from (
+            select
+                r.ts,
+                r.parts,
+                r.epoch,
+                r.oldest_age = 0 and r.never = 0 as complete,
+                greatest(r.max_lag, case when a.earliest then r.none_max end) as greatest_lag
+            from every_lag_sample as r
+            where g.decidable and g.hot and h.lasted is not true and not a.by_total and a.targets[2] is null
+                and r.target_id = a.targets[1] and r.tenant_id = a.tenant_id and r.ts <= g.at
+                and r.ts >= g.at - a.sustain_time - a.gap_time
+        ) as w
+        window newest_first as (order by w.ts desc)
+    ) as k
+) as q on true

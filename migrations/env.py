@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from typing import Any
 
 import sqlalchemy as sa
 from alembic import context
@@ -20,6 +21,13 @@ def _url() -> str:
     return f"postgresql+psycopg://{rest}" if scheme in {"postgres", "postgresql"} else given
 
 
+def _told(*, step: Any, **_facts: Any) -> None:
+    """Tell the caller of each step; only the run that holds the lock makes any."""
+    tell = context.config.attributes.get("on_step")
+    if tell is not None:
+        tell(step.up_revision_id, step.up_revision.doc)
+
+
 def _run_online() -> None:
     engine = sa.create_engine(_url(), poolclass=sa.pool.NullPool)
     with engine.connect() as connection:
@@ -30,7 +38,7 @@ def _run_online() -> None:
             connection.execute(sa.text(f"set lock_timeout = '{_LOCK_TIMEOUT}'"))
             connection.execute(sa.text(f"set statement_timeout = '{_STATEMENT_TIMEOUT}'"))
             connection.commit()
-            context.configure(connection=connection, transaction_per_migration=True)
+            context.configure(connection=connection, transaction_per_migration=True, on_version_apply=_told)
             with context.begin_transaction():
                 context.run_migrations()
         finally:

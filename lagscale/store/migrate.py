@@ -1,0 +1,102 @@
+"""Brings the schema to its newest revision by Alembic; the command `lagscale migrate` and the tests call it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import sqlalchemy as sa
+import structlog
+from alembic import command
+from alembic.config import Config
+from alembic.runtime.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
+
+from lagscale.errors import StoreUnavailable
+
+log = structlog.get_logger(__name__)
+
+_CONNECT_SECONDS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Migrated:
+    """Where the schema stood and stands; `applied` are (revision, its first line) in the order of the run."""
+
+    before: str | None
+    after: str | None
+    applied: tuple[tuple[str, str], ...]
+
+    @property
+    def changed(self) -> bool:
+        """Whether there was anything to do."""
+        return bool(self.applied)
+
+
+def migrations_folder() -> Path:
+    """The scripts inside the wheel, else those of the repository."""
+    packaged = Path(__file__).parent / "migrations"
+    return packaged if packaged.is_dir() else Path(__file__).parents[2] / "migrations"
+
+
+def migrate(url: str, *, wait_seconds: float = 0.0) -> Migrated:
+    """Run every migration that the database has not had. Safe when two run at once: the second finds nothing to do.
+
+    Args:
+        url: as in `LAGSCALE_DATABASE_URL`; its user owns the database or is a superuser.
+        wait_seconds: how long to wait for a database that does not answer yet.
+
+    Raises:
+        StoreUnavailable: the database did not answer in that time.
+    """
+    before = _patiently(wait_seconds, lambda: _revision(url))
+    applied: list[tuple[str, str]] = []
+    config = _config(url)
+    # The environment calls this for each step that this run, and no other at the same time, has made.
+    config.attributes["on_step"] = lambda revision, title: applied.append((revision, title))
+    command.upgrade(config, "head")
+    return Migrated(before, _revision(url), tuple(applied))
+
+
+def pending(url: str, *, wait_seconds: float = 0.0) -> tuple[tuple[str, str], ...]:
+    """The migrations still to run, as (revision, its first line); changes nothing.
+
+    Raises:
+        StoreUnavailable: the database did not answer in that time.
+    """
+    revision = _patiently(wait_seconds, lambda: _revision(url))
+    scripts = ScriptDirectory.from_config(_config(url))
+    steps = scripts.iterate_revisions("head", revision or "base")
+    return tuple(reversed([(step.revision, step.doc) for step in steps if step.revision != revision]))
+
+
+def _config(url: str) -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(migrations_folder()))
+    # Alembic interpolates its options, so a percent sign of a password must be doubled.
+    config.set_main_option("sqlalchemy.url", url.replace("%", "%%"))
+    return config
+
+
+def _revision(url: str) -> str | None:
+    scheme, rest = url.split("://", 1)
+    address = f"postgresql+psycopg://{rest}" if scheme in {"postgres", "postgresql"} else url
+    engine = sa.create_engine(address, poolclass=sa.pool.NullPool, connect_args={"connect_timeout": _CONNECT_SECONDS})
+    with engine.connect() as connection:
+        return MigrationContext.configure(connection).get_current_revision()
+
+
+def _patiently(seconds: float, ask: Callable[[], str | None]) -> str | None:
+    retrying = Retrying(
+        stop=stop_after_delay(seconds),
+        wait=wait_exponential_jitter(initial=0.2, max=3),
+        retry=retry_if_exception_type(sa.exc.OperationalError),
+        before_sleep=lambda state: log.info("database_awaited", attempt=state.attempt_number),
+        reraise=True,
+    )
+    try:
+        return retrying(ask)
+    except sa.exc.OperationalError as wrong:
+        raise StoreUnavailable("The database does not answer; check LAGSCALE_DATABASE_URL.") from wrong

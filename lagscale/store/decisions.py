@@ -1,0 +1,56 @@
+"""Writes what a scaler replica told KEDA, and which monitors were asked for. Called by the scaler's recorder."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass
+
+from lagscale.store.faults import translated
+from lagscale.store.pool import Pool
+from lagscale.store.queries import load
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """One answer to KEDA, or the error in its place. Times are milliseconds of the database's clock since 1970."""
+
+    told_ms: int
+    tenant_id: int
+    monitor_id: int
+    replica: str
+    snapshot_ms: int | None
+    verdict: str
+    value: float | None
+    active: bool | None
+    held: bool
+    reason: str
+    code: str
+
+
+class PostgresDecisions:
+    """Appends decisions and marks monitors as asked for; both serve several tenants in one statement."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def append(self, decisions: Sequence[Decision]) -> None:
+        """Store the decisions; doubles are nothing.
+
+        Raises:
+            StoreUnavailable: the store did not answer.
+        """
+        columns = [list(column) for column in zip(*map(astuple, decisions), strict=True)]
+        if not columns:
+            return
+        async with translated(), self._pool.connection() as connection:
+            await connection.execute(load("append_decisions"), columns)
+
+    async def mark_asked(self, monitor_ids: Sequence[int]) -> None:
+        """Note that these monitors were asked for just now.
+
+        Raises:
+            StoreUnavailable: the store did not answer.
+        """
+        if monitor_ids:
+            async with translated(), self._pool.connection() as connection:
+                await connection.execute(load("mark_asked"), [list(monitor_ids)])

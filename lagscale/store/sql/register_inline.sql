@@ -1,0 +1,49 @@
+-- Creates a monitor with its first version, or says why not: exists, no_cluster, over_quota.
+with wanted as materialized (
+    select
+        t.id as tenant_id,
+        c.id as cluster_id,
+        case
+            when exists (
+                select
+                from monitor as m
+                where m.tenant_id = t.id and m.deleted_at is null and m.content_hash = %(content_hash)s::text
+            ) then 'exists'
+            when c.id is null then 'no_cluster'
+            when (
+                select count(*) from monitor as m where m.tenant_id = t.id and m.deleted_at is null
+            ) >= t.max_monitors then 'over_quota'
+            else 'created'
+        end as outcome
+    from tenant as t
+    left join cluster as c on c.tenant_id = t.id and c.name = %(cluster)s::text
+    where t.id = %(tenant)s::int
+),
+
+created as (
+    insert into monitor (
+        tenant_id, name, cluster_id, consumer_group, topics, isolation_level, partition_limitation, policy,
+        sampling_ms, stale_after_ms, content_hash, auto_registered, last_asked_at
+    )
+    select
+        w.tenant_id, %(name)s::text, w.cluster_id, %(consumer_group)s::text, %(topics)s::text[],
+        %(isolation_level)s::text, %(partition_limitation)s::text, %(policy)s::jsonb,
+        %(sampling_ms)s::int, %(stale_after_ms)s::int, %(content_hash)s::text, true, now()
+    from wanted as w
+    where w.outcome = 'created'
+    -- The name carries digits of the content's hash: a double of it is this monitor under an older reading.
+    on conflict (tenant_id, name) where deleted_at is null do nothing
+    returning id, tenant_id, version, policy
+),
+
+versioned as (
+    insert into monitor_version (monitor_id, tenant_id, version, policy)
+    select c.id, c.tenant_id, c.version, c.policy
+    from created as c
+)
+
+select
+    w.outcome,
+    (select c.id from created as c) as monitor_id,
+    w.cluster_id
+from wanted as w

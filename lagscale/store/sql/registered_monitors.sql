@@ -1,0 +1,23 @@
+-- Every monitor with its targets, in the order of its topics. All tenants: a replica serves all.
+select
+    m.id,
+    m.tenant_id,
+    m.name,
+    c.name as cluster,
+    m.consumer_group,
+    coalesce(m.topics, '{}') as topics,
+    m.policy,
+    m.overridable,
+    m.content_hash,
+    m.version,
+    coalesce(g.target_ids, '{}') as target_ids
+from monitor as m
+inner join cluster as c on c.id = m.cluster_id and c.tenant_id = m.tenant_id
+left join lateral (
+    select array_agg(x.target_id order by array_position(m.topics, t.topic), x.target_id) as target_ids
+    from monitor_target as x
+    inner join lag_target as t on t.id = x.target_id and t.tenant_id = m.tenant_id
+    where x.monitor_id = m.id and x.tenant_id = m.tenant_id
+) as g on true
+where m.deleted_at is null
+order by m.id

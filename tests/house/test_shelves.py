@@ -1,0 +1,58 @@
+"""How tests are kept: no sleeps, no skips, on a shelf, and marked by what they cost."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping
+
+SHELVES = {"house", "unit", "contract", "integration", "spark", "e2e", "bench", "data"}
+SKIPPING = {"skip", "skipif", "importorskip", "xfail"}
+
+
+def of_shelves(modules: Mapping[str, ast.Module]) -> Iterator[tuple[str, ast.Module]]:
+    yield from ((path, tree) for path, tree in modules.items() if path.startswith("tests/"))
+
+
+def test_every_test_lies_on_a_shelf(tracked: tuple[str, ...]) -> None:
+    strays = [
+        path
+        for path in tracked
+        if path.startswith("tests/") and path != "tests/conftest.py" and path.split("/")[1] not in SHELVES
+    ]
+    assert strays == []
+
+
+def test_nothing_sleeps(modules: Mapping[str, ast.Module]) -> None:
+    slept = []
+    for path, tree in of_shelves(modules):
+        for node in ast.walk(tree):
+            is_named = isinstance(node, ast.ImportFrom) and node.module == "time"
+            if is_named and any(alias.name == "sleep" for alias in node.names):
+                slept.append(f"{path}:{node.lineno}")
+            is_call = isinstance(node, ast.Attribute) and node.attr == "sleep"
+            if is_call and isinstance(node.value, ast.Name) and node.value.id == "time":
+                slept.append(f"{path}:{node.lineno}")
+    assert slept == []
+
+
+def test_nothing_is_skipped(modules: Mapping[str, ast.Module]) -> None:
+    skipped = [
+        f"{path}:{node.lineno}"
+        for path, tree in of_shelves(modules)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute)
+        and node.attr in SKIPPING
+        and ast.unparse(node).startswith(("pytest.", "unittest."))
+    ]
+    assert skipped == []
+
+
+def test_costly_shelves_are_marked(modules: Mapping[str, ast.Module]) -> None:
+    unmarked = []
+    for path, tree in of_shelves(modules):
+        shelf, name = path.split("/")[1], path.split("/")[-1]
+        if shelf in {"contract", "integration", "spark", "e2e"} and name.startswith("test_"):
+            text = ast.unparse(tree)
+            if not any(f"pytest.mark.{mark}" in text for mark in ("contract", "integration", "spark", "e2e", "fuzz")):
+                unmarked.append(path)
+    assert unmarked == []

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, Field, SecretStr, ValidationError, field_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lagscale.errors import Fault, SettingsInvalid
@@ -110,12 +110,10 @@ class ServiceSettings(BaseSettings):
         return value
 
 
-class SingleMonitorSettings(BaseSettings):
+class SingleMonitorSettings(BaseModel):
     """One monitor by environment, without any registration: the three names of Kafka, and policy keys if wanted."""
 
-    model_config = SettingsConfigDict(
-        frozen=True, extra="ignore", hide_input_in_errors=True, env_ignore_empty=True, populate_by_name=True
-    )
+    model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
     brokers: str = Field(
         alias="KAFKA_BROKERS", description="Bootstrap servers by commas, as in kafka-0:9092,kafka-1:9092."
@@ -138,6 +136,19 @@ class SingleMonitorSettings(BaseSettings):
     def wanted(cls, environ: Mapping[str, str]) -> bool:
         """Whether the environment describes a monitor: any of Kafka's three names is set."""
         return any(environ.get(name) for name in ("KAFKA_BROKERS", "KAFKA_TOPIC", "KAFKA_GROUP_ID"))
+
+    @classmethod
+    def read(cls, environ: Mapping[str, str]) -> SingleMonitorSettings:
+        """Read them; an empty variable is an absent one.
+
+        Raises:
+            SettingsInvalid: with every fault at once.
+        """
+        try:
+            return cls.model_validate({name: text for name, text in environ.items() if text.strip()})
+        except ValidationError as wrong:
+            faults = _faults(cls, wrong)
+            raise SettingsInvalid("; ".join(str(fault) for fault in faults), faults=faults) from None
 
     def policy(self) -> dict[str, str]:
         """The policy keys as given."""
@@ -168,7 +179,7 @@ def load(settings: type[Settings], also_known: Iterable[str] = ()) -> Settings:
     try:
         read = settings()
     except ValidationError as wrong:
-        faults.extend(_fault(settings, error["loc"], error["msg"]) for error in wrong.errors(include_input=False))
+        faults.extend(_faults(settings, wrong))
     else:
         if not faults:
             return read
@@ -187,7 +198,13 @@ def unknown_names(environ: Iterable[str], also_known: Iterable[str] = ()) -> lis
     return faults
 
 
-def _fault(settings: type[BaseSettings], location: tuple[int | str, ...], text: str) -> Fault:
+def _faults(settings: type[BaseModel], wrong: ValidationError) -> list[Fault]:
+    return [
+        _fault(settings, error["loc"], error["msg"]) for error in wrong.errors(include_input=False, include_url=False)
+    ]
+
+
+def _fault(settings: type[BaseModel], location: tuple[int | str, ...], text: str) -> Fault:
     name = str(location[0]) if location else "settings"
     field = settings.model_fields.get(name)
     prefix = settings.model_config.get("env_prefix", "")

@@ -1,0 +1,57 @@
+"""Who changed what: one row in the same transaction as the change. Secrets never come here, only whether they are set."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from sqlalchemy import insert
+
+from lagscale.store.registry import tables
+from lagscale.store.registry.database import TenantWork, Work
+
+#: Never recorded, whatever row they come from.
+_SECRET_COLUMNS = frozenset({"digest"})
+_MASKED_COLUMNS = frozenset({"secrets"})
+#: Noise: they follow from the change itself.
+_DERIVED_COLUMNS = frozenset({"id", "tenant_id", "cluster_id", "updated_at", "created_at", "content_hash"})
+
+Facts = Mapping[str, Any]
+
+
+async def record(work: Work, action: str, thing: str, before: Facts | None, after: Facts | None) -> None:
+    """Write the row.
+
+    Args:
+        work: the transaction of the change; behind a tenant's wall the row is that tenant's, else the platform's.
+        action: as in `monitor.create`.
+        thing: its name, as in `monitor/orders`.
+        before, after: the rows, None where there is none.
+    """
+    await work.run(
+        insert(tables.audit_event).values(
+            tenant_id=work.tenant_id if isinstance(work, TenantWork) else None,
+            actor=work.actor,
+            action=action,
+            object=thing,
+            before=_masked(before),
+            after=_masked(after),
+        )
+    )
+
+
+def _masked(facts: Facts | None) -> dict[str, Any] | None:
+    if facts is None:
+        return None
+    kept = {name: value for name, value in facts.items() if name not in _SECRET_COLUMNS | _DERIVED_COLUMNS}
+    return {name: _plain(name, value) for name, value in kept.items()}
+
+
+def _plain(name: str, value: Any) -> Any:
+    if name in _MASKED_COLUMNS:
+        return None if value is None else "set"
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value) if isinstance(value, UUID) else value

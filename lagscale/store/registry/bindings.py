@@ -1,0 +1,63 @@
+"""Which KEDA instance and Kubernetes namespace asks for which tenant. Only the platform's administrators write them."""
+
+from __future__ import annotations
+
+from sqlalchemy import delete, func, insert, or_, select
+
+from lagscale.domain.tenancy import ANY_NAMESPACE
+from lagscale.errors import Conflict, NotFound
+from lagscale.store.registry import audit
+from lagscale.store.registry.changes import Outcome
+from lagscale.store.registry.database import TenantWork, Work
+from lagscale.store.registry.pages import Page, Wanted, page
+from lagscale.store.registry.tables import namespace_binding as binding
+
+
+async def listed(work: TenantWork, wanted: Wanted) -> Page:
+    """The tenant's bindings."""
+    return await page(work, select(binding), ["instance", "namespace"], wanted)
+
+
+async def put(work: Work, tenant_id: int, instance: str, namespace: str) -> Outcome:
+    """Bind the namespace to the tenant; nothing changes when it is so already.
+
+    Args:
+        work: a transaction of the platform, for it must see every tenant's bindings of that instance.
+        tenant_id: whose it shall be.
+        instance: the KEDA instance.
+        namespace: a Kubernetes namespace, or `*` for all of that instance.
+
+    Raises:
+        Conflict: it is another tenant's, or `*` would stand beside other bindings of that instance.
+    """
+    # Two bindings of one instance that exclude each other must not pass each other unseen.
+    await work.run(select(func.pg_advisory_xact_lock(func.hashtextextended(f"binding {instance}", 0))))
+    excluded = binding.c.namespace == ANY_NAMESPACE if namespace != ANY_NAMESPACE else binding.c.namespace != namespace
+    same = binding.c.namespace == namespace
+    statement = select(binding).where(binding.c.instance == instance, or_(same, excluded)).limit(2)
+    rows = await work.every(statement)
+    for row in rows:
+        if row["namespace"] == namespace and row["tenant_id"] == tenant_id and len(rows) == 1:
+            return Outcome(row)
+    if rows:
+        raise Conflict(
+            "This namespace, or the whole of its KEDA instance, is bound already: "
+            f"a binding of `{ANY_NAMESPACE}` excludes every other one of its instance. Delete those bindings first."
+        )
+    adding = insert(binding).values(tenant_id=tenant_id, instance=instance, namespace=namespace).returning(binding)
+    made = await work.one(adding)
+    await audit.record(work, "binding.create", f"binding/{instance}/{namespace}", None, made)
+    return Outcome(made, created=True, changed=True)
+
+
+async def remove(work: TenantWork, instance: str, namespace: str) -> None:
+    """Unbind the namespace.
+
+    Raises:
+        NotFound: it is not bound to this tenant.
+    """
+    statement = delete(binding).where(binding.c.instance == instance, binding.c.namespace == namespace)
+    row = await work.find(statement.returning(binding))
+    if row is None:
+        raise NotFound
+    await audit.record(work, "binding.delete", f"binding/{instance}/{namespace}", row, None)

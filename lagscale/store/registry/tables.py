@@ -1,0 +1,222 @@
+"""The registry's tables as SQLAlchemy sees them. The migrations make them; a test compares the two."""
+
+from __future__ import annotations
+
+from sqlalchemy import (
+    ARRAY,
+    BigInteger,
+    Boolean,
+    Column,
+    Float,
+    Identity,
+    Integer,
+    LargeBinary,
+    MetaData,
+    SmallInteger,
+    Table,
+    Text,
+    Uuid,
+    text,
+)
+from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
+
+metadata = MetaData()
+
+_NOW = text("now()")
+_INSTANT = TIMESTAMP(timezone=True)
+
+
+def _id() -> Column[int]:
+    return Column("id", Integer, Identity(always=True), primary_key=True)
+
+
+def _uuid() -> Column[object]:
+    return Column("id", Uuid, primary_key=True, server_default=text("gen_random_uuid()"))
+
+
+def _tenant(*, nullable: bool = False) -> Column[int]:
+    return Column("tenant_id", Integer, nullable=nullable)
+
+
+def _instant(name: str, *, nullable: bool = False) -> Column[object]:
+    return Column(name, _INSTANT, nullable=nullable, server_default=None if nullable else _NOW)
+
+
+tenant = Table(
+    "tenant",
+    metadata,
+    _id(),
+    Column("name", Text, nullable=False),
+    Column("display_name", Text, nullable=False),
+    Column("auto_register", Boolean, nullable=False),
+    Column("min_sampling_seconds", Integer, nullable=False),
+    Column("max_monitors", Integer, nullable=False),
+    _instant("created_at"),
+    Column("version", Integer, nullable=False),
+)
+
+api_key = Table(
+    "api_key",
+    metadata,
+    _uuid(),
+    _tenant(nullable=True),
+    Column("name", Text, nullable=False),
+    Column("role", Text, nullable=False),
+    Column("prefix", Text, nullable=False),
+    Column("digest", LargeBinary, nullable=False),
+    _instant("created_at"),
+    _instant("expires_at", nullable=True),
+    _instant("last_used_at", nullable=True),
+    _instant("revoked_at", nullable=True),
+)
+
+namespace_binding = Table(
+    "namespace_binding",
+    metadata,
+    _uuid(),
+    _tenant(),
+    Column("instance", Text, nullable=False),
+    Column("namespace", Text, nullable=False),
+    _instant("created_at"),
+)
+
+cluster = Table(
+    "cluster",
+    metadata,
+    _id(),
+    _tenant(),
+    Column("name", Text, nullable=False),
+    Column("bootstrap", ARRAY(Text), nullable=False),
+    Column("security", JSONB, nullable=False),
+    Column("secrets", LargeBinary),
+    _instant("created_at"),
+    _instant("updated_at"),
+    Column("version", Integer, nullable=False),
+)
+
+monitor = Table(
+    "monitor",
+    metadata,
+    _id(),
+    _tenant(),
+    Column("name", Text, nullable=False),
+    Column("cluster_id", Integer, nullable=False),
+    Column("consumer_group", Text, nullable=False),
+    Column("topics", ARRAY(Text)),
+    Column("topic_pattern", Text),
+    Column("isolation_level", Text, nullable=False),
+    Column("partition_limitation", Text, nullable=False),
+    Column("policy", JSONB, nullable=False),
+    Column("sampling_ms", Integer, nullable=False),
+    Column("stale_after_ms", Integer, nullable=False),
+    Column("overridable", Boolean, nullable=False),
+    Column("content_hash", Text, nullable=False),
+    Column("auto_registered", Boolean, nullable=False),
+    _instant("last_asked_at", nullable=True),
+    _instant("created_at"),
+    _instant("updated_at"),
+    _instant("deleted_at", nullable=True),
+    Column("version", Integer, nullable=False),
+)
+
+monitor_version = Table(
+    "monitor_version",
+    metadata,
+    Column("monitor_id", Integer, primary_key=True),
+    _tenant(),
+    Column("version", Integer, primary_key=True),
+    _instant("valid_from"),
+    Column("policy", JSONB, nullable=False),
+)
+
+lag_target = Table(
+    "lag_target",
+    metadata,
+    _id(),
+    _tenant(),
+    Column("cluster_id", Integer, nullable=False),
+    Column("consumer_group", Text, nullable=False),
+    Column("topic", Text, nullable=False),
+    Column("isolation_level", Text, nullable=False),
+    Column("partition_limitation", Text, nullable=False),
+    Column("topic_id", Text),
+    Column("epoch", Integer, nullable=False),
+    _instant("created_at"),
+)
+
+monitor_target = Table(
+    "monitor_target",
+    metadata,
+    Column("monitor_id", Integer, primary_key=True),
+    Column("target_id", Integer, primary_key=True),
+    _tenant(),
+)
+
+cluster_state = Table(
+    "cluster_state",
+    metadata,
+    Column("cluster_id", Integer, primary_key=True),
+    _tenant(),
+    Column("code", Text, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("since", _INSTANT, nullable=False),
+    Column("seen_at", _INSTANT, nullable=False),
+)
+
+target_state = Table(
+    "target_state",
+    metadata,
+    Column("target_id", Integer, primary_key=True),
+    _tenant(),
+    Column("code", Text, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("since", _INSTANT, nullable=False),
+    Column("seen_at", _INSTANT, nullable=False),
+)
+
+decision = Table(
+    "decision",
+    metadata,
+    Column("told_at", _INSTANT, primary_key=True),
+    _tenant(),
+    Column("monitor_id", Integer, primary_key=True),
+    Column("replica", Text, primary_key=True),
+    Column("snapshot_at", _INSTANT),
+    Column("verdict", Text, nullable=False),
+    Column("value", Float(53)),
+    Column("active", Boolean),
+    Column("held", Boolean, nullable=False),
+    Column("reason", Text, nullable=False),
+    Column("code", Text, nullable=False),
+)
+
+audit_event = Table(
+    "audit_event",
+    metadata,
+    _uuid(),
+    _instant("at"),
+    _tenant(nullable=True),
+    Column("actor", Text, nullable=False),
+    Column("action", Text, nullable=False),
+    Column("object", Text, nullable=False),
+    Column("before", JSONB(none_as_null=True)),
+    Column("after", JSONB(none_as_null=True)),
+)
+
+#: A view that shows the set tenant's rows only; nothing is written through it.
+tenant_lag_sample = Table(
+    "tenant_lag_sample",
+    MetaData(),
+    Column("ts", _INSTANT),
+    Column("target_id", Integer),
+    _tenant(),
+    Column("epoch", Integer),
+    Column("notes", SmallInteger),
+    Column("lags", ARRAY(BigInteger)),
+    Column("ends", ARRAY(BigInteger)),
+    Column("flags", ARRAY(SmallInteger)),
+    Column("lost", ARRAY(BigInteger)),
+    Column("members", Integer),
+    Column("members_age", Integer),
+    Column("group_state", SmallInteger),
+)

@@ -1,0 +1,73 @@
+"""Tenants: their names, limits and whether ScaledObjects may create monitors."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from sqlalchemy import delete, exists, func, insert, select, update
+
+from lagscale.errors import Conflict
+from lagscale.store.registry import audit
+from lagscale.store.registry.changes import Outcome, check_version
+from lagscale.store.registry.database import TenantWork, Work
+from lagscale.store.registry.pages import Page, Wanted, page
+from lagscale.store.registry.tables import cluster, monitor, tenant
+
+_WRITTEN = ("display_name", "auto_register", "min_sampling_seconds", "max_monitors")
+
+
+async def listed(work: Work, wanted: Wanted) -> Page:
+    """The tenants that the scope sees."""
+    return await page(work, select(tenant), ["name"], wanted)
+
+
+async def create(work: Work, name: str, values: Mapping[str, Any]) -> Outcome:
+    """Create a tenant.
+
+    Raises:
+        Conflict: the name is taken.
+    """
+    given = {column: values[column] for column in _WRITTEN}
+    statement = insert(tenant).values(name=name, **given).returning(tenant)
+    row = await work.one(statement)
+    await audit.record(work, "tenant.create", f"tenant/{name}", None, row)
+    return Outcome(row, created=True, changed=True)
+
+
+async def put(work: Work, name: str, values: Mapping[str, Any], seen: int | None) -> Outcome:
+    """Create the tenant or make it so; nothing changes when it is so already.
+
+    Raises:
+        Conflict: it has changed since the version seen.
+    """
+    statement = select(tenant).where(tenant.c.name == name).with_for_update()
+    row = await work.find(statement)
+    if row is None:
+        return await create(work, name, values)
+    check_version(row, seen)
+    given = {column: values[column] for column in _WRITTEN}
+    if all(row[column] == value for column, value in given.items()):
+        return Outcome(row)
+    changing = update(tenant).where(tenant.c.id == row["id"]).values(version=row["version"] + 1, **given)
+    after = await work.one(changing.returning(tenant))
+    await audit.record(work, "tenant.update", f"tenant/{name}", row, after)
+    return Outcome(after, changed=True)
+
+
+async def remove(work: TenantWork) -> None:
+    """Remove an empty tenant with its keys and bindings; its samples go with their retention.
+
+    Raises:
+        Conflict: it has monitors or clusters.
+    """
+    live = exists().where(monitor.c.deleted_at.is_(None))
+    if (await work.run(select(live | exists().select_from(cluster)))).scalar_one():
+        raise Conflict("The tenant has monitors or clusters; delete them first.")
+    await work.run(delete(tenant).where(tenant.c.id == work.tenant_id))
+
+
+async def monitors(work: TenantWork) -> int:
+    """How many live monitors the tenant has."""
+    statement = select(func.count()).select_from(monitor).where(monitor.c.deleted_at.is_(None))
+    return int((await work.run(statement)).scalar_one())

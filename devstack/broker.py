@@ -1,0 +1,269 @@
+"""A real broker on loopback: Apache Kafka of one node, KRaft, from Maven Central by coordinates."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import uuid
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+from confluent_kafka.admin import AdminClient
+from rich.console import Console
+
+from devstack import apt
+from devstack.cache import fetch_once
+from devstack.certificates import Certificates
+from devstack.server import Server, free_port
+
+_VERSION = "4.1.0"
+_ROOT = Path(__file__).resolve().parents[1]
+_console = Console(stderr=True)
+
+_LOG4J = """
+status = error
+rootLogger.level = warn
+rootLogger.appenderRef.out.ref = out
+appender.out.type = Console
+appender.out.name = out
+appender.out.layout.type = PatternLayout
+appender.out.layout.pattern = %d %p %c{1} %m%n
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class _Listener:
+    name: str
+    protocol: str
+    port: int
+
+
+class Broker:
+    """A broker. `LAGSCALE_KAFKA_BOOTSTRAP` beats all; then nothing is started or stopped.
+
+    Args:
+        name: its data folder within this clone; without one the data are new and removed at the end.
+        listeners: how many plain listeners; each can be registered as a cluster of its own.
+        sasl: one listener more, SASL_PLAINTEXT with PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512.
+        tls: one listener more, SSL, that asks for a client certificate.
+        port: of the first listener; a free one by default.
+        detached: lives on when this process ends.
+    """
+
+    USER = "admin"
+    PASSWORD = "admin-secret"  # noqa: S105  # Of a broker on loopback that lives for one test.
+
+    def __init__(
+        self,
+        name: str | None = None,
+        *,
+        listeners: int = 1,
+        sasl: bool = False,
+        tls: bool = False,
+        port: int | None = None,
+        detached: bool = False,
+    ) -> None:
+        self._given = os.environ.get("LAGSCALE_KAFKA_BOOTSTRAP")
+        self._keep = name is not None
+        name = name or f"broker-{uuid.uuid4().hex[:8]}"
+        self._folder = _ROOT / ".devstack" / name
+        ports = [port or free_port(), *(free_port() for _ in range(listeners - 1))]
+        self._listeners = [_Listener(f"PLAIN{n}", "PLAINTEXT", p) for n, p in enumerate(ports)]
+        self._sasl = _Listener("SASL", "SASL_PLAINTEXT", free_port()) if sasl else None
+        self._tls = _Listener("TLS", "SSL", free_port()) if tls else None
+        self._controller_port = free_port()
+        self.certificates: Certificates | None = None
+        self._server = Server("broker", _ROOT / ".devstack/log" / f"{name}.log", detached=detached)
+
+    @property
+    def address(self) -> str:
+        """`host:port` of the first plain listener."""
+        return self._given or f"127.0.0.1:{self._listeners[0].port}"
+
+    @property
+    def addresses(self) -> list[str]:
+        """`host:port` of every plain listener."""
+        return [self._given] if self._given else [f"127.0.0.1:{one.port}" for one in self._listeners]
+
+    @property
+    def sasl_address(self) -> str:
+        """`host:port` of the SASL_PLAINTEXT listener; user `USER`, password `PASSWORD`."""
+        if self._sasl is None:
+            raise RuntimeError("this broker was made without sasl=True")
+        return f"127.0.0.1:{self._sasl.port}"
+
+    @property
+    def tls_address(self) -> str:
+        """`host:port` of the SSL listener; see `certificates`."""
+        if self._tls is None:
+            raise RuntimeError("this broker was made without tls=True")
+        return f"127.0.0.1:{self._tls.port}"
+
+    @property
+    def pid(self) -> int:
+        """Its process id."""
+        return self._server.pid
+
+    def start(self) -> None:
+        """Install what is missing, start on the same data and ports as before, wait until it answers."""
+        if self._given:
+            _console.print("broker: the one of LAGSCALE_KAFKA_BOOTSTRAP")
+            return
+        jars = _jars()
+        self._folder.mkdir(parents=True, exist_ok=True)
+        if self._tls is not None and self.certificates is None:
+            self.certificates = Certificates.make(self._folder)
+        properties = self._folder / "server.properties"
+        properties.write_text("\n".join(f"{key}={value}" for key, value in self._properties().items()) + "\n")
+        log4j = self._folder / "log4j2.properties"
+        log4j.write_text(_LOG4J)
+        java = [_java(), "-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={log4j}"]
+        java += ["-cp", f"{jars}/*"]
+        if not (self._folder / "data/meta.properties").exists():
+            self._format([*java, "kafka.tools.StorageTool"], properties)
+        self._server.spawn([*java, "kafka.Kafka", str(properties)])
+        self._server.await_ready(self._answers)
+
+    def stop(self) -> None:
+        """End it; data that have no name are removed."""
+        if self._given:
+            return
+        self._server.stop(seconds=10)
+        if not self._keep:
+            shutil.rmtree(self._folder, ignore_errors=True)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self._server.kill()
+
+    def pause(self) -> None:
+        """SIGSTOP: it accepts connections and answers nothing."""
+        self._server.pause()
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self._server.resume()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def _all(self) -> list[_Listener]:
+        return [*self._listeners, *(one for one in (self._sasl, self._tls) if one is not None)]
+
+    def _properties(self) -> dict[str, str]:
+        listeners = ",".join(f"{one.name}://127.0.0.1:{one.port}" for one in self._all())
+        protocols = ",".join(f"{one.name}:{one.protocol}" for one in self._all())
+        properties = {
+            "process.roles": "broker,controller",
+            "node.id": "1",
+            "controller.quorum.bootstrap.servers": f"127.0.0.1:{self._controller_port}",
+            "listeners": f"{listeners},CONTROLLER://127.0.0.1:{self._controller_port}",
+            "advertised.listeners": listeners,
+            "listener.security.protocol.map": f"{protocols},CONTROLLER:PLAINTEXT",
+            "controller.listener.names": "CONTROLLER",
+            "inter.broker.listener.name": self._listeners[0].name,
+            "log.dirs": str(self._folder / "data"),
+            "auto.create.topics.enable": "false",
+            "delete.topic.enable": "true",
+            "group.coordinator.rebalance.protocols": "classic,consumer,share",
+            "group.initial.rebalance.delay.ms": "0",
+            "share.coordinator.state.topic.replication.factor": "1",
+            "share.coordinator.state.topic.min.isr": "1",
+            "offsets.topic.replication.factor": "1",
+            "offsets.topic.num.partitions": "4",
+            "transaction.state.log.replication.factor": "1",
+            "transaction.state.log.min.isr": "1",
+            "transaction.state.log.num.partitions": "2",
+            # A killed broker may come back at once.
+            "broker.heartbeat.interval.ms": "500",
+            "broker.session.timeout.ms": "1500",
+            "num.network.threads": "2",
+            "num.io.threads": "2",
+            "log.retention.check.interval.ms": "1000",
+            "log.initial.task.delay.ms": "1000",
+            "file.delete.delay.ms": "500",
+        }
+        if self._sasl is not None:
+            jaas = f'required username="{self.USER}" password="{self.PASSWORD}"'
+            prefix = f"listener.name.{self._sasl.name.lower()}"
+            properties |= {
+                f"{prefix}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+                f"{prefix}.plain.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule "
+                f'{jaas} user_{self.USER}="{self.PASSWORD}";',
+                f"{prefix}.scram-sha-256.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule "
+                "required;",
+                f"{prefix}.scram-sha-512.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule "
+                "required;",
+            }
+        if self._tls is not None and self.certificates is not None:
+            properties |= self.certificates.server_properties(f"listener.name.{self._tls.name.lower()}")
+        return properties
+
+    def _format(self, storage_tool: list[str], properties: Path) -> None:
+        cluster = "ZGV2c3RhY2stY2x1c3Rlcg"
+        argv = [*storage_tool, "format", "--standalone", "-t", cluster, "-c", str(properties)]
+        if self._sasl is not None:
+            for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
+                argv += ["--add-scram", f"{mechanism}=[name={self.USER},password={self.PASSWORD}]"]
+        done = subprocess.run(argv, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise RuntimeError(f"formatting the broker's storage failed:\n{(done.stdout + done.stderr)[-2000:]}")
+
+    def _answers(self) -> bool:
+        client = AdminClient({"bootstrap.servers": self.address, "log_level": 0, "socket.timeout.ms": 1000})
+        try:
+            return bool(client.list_topics(timeout=1).brokers)
+        except Exception:  # Whatever it is, the broker does not answer yet.
+            return False
+
+
+def _java() -> str:
+    """Java 17 or newer; installed on Debian for root where it is missing."""
+    home = os.environ.get("JAVA_HOME")
+    found = str(Path(home) / "bin/java") if home else shutil.which("java")
+    if found is None and apt.is_root() and shutil.which("apt-get"):
+        _console.print("broker: installing a Java runtime")
+        apt.install("openjdk-17-jre-headless")
+        found = shutil.which("java")
+    if found is None:
+        raise RuntimeError("Java 17 or newer is needed: install a runtime, or set JAVA_HOME")
+    return found
+
+
+def _jars() -> Path:
+    """The folder of the broker's jars, fetched once."""
+    return fetch_once(f"kafka-{_VERSION}", _fetch_jars) / "jars"
+
+
+def _fetch_jars(place: Path) -> None:
+    with _console.status(f"broker: Apache Kafka {_VERSION} from Maven Central (43 MB, once)"):
+        argv = _maven(place) if shutil.which("mvn") else _ivy(place)
+        done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=place)
+    if done.returncode != 0 or not list((place / "jars").glob("kafka_2.13-*.jar")):
+        raise RuntimeError(f"fetching Apache Kafka failed:\n{(done.stdout + done.stderr)[-2000:]}")
+
+
+def _maven(place: Path) -> list[str]:
+    (place / "pom.xml").write_text(
+        "<project><modelVersion>4.0.0</modelVersion><groupId>lagscale</groupId><artifactId>devstack</artifactId>"
+        "<version>1</version><dependencies><dependency><groupId>org.apache.kafka</groupId>"
+        f"<artifactId>kafka_2.13</artifactId><version>{_VERSION}</version></dependency></dependencies></project>"
+    )
+    return ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={place / 'jars'}"]
+
+
+def _ivy(place: Path) -> list[str]:
+    import pyspark  # Only where Maven is missing.
+
+    ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
+    return [
+        *(_java(), "-jar", str(ivy), "-cache", str(place / "ivy")),
+        *("-dependency", "org.apache.kafka", "kafka_2.13", _VERSION, "-confs", "default"),
+        *("-retrieve", f"{place}/jars/[artifact]-[revision].[ext]"),
+    ]

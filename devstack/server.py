@@ -1,0 +1,157 @@
+"""One server process: started, awaited, stopped, killed, paused and continued by its process id."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+_POLL_SECONDS = 0.05
+
+
+class ServerFailed(RuntimeError):
+    """A server did not answer in time, or ended; the message holds the tail of its log."""
+
+
+def free_port() -> int:
+    """A port that was free on loopback a moment ago."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
+    """Wait until the condition holds.
+
+    Raises:
+        ServerFailed: it did not within `seconds`.
+    """
+    deadline = time.monotonic() + seconds
+    while not condition():
+        if time.monotonic() > deadline:
+            raise ServerFailed(f"{what} within {seconds:g} s")
+        time.sleep(_POLL_SECONDS)
+
+
+def started_at(pid: int) -> int | None:
+    """The kernel's start time of a process in clock ticks: with the id it names one process for ever."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return None
+    state_and_rest = text.rsplit(")", 1)[1].split()
+    return None if state_and_rest[0] == "Z" else int(state_and_rest[19])
+
+
+class Server:
+    """A process in a group of its own, with its log in a file.
+
+    Args:
+        name: for messages.
+        log: where its output goes; appended.
+        detached: lives on when this process ends; else it is ended with it, even by SIGKILL.
+    """
+
+    def __init__(self, name: str, log: Path, *, detached: bool = False) -> None:
+        self.name = name
+        self.log = log
+        self.detached = detached
+        self.process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def pid(self) -> int:
+        """Its process id.
+
+        Raises:
+            ServerFailed: it does not run.
+        """
+        if self.process is None:
+            raise ServerFailed(f"{self.name} does not run")
+        return self.process.pid
+
+    def spawn(self, argv: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None) -> None:
+        """Start it; does not wait for it to answer."""
+        self.log.parent.mkdir(parents=True, exist_ok=True)
+        with self.log.open("ab") as log:
+            self.process = subprocess.Popen(
+                argv if self.detached else [*_dying_with_parent(), *argv],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                env=None if env is None else dict(env),
+                cwd=cwd,
+                start_new_session=True,
+            )
+
+    def await_ready(self, ready: Callable[[], bool], seconds: float = 60) -> None:
+        """Wait until it answers.
+
+        Raises:
+            ServerFailed: it ended, or did not answer in time; with the tail of its log.
+        """
+
+        def answers() -> bool:
+            if self.process is not None and self.process.poll() is not None:
+                raise ServerFailed(f"{self.name} ended with {self.process.returncode}:\n{self.tail()}")
+            return ready()
+
+        try:
+            wait_until(answers, seconds, f"{self.name} did not answer")
+        except ServerFailed as failure:
+            if "ended with" in str(failure):
+                raise
+            raise ServerFailed(f"{failure}:\n{self.tail()}") from None
+
+    def tail(self, lines: int = 25) -> str:
+        """The last lines of its log."""
+        if not self.log.exists():
+            return "(no log)"
+        return "\n".join(self.log.read_text(errors="replace").splitlines()[-lines:])
+
+    def send(self, number: int) -> None:
+        """Send a signal to its whole group."""
+        if self.process is not None and self.process.poll() is None:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(self.process.pid, number)
+
+    def pause(self) -> None:
+        """SIGSTOP: it keeps its sockets and answers nothing."""
+        self.send(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        """SIGCONT."""
+        self.send(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """SIGKILL, at once."""
+        self.send(signal.SIGKILL)
+        self._reap()
+
+    def stop(self, seconds: float = 15, number: int = signal.SIGTERM) -> None:
+        """Ask it to end, and kill what is left of its group after `seconds`."""
+        if self.process is None:
+            return
+        self.resume()
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.process.pid, number)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(seconds)
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)
+        self._reap()
+
+    def _reap(self) -> None:
+        if self.process is not None:
+            self.process.wait(10)
+            self.process = None
+
+
+def _dying_with_parent() -> list[str]:
+    """Has the child end with SIGTERM when its parent ends, so that Ctrl-C and worse leave nothing behind."""
+    return ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []

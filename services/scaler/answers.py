@@ -1,0 +1,159 @@
+"""From a monitor to what KEDA is told: measured, held, waking, held from this replica's memory, or an error."""
+
+from __future__ import annotations
+
+import asyncio
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Final
+
+import structlog
+from cachetools import TTLCache
+
+from lagscale.domain.sentences import sentence
+from lagscale.domain.signal import Ask, Judgement, Reason, Told, told
+from lagscale.errors import (
+    DataUnavailable,
+    HistoryTooShort,
+    LagscaleError,
+    QuotaExceeded,
+    StoreTimeout,
+    StoreUnavailable,
+    Unknown,
+)
+from lagscale.store import InlineMonitor, RegistrationStore
+from services.scaler import metrics
+from services.scaler.decision import Subject
+from services.scaler.last_answers import LastAnswers
+from services.scaler.recorder import Recorder
+from services.scaler.snapshots import Reading, Snapshots
+
+log = structlog.get_logger(__name__)
+
+#: Unknown for these reasons is a history too short, or nothing to measure; for all others data that are not there.
+_TOO_SHORT: Final = frozenset(
+    {Reason.NO_DATA, Reason.NOTHING_TO_MEASURE, Reason.NO_TOPIC, Reason.OPEN_ISLAND, Reason.ACTIVITY_UNTOLD}
+)
+_BEGINS: Final = "Measuring begins: the monitor is registered, and its first samples come within two intervals."
+_REGISTERED_SECONDS: Final = 20.0
+
+
+class Kind(StrEnum):
+    """Where an answer came from."""
+
+    MEASURED = "measured"
+    HELD = "held"
+    HELD_LOCALLY = "held_locally"
+    WAKING = "waking"
+    ERROR = "error"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What KEDA is told of one monitor, and from which judgement; None when the store was silent."""
+
+    told: Told
+    kind: Kind
+    judgement: Judgement | None
+
+
+class Answers:
+    """Answers for one monitor at a time, within the caller's deadline (of the event loop's clock)."""
+
+    def __init__(
+        self,
+        snapshots: Snapshots,
+        registrations: RegistrationStore,
+        last: LastAnswers,
+        recorder: Recorder,
+    ) -> None:
+        self._snapshots = snapshots
+        self._registrations = registrations
+        self._last = last
+        self._recorder = recorder
+        # What became of registering an inline monitor, so that each call of a poll does not try again.
+        self._registering: TTLCache[tuple[int, str], asyncio.Task[None]] = TTLCache(10_000, _REGISTERED_SECONDS)
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def tell(self, subject: Subject, deadline: float) -> Answer:
+        """What KEDA is told of the monitor.
+
+        Raises:
+            Unknown: the lag is not known, and nothing can be held.
+            StoreUnavailable: the store is silent, and nothing can be held.
+            QuotaExceeded: an inline monitor is one too many for its tenant.
+        """
+        try:
+            if subject.ask is None:
+                await self._register(subject, deadline)
+                raise HistoryTooShort(_BEGINS)
+            answer = await self._known(subject, subject.ask, deadline)
+        except LagscaleError as error:
+            metrics.ANSWERS.labels(Kind.ERROR.value).inc()
+            self._recorder.failed(subject, error)
+            raise
+        metrics.ANSWERS.labels(answer.kind.value).inc()
+        self._recorder.told(subject, answer.told, answer.judgement)
+        return answer
+
+    async def _known(self, subject: Subject, ask: Ask, deadline: float) -> Answer:
+        try:
+            async with asyncio.timeout_at(deadline):
+                reading = await self._snapshots.get(ask)
+        except TimeoutError as slow:
+            return self._remembered(subject, StoreTimeout(), slow)
+        except StoreUnavailable as away:
+            return self._remembered(subject, away, away)
+        return _answer(subject, reading)
+
+    def _remembered(self, subject: Subject, error: StoreUnavailable, cause: Exception) -> Answer:
+        hold = self._last.held(subject.key, subject.policy)
+        if hold is None:
+            raise error from cause
+        return Answer(hold, Kind.HELD_LOCALLY, None)
+
+    async def _register(self, subject: Subject, deadline: float) -> None:
+        """Create the inline monitor; one attempt serves all calls that ask meanwhile."""
+        wanted = subject.inline
+        if wanted is None:
+            return
+        key = (subject.tenant_id, wanted.content_hash)
+        task = self._registering.get(key)
+        if task is None:
+            task = self._registering[key] = asyncio.get_running_loop().create_task(self._create(wanted))
+            self._tasks.add(task)
+            task.add_done_callback(self._tasks.discard)
+        try:
+            async with asyncio.timeout_at(deadline):
+                await asyncio.shield(task)
+        except TimeoutError as slow:
+            raise StoreTimeout from slow
+        except QuotaExceeded as full:
+            raise QuotaExceeded(full.message) from full
+        except LagscaleError as away:
+            self._registering.pop(key, None)
+            raise type(away)(away.message) from away
+
+    async def _create(self, wanted: InlineMonitor) -> None:
+        try:
+            await self._registrations.register(wanted)
+        except LagscaleError:
+            raise
+        except Exception as error:
+            log.exception("registration_failed", tenant_id=wanted.tenant_id, monitor=wanted.name)
+            raise StoreUnavailable from error
+
+
+def _answer(subject: Subject, reading: Reading) -> Answer:
+    judgement, hold = reading.judgement, reading.hold
+    answer = told(judgement, subject.policy, hold)
+    if answer is None:
+        raise _unknown(subject, judgement)
+    if answer.held_since_ms is not None:
+        return Answer(answer, Kind.HELD, judgement)
+    return Answer(answer, Kind.WAKING if judgement.value is None else Kind.MEASURED, judgement)
+
+
+def _unknown(subject: Subject, judgement: Judgement) -> Unknown:
+    family = HistoryTooShort if judgement.reason in _TOO_SHORT else DataUnavailable
+    return family(sentence(judgement, subject.policy, subject.topics), reason=judgement.reason.value)

@@ -1,0 +1,44 @@
+"""The family of errors -> gRPC codes, by table. Only the servicer and the streams turn errors into statuses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from grpc import StatusCode
+
+from lagscale import errors
+
+CODES: Final[Mapping[type[errors.LagscaleError], StatusCode]] = {
+    errors.LagscaleError: StatusCode.INTERNAL,
+    errors.InvalidInput: StatusCode.INVALID_ARGUMENT,
+    errors.NotFound: StatusCode.NOT_FOUND,
+    errors.Conflict: StatusCode.ABORTED,
+    errors.NotAuthenticated: StatusCode.UNAUTHENTICATED,
+    errors.NotAllowed: StatusCode.PERMISSION_DENIED,
+    errors.QuotaExceeded: StatusCode.RESOURCE_EXHAUSTED,
+    errors.Unknown: StatusCode.UNAVAILABLE,
+    errors.HistoryTooShort: StatusCode.FAILED_PRECONDITION,
+    errors.DataUnavailable: StatusCode.UNAVAILABLE,
+    errors.StoreUnavailable: StatusCode.UNAVAILABLE,
+    errors.StoreTimeout: StatusCode.UNAVAILABLE,
+    errors.SecretsUnreadable: StatusCode.INTERNAL,
+    errors.LeaseLost: StatusCode.INTERNAL,
+    errors.ClusterUnreachable: StatusCode.UNAVAILABLE,
+    errors.SettingsInvalid: StatusCode.INTERNAL,
+}
+#: Texts reach Kubernetes events, which are short.
+_LONGEST: Final = 900
+_INSIDE: Final = "The scaler failed inside; its log says why."
+
+
+def code_of(error: BaseException) -> StatusCode:
+    """The code of an error; a defect is INTERNAL."""
+    return (
+        CODES.get(type(error), StatusCode.INTERNAL) if isinstance(error, errors.LagscaleError) else StatusCode.INTERNAL
+    )
+
+
+def text_of(error: BaseException) -> str:
+    """The status text of an error; a defect's own text stays in the log."""
+    return error.message[:_LONGEST] if isinstance(error, errors.LagscaleError) else _INSIDE

@@ -1,0 +1,241 @@
+"""From a caller and its trigger to monitors: whose tenant, which registrations, by which policy.
+
+Pure over the registrations in memory; the servicer and the streams call it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from lagscale.domain.keys import BY_NAME
+from lagscale.domain.policy import Policy
+from lagscale.domain.signal import Ask
+from lagscale.domain.tenancy import content_hash, inline_name, near_names, tenant_of
+from lagscale.errors import Fault, InvalidInput, LagscaleError, NotFound
+from lagscale.store import InlineMonitor, Registration, Registrations, TenantEntry
+from services.scaler.metadata import Reader, Trigger
+
+#: Keys that change what is measured: no registration opens them to override.
+_NEVER_BESIDE: Final = frozenset(name for name, key in BY_NAME.items() if key.measures) | {
+    "offsetResetPolicy",
+    "scaleToZeroOnInvalidOffset",
+}
+#: KEDA writes the index of the trigger before the name.
+_INDEX: Final = re.compile(r"s\d+-")
+_HINT: Final = "check serviceType and the trigger's other keys, and that this namespace is bound to its tenant"
+_ALSO_REGISTER: Final = "or register it"
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """One monitor as a caller asks for it.
+
+    Attributes:
+        name: of the metric.
+        ask: None while an inline monitor has no registration yet; then `inline` says what to create.
+        topics: the names of the targets, for texts.
+        key: a short name of tenant, targets and policy, equal in every replica.
+    """
+
+    tenant_id: int
+    tenant: str
+    name: str
+    policy: Policy
+    monitor_id: int | None
+    ask: Ask | None
+    topics: Mapping[int, str]
+    key: str
+    inline: InlineMonitor | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a trigger asks for, in its order: a monitor, or the error in the place of one."""
+
+    entries: tuple[Subject | LagscaleError, ...]
+
+    def subjects(self) -> Iterator[Subject]:
+        """Every monitor.
+
+        Raises:
+            LagscaleError: the first one that is none.
+        """
+        for entry in self.entries:
+            if isinstance(entry, LagscaleError):
+                raise type(entry)(entry.message)
+            yield entry
+
+    def metric(self, name: str) -> Subject:
+        """The monitor of a metric name, with or without KEDA's index before it, in any case.
+
+        Raises:
+            NotFound: the trigger has no such metric.
+            LagscaleError: its monitor has a fault.
+        """
+        wanted = name.lower()
+        names = {wanted, _INDEX.sub("", wanted, count=1) if _INDEX.match(wanted) else wanted}
+        found = [entry for entry in self.entries if isinstance(entry, Subject)]
+        for exact in (wanted, *names):
+            for subject in found:
+                if subject.name == exact:
+                    return subject
+        for _ in self.subjects():
+            pass  # The metric of a missing monitor: its own error says more.
+        raise missing(name, (subject.name for subject in found))
+
+
+class Directory:
+    """One version of the registrations, indexed, with what was resolved from it."""
+
+    def __init__(self, registrations: Registrations, reader: Reader) -> None:
+        self.registrations = registrations
+        self._reader = reader
+        self._tenants = {tenant.tenant_id: tenant for tenant in registrations.tenants}
+        self._named: dict[int, dict[str, Registration]] = {}
+        self._by_content: dict[tuple[int, str], Registration] = {}
+        for monitor in registrations.monitors:
+            self._named.setdefault(monitor.tenant_id, {})[monitor.name] = monitor
+            self._by_content[monitor.tenant_id, monitor.content_hash] = monitor
+        # Lives as long as this version of the registrations, and holds no more than there are triggers.
+        self._resolved: dict[tuple[Trigger, int], Asked | LagscaleError] = {}
+
+    def resolve(self, trigger: Trigger, instance: str, namespace: str) -> Asked:
+        """What the trigger asks for on behalf of (KEDA instance, Kubernetes namespace).
+
+        Raises:
+            NotFound: the namespace is bound to no tenant, or not to the one that the trigger names.
+            InvalidInput: keys stand beside `serviceType` that may not.
+        """
+        tenant = self._tenants.get(tenant_of(self.registrations.bindings, instance, namespace) or 0)
+        if tenant is None or (trigger.tenant is not None and trigger.tenant != tenant.name):
+            raise missing(_subject_of(trigger))
+        resolved = self._resolved.get((trigger, tenant.tenant_id))
+        if resolved is None:
+            resolved = self._remember(trigger, tenant)
+        if isinstance(resolved, InvalidInput):
+            raise InvalidInput(resolved.faults)
+        if isinstance(resolved, LagscaleError):
+            raise type(resolved)(resolved.message)
+        return resolved
+
+    def _remember(self, trigger: Trigger, tenant: TenantEntry) -> Asked | LagscaleError:
+        result: Asked | LagscaleError
+        try:
+            result = self._by_service(trigger, tenant) if trigger.services else self._inline(trigger, tenant)
+        except LagscaleError as error:
+            result = error.with_traceback(None)
+        if len(self._resolved) >= _REMEMBERED:
+            self._resolved.clear()
+        self._resolved[trigger, tenant.tenant_id] = result
+        return result
+
+    def _by_service(self, trigger: Trigger, tenant: TenantEntry) -> Asked:
+        named = self._named.get(tenant.tenant_id, {})
+        entries: list[Subject | LagscaleError] = []
+        faults: list[Fault] = []
+        for name in trigger.services:
+            monitor = named.get(name)
+            if monitor is None:
+                entries.append(missing(name, named))
+            elif not trigger.given:
+                entries.append(_subject(tenant, monitor, monitor.policy))
+            else:
+                wrong = list(_beside(trigger, monitor))
+                faults += wrong
+                entries += [] if wrong else [self._overridden(trigger, tenant, monitor)]
+        if faults:
+            raise InvalidInput(faults)
+        return Asked(tuple(entries))
+
+    def _overridden(self, trigger: Trigger, tenant: TenantEntry, monitor: Registration) -> Subject:
+        given = {**monitor.given, **trigger.given}
+        interval = min(tenant.min_sampling_seconds, monitor.policy.sampling_ms // 1000)
+        # The interval stays the registration's, so the tick and the minimum were checked with it.
+        return _subject(tenant, monitor, Policy.parse(given, tick_seconds=0.0, minimum_interval=interval))
+
+    def _inline(self, trigger: Trigger, tenant: TenantEntry) -> Asked:
+        cluster = _cluster_of(trigger, tenant)
+        group = trigger.group or ""
+        policy = self._reader.policy(trigger, tenant.min_sampling_seconds)
+        digest = content_hash(cluster, group, trigger.topics, trigger.given)
+        name = inline_name(group, trigger.topics, digest)
+        monitor = self._by_content.get((tenant.tenant_id, digest))
+        if monitor is not None:
+            return Asked((_subject(tenant, monitor, monitor.policy, name),))
+        if not tenant.auto_register:
+            raise missing(_subject_of(trigger))
+        wanted = InlineMonitor(
+            tenant.tenant_id, name, cluster, group, trigger.topics, dict(trigger.given), policy, digest
+        )
+        return Asked((Subject(tenant.tenant_id, tenant.name, name, policy, None, None, {}, digest, wanted),))
+
+
+#: Resolved triggers of one version of the registrations.
+_REMEMBERED: Final = 50_000
+
+
+def missing(name: str, visible: Iterable[str] = ()) -> NotFound:
+    """The one answer for a monitor that is missing, another tenant's, or asked for from an unbound namespace.
+
+    Args:
+        name: as the caller wrote it.
+        visible: names of the caller's own tenant; near ones are listed.
+    """
+    near = near_names(name, visible)
+    listed = f" Near names: {', '.join(near)}." if near else ""
+    return NotFound(f"There is no monitor {name[:63]!r} for this namespace: {_HINT}, {_ALSO_REGISTER}.{listed}")
+
+
+def _subject_of(trigger: Trigger) -> str:
+    return (trigger.services or (trigger.group or "",))[0]
+
+
+def _subject(tenant: TenantEntry, monitor: Registration, policy: Policy, name: str | None = None) -> Subject:
+    ask = Ask(tenant.tenant_id, monitor.target_ids, policy)
+    topics = dict(zip(monitor.target_ids, monitor.topics, strict=False))
+    return Subject(
+        tenant.tenant_id, tenant.name, name or monitor.name, policy, monitor.monitor_id, ask, topics, _key(ask)
+    )
+
+
+def _key(ask: Ask) -> str:
+    return hashlib.blake2b(repr(ask).encode(), digest_size=12).hexdigest()
+
+
+def _beside(trigger: Trigger, monitor: Registration) -> Iterator[Fault]:
+    for name in trigger.given:
+        if name in _NEVER_BESIDE:
+            yield Fault(name, f"changes what {monitor.name!r} measures, which its registration says; remove it")
+        elif not monitor.overridable:
+            yield Fault(
+                name, f"the registration of {monitor.name!r} rules; remove it, or mark the monitor as overridable"
+            )
+
+
+def _cluster_of(trigger: Trigger, tenant: TenantEntry) -> str:
+    """The name of the tenant's cluster that an inline trigger means."""
+    named = trigger.cluster
+    if named is not None and named not in tenant.clusters:
+        near = near_names(named, tenant.clusters)
+        listed = f"; near names: {', '.join(near)}" if near else ""
+        raise NotFound(f"This namespace's tenant has no cluster {named[:63]!r}: register it, or correct it{listed}.")
+    if not trigger.bootstrap and named is not None:
+        return named
+    found = [name for name, addresses in sorted(tenant.clusters.items()) if frozenset(addresses) == trigger.bootstrap]
+    if named is not None:
+        if named not in found:
+            raise InvalidInput([Fault("bootstrapServers", f"are not those of cluster {named!r}; give one of the two")])
+        return named
+    if not found:
+        raise NotFound(
+            "This namespace's tenant has no cluster of these bootstrapServers: register it, or correct them."
+        )
+    if len(found) > 1:
+        raise InvalidInput(
+            [Fault("bootstrapServers", f"are those of several clusters; give cluster: {' or '.join(found)}")]
+        )
+    return found[0]

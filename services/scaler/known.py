@@ -1,0 +1,107 @@
+"""The registrations in this replica's memory: from the store while it answers, from scratch after a restart.
+
+Also the pulse of the store: each look at the version tells whether it answers.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Final
+
+import structlog
+
+from lagscale.errors import LagscaleError, StoreUnavailable
+from lagscale.store import Registrations, RegistrationStore
+from services.scaler import metrics
+from services.scaler.decision import Directory
+from services.scaler.metadata import Reader
+from services.scaler.pulse import Pulse
+from services.scaler.scratch import Scratch
+
+log = structlog.get_logger(__name__)
+
+#: The truth is polled this often; notifications only make it sooner.
+_POLL_SECONDS: Final = 1.5
+#: Two looks at the store are at least this far apart, however many changes are notified.
+_LEAST_SECONDS: Final = 0.1
+
+
+class Known:
+    """What is registered, and whether the store answers."""
+
+    def __init__(self, store: RegistrationStore, reader: Reader, scratch: Scratch) -> None:
+        self.directory: Directory | None = None
+        self.store_up = False
+        #: Beats when the registrations changed; `noticed` is beaten by whoever hears that they may have.
+        self.changed = Pulse()
+        self.noticed = Pulse()
+        self.on_store: Callable[[bool], None] = lambda up: None
+        self._store = store
+        self._reader = reader
+        self._scratch = scratch
+        self._fresh = False
+
+    def start_from_scratch(self) -> bool:
+        """Take the registrations that the last process kept; whether there were any."""
+        kept = self._scratch.read_registrations()
+        if kept is not None:
+            self._take(kept)
+            log.info("registrations_from_scratch", version=kept.version, monitors=len(kept.monitors))
+        return kept is not None
+
+    async def present(self, deadline: float) -> Directory:
+        """The registrations, awaited until the deadline (of the event loop's clock) where none are known yet.
+
+        Raises:
+            StoreUnavailable: none are known, and the store does not answer.
+        """
+        while self.directory is None:
+            left = deadline - asyncio.get_running_loop().time()
+            if left <= 0 or not await self.changed.wait(left):
+                raise StoreUnavailable("The registrations are not known yet, and the store does not answer; retry.")
+        return self.directory
+
+    async def run(self) -> None:
+        """Follow the store, for ever."""
+        while True:
+            seen = self.noticed.beats
+            await self._look()
+            await asyncio.sleep(_LEAST_SECONDS)
+            await self.noticed.wait(_POLL_SECONDS, seen)
+
+    async def _look(self) -> None:
+        try:
+            version = await self._store.version()
+            present = self.directory
+            if not self._fresh or present is None or version != present.registrations.version:
+                registrations = await self._store.load()
+                self._take(registrations)
+                self._fresh = True
+                log.info("registrations_loaded", version=registrations.version, monitors=len(registrations.monitors))
+                await asyncio.to_thread(self._scratch.write_registrations, registrations)
+        except LagscaleError as error:
+            metrics.STORE_ERRORS.labels(type(error).__name__).inc()
+            self._tell_store(False, error)
+        except Exception as error:
+            # The loop must go on; this is also what a half-migrated schema looks like.
+            log.exception("registrations_not_loaded")
+            self._tell_store(False, error)
+        else:
+            self._tell_store(True, None)
+
+    def _tell_store(self, up: bool, error: Exception | None) -> None:
+        if up != self.store_up or error is None:
+            metrics.STORE_UP.set(up)
+        if up != self.store_up:
+            if up:
+                log.info("store_answers")
+            else:
+                log.warning("store_silent", error=type(error).__name__)
+            self.store_up = up
+        self.on_store(up)
+
+    def _take(self, registrations: Registrations) -> None:
+        self.directory = Directory(registrations, self._reader)
+        metrics.REGISTRATIONS.set(len(registrations.monitors))
+        self.changed.beat()

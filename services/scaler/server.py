@@ -1,0 +1,69 @@
+"""The gRPC listener: options, health, reflection, and an end without a failed call."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import grpc
+from grpc_health.v1 import health, health_pb2, health_pb2_grpc
+from grpc_reflection.v1alpha import reflection
+
+from services.scaler.proto import externalscaler_pb2 as pb
+from services.scaler.proto import externalscaler_pb2_grpc as pb_grpc
+from services.scaler.servicer import Servicer
+from services.scaler.streams import Ages
+
+SERVICE: Final = pb.DESCRIPTOR.services_by_name["ExternalScaler"].full_name
+_GREATEST_MESSAGE: Final = 1024 * 1024
+
+
+class Server:
+    """Serves the contract, gRPC health and reflection at one address."""
+
+    def __init__(self, servicer: Servicer, ages: Ages, *, reuse_address: bool) -> None:
+        self._server = grpc.aio.server(options=_options(ages, reuse_address))
+        self._health = health.aio.HealthServicer()
+        pb_grpc.add_ExternalScalerServicer_to_server(servicer, self._server)
+        health_pb2_grpc.add_HealthServicer_to_server(self._health, self._server)
+        reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
+
+    async def start(self, address: str) -> int:
+        """Begin to serve; the port in use.
+
+        Raises:
+            OSError: the address is taken.
+        """
+        try:
+            port: int = self._server.add_insecure_port(address)
+        except RuntimeError as error:
+            raise OSError(f"cannot listen on {address}") from error
+        await self._server.start()
+        return port
+
+    async def tell_store(self, up: bool) -> None:
+        """Tie gRPC health to the store."""
+        serving = health_pb2.HealthCheckResponse.SERVING if up else health_pb2.HealthCheckResponse.NOT_SERVING
+        for name in ("", SERVICE):
+            await self._health.set(name, serving)
+
+    async def drain(self) -> None:
+        """Say NOT_SERVING from now on, and go on serving."""
+        await self._health.enter_graceful_shutdown()
+
+    async def stop(self, grace: float) -> None:
+        """Take no new calls, and give those that run so many seconds to end."""
+        await self._server.stop(grace)
+
+
+def _options(ages: Ages, reuse_address: bool) -> list[tuple[str, Any]]:
+    return [
+        ("grpc.so_reuseport", int(reuse_address)),
+        ("grpc.max_connection_age_ms", int(ages.connection * 1000)),
+        ("grpc.max_connection_age_grace_ms", int(ages.grace * 1000)),
+        # KEDA sends no pings: dead peers show only to ours.
+        ("grpc.keepalive_time_ms", 30_000),
+        ("grpc.keepalive_timeout_ms", 10_000),
+        ("grpc.keepalive_permit_without_calls", 1),
+        ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+        ("grpc.max_receive_message_length", _GREATEST_MESSAGE),
+    ]

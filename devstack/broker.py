@@ -75,7 +75,7 @@ class Broker:
         self._tls = _Listener("TLS", "SSL", free_port()) if tls else None
         self._controller_port = free_port()
         self.certificates: Certificates | None = None
-        self._server = Server("broker", _ROOT / ".devstack/log" / f"{name}.log", detached=detached)
+        self.server = Server("broker", _ROOT / ".devstack/log" / f"{name}.log", detached=detached)
 
     @property
     def address(self) -> str:
@@ -104,7 +104,7 @@ class Broker:
     @property
     def pid(self) -> int:
         """Its process id."""
-        return self._server.pid
+        return self.server.pid
 
     def start(self) -> None:
         """Install what is missing, start on the same data and ports as before, wait until it answers."""
@@ -123,28 +123,28 @@ class Broker:
         java += ["-cp", f"{jars}/*"]
         if not (self._folder / "data/meta.properties").exists():
             self._format([*java, "kafka.tools.StorageTool"], properties)
-        self._server.spawn([*java, "kafka.Kafka", str(properties)])
-        self._server.await_ready(self._answers)
+        self.server.spawn([*java, "kafka.Kafka", str(properties)])
+        self.server.await_ready(self._answers)
 
     def stop(self) -> None:
         """End it; data that have no name are removed."""
         if self._given:
             return
-        self._server.stop(seconds=10)
+        self.server.stop(seconds=10)
         if not self._keep:
             shutil.rmtree(self._folder, ignore_errors=True)
 
     def kill(self) -> None:
         """SIGKILL."""
-        self._server.kill()
+        self.server.kill()
 
     def pause(self) -> None:
         """SIGSTOP: it accepts connections and answers nothing."""
-        self._server.pause()
+        self.server.pause()
 
     def resume(self) -> None:
         """SIGCONT."""
-        self._server.resume()
+        self.server.resume()
 
     def __enter__(self) -> Self:
         self.start()

@@ -46,7 +46,7 @@ class Database:
         self._name = f"{_CLONE}-{name or uuid.uuid4().hex[:8]}"
         self._port = port or free_port()
         self._home: _Home | None = None
-        self._server = Server(
+        self.server = Server(
             "database", _ROOT / ".devstack/log" / f"database-{name or self._name}.log", detached=detached
         )
 
@@ -63,7 +63,7 @@ class Database:
     @property
     def pid(self) -> int:
         """Process id of the server's first process."""
-        return self._server.pid
+        return self.server.pid
 
     @property
     def edition(self) -> str:
@@ -82,21 +82,21 @@ class Database:
             return
         self._home = self._home or _find_home()
         self._home.initialise(self._name)
-        self._server.spawn(self._home.command(self._name, self._port, lives_on=self._server.detached))
-        self._server.await_ready(self._answers)
+        self.server.spawn(self._home.command(self._name, self._port, lives_on=self.server.detached))
+        self.server.await_ready(self._answers)
 
     def stop(self) -> None:
         """Fast shutdown; data that have no name are removed."""
         if self._given:
             return
-        self._server.stop(number=signal.SIGINT)
+        self.server.stop(number=signal.SIGINT)
         if self._home is not None and not self._keep:
             self._home.remove(self._name)
 
     def kill(self) -> None:
         """SIGKILL to the server and all its backends."""
         children = self._family()[1:]
-        self._server.kill()
+        self.server.kill()
         _signal_all(children, signal.SIGKILL)
         wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), 10, "backends did not end")
 

@@ -12,6 +12,8 @@ from typing import Any
 import pytest
 import yaml
 
+from lagscale.settings import KNOWN, SingleMonitorSettings
+
 ROOT = Path(__file__).parents[2]
 GENERATED = "_pb2"
 
@@ -72,3 +74,14 @@ def compose() -> dict[str, Any]:
     """The Compose file with its anchors resolved."""
     loaded: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
     return loaded
+
+
+@pytest.fixture(scope="session")
+def settings_of() -> Callable[[str], set[str]]:
+    """The names of all variables that a service reads."""
+    one_monitor = {str(field.alias) for field in SingleMonitorSettings.model_fields.values()}
+
+    def names(service: str) -> set[str]:
+        return {name for name, who in KNOWN.items() if who in {"all", service}} | one_monitor
+
+    return names

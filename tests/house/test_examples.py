@@ -1,0 +1,100 @@
+"""Every ScaledObject and TriggerAuthentication that we ship or print is valid for KEDA and understood by us."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema  # type: ignore[import-untyped]
+import pytest
+import yaml
+
+from services.scaler.metadata import Reader
+
+ROOT = Path(__file__).parents[2]
+SCHEMAS = ROOT / "tests" / "data" / "keda"
+
+
+def closed(schema: Any) -> Any:
+    """The schema with unknown fields forbidden, because Kubernetes would drop them without a word."""
+    if isinstance(schema, list):
+        return [closed(item) for item in schema]
+    if not isinstance(schema, dict):
+        return schema
+    done = {name: closed(item) for name, item in schema.items()}
+    if (
+        isinstance(done.get("properties"), dict)
+        and "additionalProperties" not in done
+        and done.get("type") == "object"
+        and not done.get("x-kubernetes-preserve-unknown-fields")
+    ):
+        done["additionalProperties"] = False
+    return done
+
+
+@pytest.fixture(scope="module")
+def schemas() -> dict[str, Any]:
+    found = {}
+    for path in SCHEMAS.glob("*.yaml"):
+        spec = yaml.safe_load(path.read_text(encoding="utf-8"))["spec"]
+        found[spec["names"]["kind"]] = closed(spec["versions"][0]["schema"]["openAPIV3Schema"])
+    return found
+
+
+def documents() -> Iterator[tuple[str, dict[str, Any]]]:
+    for path in sorted((ROOT / "k8s" / "examples").glob("*.yaml")):
+        for item in yaml.safe_load_all(path.read_text(encoding="utf-8")):
+            yield path.name, item
+    for path in (ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))):
+        for block in re.findall(r"```yaml\n(.*?)```", path.read_text(encoding="utf-8"), re.DOTALL):
+            for item in yaml.safe_load_all(block):
+                if isinstance(item, dict) and str(item.get("apiVersion", "")).startswith("keda.sh/"):
+                    yield path.name, item
+
+
+DOCUMENTS = list(documents())
+TRIGGERS = [(name, trigger) for name, item in DOCUMENTS for trigger in item["spec"].get("triggers", ())]
+
+
+def test_the_examples_are_there() -> None:
+    names = {name for name, _ in DOCUMENTS}
+    assert {"scaledobject.yaml", "scaledobject-inline.yaml", "scaledobject-push.yaml", "README.md"} <= names
+    assert {trigger["type"] for _, trigger in TRIGGERS} >= {"external", "external-push"}
+
+
+@pytest.mark.parametrize(("name", "item"), DOCUMENTS)
+def test_examples_are_valid_for_keda(name: str, item: dict[str, Any], schemas: dict[str, Any]) -> None:
+    jsonschema.Draft202012Validator(schemas[item["kind"]]).validate(item)
+
+
+def test_an_unknown_field_would_be_seen(schemas: dict[str, Any]) -> None:
+    item = next(item for _, item in DOCUMENTS if item["kind"] == "ScaledObject")
+    slip = item | {"spec": item["spec"] | {"minReplicas": 1}}
+    with pytest.raises(jsonschema.ValidationError, match="minReplicas"):
+        jsonschema.Draft202012Validator(schemas["ScaledObject"]).validate(slip)
+
+
+@pytest.mark.parametrize(("name", "trigger"), TRIGGERS)
+def test_examples_ask_the_service_that_the_manifests_make(
+    name: str, trigger: dict[str, Any], kustomized: Callable[[str], list[dict[str, Any]]]
+) -> None:
+    service = next(
+        item
+        for item in kustomized("k8s/overlays/production")
+        if item["kind"] == "Service" and item["spec"].get("clusterIP") == "None"
+    )
+    (port,) = service["spec"]["ports"]
+    told = service["metadata"]
+    assert trigger["metadata"]["scalerAddress"] == f"{told['name']}.{told['namespace']}.svc:{port['port']}"
+
+
+@pytest.mark.parametrize(("name", "trigger"), TRIGGERS)
+def test_metadata_values_are_strings(name: str, trigger: dict[str, Any]) -> None:
+    assert all(isinstance(value, str) for value in trigger["metadata"].values())
+
+
+@pytest.mark.parametrize(("name", "trigger"), TRIGGERS)
+def test_examples_are_understood_by_the_scaler(name: str, trigger: dict[str, Any]) -> None:
+    Reader(tick_seconds=5.0).read(trigger["metadata"])

@@ -54,7 +54,8 @@ def up(tick: float = typer.Option(1.0, help="The scraper's tick in seconds.")) -
             "database": f"{database.url} ({database.edition})",
             "API": f"{addresses.api_url} (docs at /docs)",
             "admin key": addresses.admin_key,
-            "scaler (gRPC)": (variables.get("GRPC_PORT", "") and f"127.0.0.1:{variables['GRPC_PORT']}") or addresses.grpc,
+            "scaler (gRPC)": (variables.get("GRPC_PORT", "") and f"127.0.0.1:{variables['GRPC_PORT']}")
+            or addresses.grpc,
             "scaler (HTTP)": f"http://{addresses.scaler_http}",
             "scraper (HTTP)": f"http://{addresses.scraper_http}",
             "logs": ".devstack/up/*.log",

@@ -1,0 +1,93 @@
+"""`python -m devstack.demo`: starts everything, runs the scenario, ends everything; exit 0 only if all was seen."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import sys
+import time
+import uuid
+from contextlib import ExitStack
+from pathlib import Path
+from types import FrameType
+
+from rich.console import Console
+from rich.table import Table
+
+from devstack.demo.clients import Admin, Kafka, Keda
+from devstack.demo.scenario import SUSTAIN_SECONDS, THRESHOLD, NotSeen, Record, Scenario
+from devstack.demo.screen import Screen
+from devstack.server import ServerFailed
+from devstack.stack import Stack, parts
+
+_ROOT = Path(__file__).resolve().parents[2]
+_TICK_SECONDS = 1.0
+_INTERRUPTED = 130
+
+
+def main() -> int:
+    """Run the demo; its exit code."""
+    console = Console()
+    record = Record()
+    signal.signal(signal.SIGTERM, _interrupt)
+    code = 1
+    with ExitStack() as ends:
+        try:
+            _run(console, record, ends)
+            code = 0
+        except (NotSeen, ServerFailed, RuntimeError) as failure:
+            console.print(f"[red]The demo failed[/red]: {failure}", highlight=False)
+        except KeyboardInterrupt:
+            console.print("\ninterrupted; ending all processes")
+            code = _INTERRUPTED
+        with console.status("ending all processes"):
+            ends.close()
+    if record.steps:
+        console.print(_table(record))
+    console.print("[green]All of it was seen.[/green]" if code == 0 else "[red]Not all of it was seen.[/red]")
+    return code
+
+
+def _run(console: Console, record: Record, ends: ExitStack) -> None:
+    folder = _ROOT / ".devstack" / f"demo-{uuid.uuid4().hex[:8]}"
+    with console.status("starting the broker") as spinner:
+        broker, database = parts()
+        ends.callback(shutil.rmtree, folder, ignore_errors=True)
+        since = time.monotonic()
+        ends.callback(broker.stop)
+        broker.start()
+        record.add("broker", f"Kafka at {broker.address}", since)
+        spinner.update("starting the database")
+        since = time.monotonic()
+        ends.callback(database.stop)
+        database.start()
+        record.add("database", database.edition, since)
+        since = time.monotonic()
+        stack = Stack(database.url, folder, tick_seconds=_TICK_SECONDS)
+        ends.callback(stack.stop)
+        stack.start(spinner.update)
+        record.add("services", "scraper, scaler and API are ready", since)
+    keda = Keda(stack.addresses.grpc)
+    ends.callback(keda.close)
+    admin = Admin(stack.addresses.api_url, stack.addresses.admin_key)
+    with Screen(console, THRESHOLD, SUSTAIN_SECONDS) as screen:
+        Scenario(admin, keda, Kafka(broker.address), screen, record).run(broker.address)
+
+
+def _table(record: Record) -> Table:
+    table = Table(title="What happened")
+    for heading in ("step", "seen"):
+        table.add_column(heading)
+    for heading in ("at", "took"):
+        table.add_column(heading, justify="right")
+    for step, seen, at, took in record.steps:
+        table.add_row(step, seen, f"{at:.1f} s", f"{took:.1f} s")
+    return table
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+"""The demo's steps: each does something, then watches until what must happen is seen, or its time is over."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
+
+from devstack.demo.clients import Admin, Answer, Kafka, Keda
+from devstack.demo.screen import Screen
+
+SUSTAIN_SECONDS = 15
+THRESHOLD = 500
+POLICY = {
+    "lagThreshold": THRESHOLD,
+    "sustainSeconds": SUSTAIN_SECONDS,
+    "samplingInterval": 1,
+    "windowSize": 30,
+    "workSeconds": 5,
+}
+SPIKE, BURST = 3_000, 5_000
+_LOOK_SECONDS = 0.5
+_SPIKE_SECONDS = 6.0
+Found = TypeVar("Found")
+
+
+class NotSeen(RuntimeError):
+    """What must happen did not happen, or what must not did."""
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """One look at the product: the verdict over REST and KEDA's answers over gRPC, made one after the other."""
+
+    verdict: dict[str, Any]
+    answer: Answer
+
+
+@dataclass(slots=True)
+class Record:
+    """What happened, when, and how long it took; seconds."""
+
+    steps: list[tuple[str, str, float, float]] = field(default_factory=list)
+    began: float = field(default_factory=time.monotonic)
+
+    def add(self, step: str, seen: str, since: float) -> None:
+        """A step that was seen to its end."""
+        now = time.monotonic()
+        self.steps.append((step, seen, now - self.began, now - since))
+
+
+class Scenario:
+    """Runs the steps in order over a started stack."""
+
+    def __init__(self, admin: Admin, keda: Keda, kafka: Kafka, screen: Screen, record: Record) -> None:
+        self._admin, self._keda, self._kafka, self._screen, self._record = admin, keda, kafka, screen, record
+        self._metric = ""
+
+    def run(self, bootstrap: str) -> None:
+        """All steps.
+
+        Raises:
+            NotSeen: a step did not show what it must.
+        """
+        self._register(bootstrap)
+        self._calm()
+        self._spike()
+        self._burst()
+        self._drain()
+
+    def _register(self, bootstrap: str) -> None:
+        since = time.monotonic()
+        self._kafka.create_topic()
+        self._admin.register(bootstrap, POLICY)
+        self._screen.event("topic created; tenant, namespace, cluster and monitor registered over REST")
+        self._metric, target = self._until(
+            "the registration reaches the scaler", 15, self._spec, lambda found: found is not None
+        ) or ("", 0.0)
+        if target != THRESHOLD:
+            raise NotSeen(f"GetMetricSpec gave the target {target:g}, not {THRESHOLD}")
+        self._record.add("registered", f"GetMetricSpec: {self._metric}, target {target:g}", since)
+
+    def _calm(self) -> None:
+        since = time.monotonic()
+        self._watch("Nothing waits. Too little history is unknown, never 0; then it is calm.", 40, _is_calm)
+        self._record.add("calm", "measured 0, inactive", since)
+
+    def _spike(self) -> None:
+        since = time.monotonic()
+        self._screen.event(f"spike: {SPIKE:,} messages, read again after {_SPIKE_SECONDS:.0f} s")
+        self._kafka.produce(SPIKE)
+        step = f"A spike of {SPIKE:,} messages: above the threshold, but not for {SUSTAIN_SECONDS} s. Nothing scales."
+        self._watch(step, 20, lambda look: _span(look) >= _SPIKE_SECONDS - 1, never=_asks_for_more)
+        self._screen.event(f"a worker read {self._kafka.consume_all():,} messages")
+        until = since + SUSTAIN_SECONDS + 3
+        self._watch(step, 60, lambda look: time.monotonic() > until and _is_calm(look), never=_asks_for_more)
+        self._record.add("spike", "value 0 at every call", since)
+
+    def _burst(self) -> None:
+        since = time.monotonic()
+        self._screen.event(f"burst: {BURST:,} messages, and nobody reads")
+        self._kafka.produce(BURST)
+        step = f"A backlog of {BURST:,} messages. It scales when it has lasted {SUSTAIN_SECONDS} s."
+        look = self._watch(step, 60, lambda look: look.verdict["verdict"] == "sustained" and bool(look.answer.active))
+        lasted, total, value = time.monotonic() - since, look.verdict["total"], look.answer.value
+        if lasted < SUSTAIN_SECONDS or total != BURST or value != THRESHOLD * 3:
+            raise NotSeen(f"sustained after {lasted:.1f} s with a total of {total}, value {value}")
+        self._record.add("sustained", f"total {total:,}; value {value:g} (capped: 3 partitions x 500), active", since)
+
+    def _drain(self) -> None:
+        since = time.monotonic()
+        self._screen.event(f"a worker read {self._kafka.consume_all():,} messages")
+        self._watch("The backlog is gone: the value is 0, and inactive once workSeconds have passed.", 60, _is_calm)
+        self._record.add("drained", "value 0, inactive", since)
+
+    def _spec(self) -> tuple[str, float] | None:
+        try:
+            return self._keda.spec()
+        except Exception:  # Whatever KEDA would get here, the next look may be answered.
+            return None
+
+    def _look(self, step: str) -> Look:
+        look = Look(self._admin.verdict(), self._keda.poll(self._metric))
+        self._screen.show(step, self._admin.newest_round(), look.verdict, look.answer)
+        return look
+
+    def _watch(
+        self,
+        step: str,
+        seconds: float,
+        seen: Callable[[Look], bool],
+        *,
+        never: Callable[[Look], bool] = lambda _: False,
+    ) -> Look:
+        def allowed() -> Look:
+            look = self._look(step)
+            if never(look):
+                raise NotSeen(f"{step} But KEDA was told {look.answer}: {look.verdict['sentence']}")
+            return look
+
+        return self._until(step, seconds, allowed, seen)
+
+    def _until(self, what: str, seconds: float, look: Callable[[], Found], seen: Callable[[Found], bool]) -> Found:
+        deadline = time.monotonic() + seconds
+        while True:
+            found = look()
+            if seen(found):
+                return found
+            if time.monotonic() > deadline:
+                raise NotSeen(f"not within {seconds:g} s: {what} Last seen: {found}")
+            time.sleep(_LOOK_SECONDS)
+
+
+def _is_calm(look: Look) -> bool:
+    return look.verdict["verdict"] == "calm" and look.answer == Answer(0.0, False)
+
+
+def _asks_for_more(look: Look) -> bool:
+    return look.answer.value is not None and look.answer.value > 0
+
+
+def _span(look: Look) -> float:
+    island = look.verdict.get("island")
+    return float(island["spanSeconds"]) if island else 0.0

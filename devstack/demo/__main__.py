@@ -14,8 +14,8 @@ from types import FrameType
 from rich.console import Console
 from rich.table import Table
 
-from devstack.demo.clients import Admin, Kafka, Keda
-from devstack.demo.scenario import SUSTAIN_SECONDS, THRESHOLD, NotSeen, Record, Scenario
+from devstack.clients import Admin, Kafka, Keda
+from devstack.demo.scenario import MONITOR, NAMESPACE, SUSTAIN_SECONDS, THRESHOLD, NotSeen, Record, Scenario
 from devstack.demo.screen import Screen
 from devstack.server import ServerFailed
 from devstack.stack import Stack, parts
@@ -67,7 +67,7 @@ def _run(console: Console, record: Record, ends: ExitStack) -> None:
         ends.callback(stack.stop)
         stack.start(spinner.update)
         record.add("services", "scraper, scaler and API are ready", since)
-    keda = Keda(stack.addresses.grpc)
+    keda = Keda(stack.addresses.grpc, NAMESPACE, {"serviceType": MONITOR})
     ends.callback(keda.close)
     admin = Admin(stack.addresses.api_url, stack.addresses.admin_key)
     with Screen(console, THRESHOLD, SUSTAIN_SECONDS) as screen:

@@ -7,9 +7,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from devstack.demo.clients import Admin, Answer, Kafka, Keda
+import grpc
+
+from devstack.clients import Admin, Answer, Kafka, Keda
 from devstack.demo.screen import Screen
 
+TENANT, CLUSTER, MONITOR, NAMESPACE = "demo", "local", "orders", "demo"
+TOPIC, GROUP, PARTITIONS = "orders", "order-workers", 3
 SUSTAIN_SECONDS = 15
 THRESHOLD = 500
 POLICY = {
@@ -71,8 +75,13 @@ class Scenario:
 
     def _register(self, bootstrap: str) -> None:
         since = time.monotonic()
-        self._kafka.create_topic()
-        self._admin.register(bootstrap, POLICY)
+        self._kafka.create_topic(TOPIC, PARTITIONS)
+        self._kafka.consume_all(TOPIC, GROUP)
+        self._admin.post("/tenants", {"name": TENANT})
+        self._admin.post(f"/tenants/{TENANT}/bindings", {"namespace": NAMESPACE})
+        self._admin.post(f"/tenants/{TENANT}/clusters", {"name": CLUSTER, "bootstrapServers": [bootstrap]})
+        monitor = {"name": MONITOR, "cluster": CLUSTER, "consumerGroup": GROUP, "topics": [TOPIC], "policy": POLICY}
+        self._admin.post(f"/tenants/{TENANT}/monitors", monitor)
         self._screen.event("topic created; tenant, namespace, cluster and monitor registered over REST")
         self._metric, target = self._until(
             "the registration reaches the scaler", 15, self._spec, lambda found: found is not None
@@ -89,10 +98,10 @@ class Scenario:
     def _spike(self) -> None:
         since = time.monotonic()
         self._screen.event(f"spike: {SPIKE:,} messages, read again after {_SPIKE_SECONDS:.0f} s")
-        self._kafka.produce(SPIKE)
+        self._kafka.produce(TOPIC, SPIKE, PARTITIONS)
         step = f"A spike of {SPIKE:,} messages: above the threshold, but not for {SUSTAIN_SECONDS} s. Nothing scales."
         self._watch(step, 20, lambda look: _span(look) >= _SPIKE_SECONDS - 1, never=_asks_for_more)
-        self._screen.event(f"a worker read {self._kafka.consume_all():,} messages")
+        self._screen.event(f"a worker read {self._kafka.consume_all(TOPIC, GROUP):,} messages")
         until = since + SUSTAIN_SECONDS + 3
         self._watch(step, 60, lambda look: time.monotonic() > until and _is_calm(look), never=_asks_for_more)
         self._record.add("spike", "value 0 at every call", since)
@@ -100,7 +109,7 @@ class Scenario:
     def _burst(self) -> None:
         since = time.monotonic()
         self._screen.event(f"burst: {BURST:,} messages, and nobody reads")
-        self._kafka.produce(BURST)
+        self._kafka.produce(TOPIC, BURST, PARTITIONS)
         step = f"A backlog of {BURST:,} messages. It scales when it has lasted {SUSTAIN_SECONDS} s."
         look = self._watch(step, 60, lambda look: look.verdict["verdict"] == "sustained" and bool(look.answer.active))
         lasted, total, value = time.monotonic() - since, look.verdict["total"], look.answer.value
@@ -110,19 +119,21 @@ class Scenario:
 
     def _drain(self) -> None:
         since = time.monotonic()
-        self._screen.event(f"a worker read {self._kafka.consume_all():,} messages")
+        self._screen.event(f"a worker read {self._kafka.consume_all(TOPIC, GROUP):,} messages")
         self._watch("The backlog is gone: the value is 0, and inactive once workSeconds have passed.", 60, _is_calm)
         self._record.add("drained", "value 0, inactive", since)
 
     def _spec(self) -> tuple[str, float] | None:
         try:
-            return self._keda.spec()
-        except Exception:  # Whatever KEDA would get here, the next look may be answered.
+            return next(iter(self._keda.specs().items()))
+        except grpc.RpcError:  # Whatever KEDA would get here, the next look may be answered.
             return None
 
     def _look(self, step: str) -> Look:
-        look = Look(self._admin.verdict(), self._keda.poll(self._metric))
-        self._screen.show(step, self._admin.newest_round(), look.verdict, look.answer)
+        path = f"/tenants/{TENANT}/monitors/{MONITOR}"
+        look = Look(self._admin.get(f"{path}/verdict"), self._keda.poll(self._metric))
+        rounds = self._admin.get(f"{path}/samples?limit=1")["items"]
+        self._screen.show(step, rounds[0] if rounds else None, look.verdict, look.answer)
         return look
 
     def _watch(

@@ -15,7 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from devstack.demo.clients import Answer
+from devstack.clients import Answer
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _HISTORY = 60

@@ -1,0 +1,146 @@
+"""How people and machines speak to the running product: as KEDA over gRPC, as an administrator over REST, as Kafka's
+clients. Used by the demo and by the end-to-end tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import grpc
+import httpx
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.cimpl import NewTopic
+
+from services.scaler.proto import externalscaler_pb2 as wire
+from services.scaler.proto.externalscaler_pb2_grpc import ExternalScalerStub
+
+#: KEDA sets no deadline; whoever asks here notices a call that hangs.
+CALL_SECONDS = 5.0
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What KEDA would make of one poll: value and activity, or the error that it would show as an event."""
+
+    value: float | None
+    active: bool | None
+    error: str = ""
+
+
+class Keda:
+    """The three calls of KEDA's polling loop, really made.
+
+    Args:
+        address: the scaler's, `host:port`.
+        namespace: of the ScaledObject.
+        metadata: of its trigger.
+    """
+
+    def __init__(self, address: str, namespace: str, metadata: Mapping[str, str]) -> None:
+        self._channel = grpc.insecure_channel(address)
+        self.stub = ExternalScalerStub(self._channel)
+        self.object = wire.ScaledObjectRef(
+            name="workers", namespace=namespace, scalerMetadata={"scalerAddress": f"http://{address}", **metadata}
+        )
+
+    def specs(self) -> dict[str, float]:
+        """Metric name -> target of `GetMetricSpec`."""
+        answer = self.stub.GetMetricSpec(self.object, timeout=CALL_SECONDS)
+        return {metric.metricName: metric.targetSizeFloat for metric in answer.metricSpecs}
+
+    def poll(self, metric: str) -> Answer:
+        """`GetMetrics`, then `IsActive`, as KEDA orders them."""
+        try:
+            request = wire.GetMetricsRequest(scaledObjectRef=self.object, metricName=f"s0-{metric}")
+            value = self.stub.GetMetrics(request, timeout=CALL_SECONDS).metricValues[0]
+            active = self.stub.IsActive(self.object, timeout=CALL_SECONDS).result
+        except grpc.RpcError as error:
+            return Answer(None, None, f"{error.code().name}: {error.details()}")
+        return Answer(value.metricValueFloat or float(value.metricValue), active)
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._channel.close()
+
+
+class Admin:
+    """An administrator's REST calls; paths begin after `/v1`."""
+
+    def __init__(self, url: str, key: str) -> None:
+        self.http = httpx.Client(base_url=f"{url}/v1", headers={"Authorization": f"Bearer {key}"}, timeout=10)
+
+    def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Create something.
+
+        Raises:
+            RuntimeError: with the problem that was answered.
+        """
+        return self._checked("POST", path, body)
+
+    def put(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Create or replace something by name."""
+        return self._checked("PUT", path, body)
+
+    def get(self, path: str) -> dict[str, Any]:
+        """Read something."""
+        return self._checked("GET", path, None)
+
+    def _checked(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
+        answer = self.http.request(method, path, json=body)
+        if answer.is_error:
+            raise RuntimeError(f"{method} {path}: {answer.text}")
+        return dict(answer.json())
+
+
+class Kafka:
+    """Topics, their producer, and a worker that reads and commits without joining the group."""
+
+    def __init__(self, bootstrap: str) -> None:
+        self._bootstrap = bootstrap
+        self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 5})
+        self.admin = AdminClient({"bootstrap.servers": bootstrap})
+
+    def create_topic(self, topic: str, partitions: int) -> None:
+        """A topic; returns when it exists."""
+        for future in self.admin.create_topics([NewTopic(topic, partitions, 1)]).values():
+            future.result(15)
+
+    def produce(self, topic: str, messages: int, partitions: int) -> None:
+        """So many messages of 64 bytes, spread over the partitions; returns when all are stored."""
+        for number in range(messages):
+            self._producer.produce(topic, b"x" * 64, partition=number % partitions)
+            self._producer.poll(0)
+        if self._producer.flush(30):
+            raise RuntimeError("the broker did not take all messages")
+
+    def consume_all(self, topic: str, group: str) -> int:
+        """Read to the end and commit; the number of messages read."""
+        consumer = Consumer(
+            {
+                "bootstrap.servers": self._bootstrap,
+                "group.id": group,
+                "enable.auto.commit": False,
+                "auto.offset.reset": "earliest",
+            }
+        )
+        try:
+            return _drain(consumer, topic)
+        finally:
+            consumer.close()
+
+
+def _drain(consumer: Consumer, topic: str) -> int:
+    numbers = list(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
+    partitions = [TopicPartition(topic, number) for number in numbers]
+    ends = {one.partition: consumer.get_watermark_offsets(one, timeout=10)[1] for one in partitions}
+    starts = {one.partition: max(one.offset, 0) for one in consumer.committed(partitions, timeout=10)}
+    consumer.assign([TopicPartition(topic, number, start) for number, start in starts.items()])
+    wanted = sum(ends.values()) - sum(starts.values())
+    read = 0
+    while read < wanted:
+        read += len(consumer.consume(min(1000, wanted - read), timeout=10))
+    consumer.commit(offsets=[TopicPartition(topic, number, end) for number, end in ends.items()], asynchronous=False)
+    return read

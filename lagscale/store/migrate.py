@@ -12,7 +12,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential_jitter
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_exponential
 
 from lagscale.errors import StoreUnavailable
 
@@ -91,7 +91,7 @@ def _revision(url: str) -> str | None:
 def _patiently(seconds: float, ask: Callable[[], str | None]) -> str | None:
     retrying = Retrying(
         stop=stop_after_delay(seconds),
-        wait=wait_exponential_jitter(initial=0.2, max=3),
+        wait=wait_exponential(multiplier=0.2, max=3),
         retry=retry_if_exception_type(sa.exc.OperationalError),
         before_sleep=lambda state: log.info("database_awaited", attempt=state.attempt_number),
         reraise=True,

@@ -46,7 +46,7 @@ def ensure_single_monitor(url: str, environ: Mapping[str, str]) -> None:
         StoreUnavailable: the database does not answer.
     """
     settings = SingleMonitorSettings.read(environ)
-    spec = _spec(settings, environ)
+    spec = single_monitor(environ)
     # A thread of its own, because the caller may stand inside a running event loop.
     with ThreadPoolExecutor(1, "single-monitor") as threads:
         threads.submit(asyncio.run, _ensure(url, settings, spec)).result()
@@ -57,7 +57,14 @@ def monitor_name(topic: str) -> str:
     return re.sub(r"[^a-z0-9]+", "-", topic.lower()).strip("-")[:_LONGEST_NAME].strip("-") or NAME
 
 
-def _spec(settings: SingleMonitorSettings, environ: Mapping[str, str]) -> MonitorSpec:
+def single_monitor(environ: Mapping[str, str]) -> MonitorSpec:
+    """The monitor that the environment describes, checked without the database.
+
+    Raises:
+        SettingsInvalid: the variables are incomplete.
+        InvalidInput: the policy has faults.
+    """
+    settings = SingleMonitorSettings.read(environ)
     given = settings.policy()
     tick = float(environ.get("LAGSCALE_TICK_SECONDS") or ServiceSettings.model_fields["tick_seconds"].default)
     topics = settings.topics()

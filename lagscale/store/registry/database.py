@@ -113,6 +113,15 @@ class RegistryDatabase:
         """Close every connection."""
         await self._engine.dispose()
 
+    async def check(self) -> None:
+        """Ask the store for a sign of life, and for its schema.
+
+        Raises:
+            StoreUnavailable: it gives none, or `lagscale migrate` has not run.
+        """
+        async with _faults(), self._engine.connect() as connection:
+            await connection.execute(sa.text("select version from registry_change"))
+
     @asynccontextmanager
     async def platform(self, actor: str) -> AsyncIterator[Work]:
         """A transaction that sees every tenant's rows; only after the caller's key was checked."""
@@ -157,6 +166,12 @@ async def behind_wall(work: Work, tenant: Row) -> TenantWork:
     """The rest of the transaction sees this tenant's rows only."""
     await _set(work.connection, tenant=str(tenant["id"]), platform="off")
     return TenantWork(work.connection, work.actor, tenant)
+
+
+async def before_wall(work: TenantWork) -> Work:
+    """The rest of the transaction is the platform's again; only where the platform's administrator asks."""
+    await _set(work.connection, tenant="", platform="on")
+    return Work(work.connection, work.actor)
 
 
 async def _set_scope(connection: AsyncConnection, scope: Scope) -> None:

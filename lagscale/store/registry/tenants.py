@@ -41,6 +41,8 @@ async def put(work: Work, name: str, values: Mapping[str, Any], seen: int | None
     Raises:
         Conflict: it has changed since the version seen.
     """
+    # Two first PUTs of one name make one tenant, and no conflict.
+    await work.run(select(func.pg_advisory_xact_lock(func.hashtextextended(f"tenant {name}", 0))))
     statement = select(tenant).where(tenant.c.name == name).with_for_update()
     row = await work.find(statement)
     if row is None:

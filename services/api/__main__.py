@@ -1,0 +1,144 @@
+"""`lagscale-api`: serves the administration. The only place that reads settings and builds the parts."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import sys
+from collections.abc import Awaitable, Callable
+
+import structlog
+import uvicorn
+from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
+
+from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
+from lagscale.settings import SingleMonitorSettings, load, split_address
+from lagscale.store.pool import Pool, open_pool
+from lagscale.store.postgres import PostgresVerdicts
+from lagscale.store.registrations import ROLE as SCALER_ROLE
+from lagscale.store.registry.bootstrap import ensure_single_monitor, single_monitor
+from lagscale.store.registry.database import RegistryDatabase
+from lagscale.store.secrets import SecretBox
+from lagscale.telemetry import configure_logging
+from services.api.access import Access
+from services.api.app import Parts, create_app
+from services.api.evidence import Evidence
+from services.api.operations import Operations
+from services.api.settings import ApiSettings
+
+log = structlog.get_logger(__name__)
+
+_VERDICT_CONNECTIONS = 2
+_GRACE_SECONDS = 8
+
+
+def main() -> int:
+    """Serve until SIGTERM or SIGINT; 2 where the settings have faults."""
+    argparse.ArgumentParser(prog="lagscale-api", description=_help(), formatter_class=_Formatter).parse_args()
+    try:
+        settings = load(ApiSettings)
+        single = SingleMonitorSettings.wanted(os.environ)
+        if single:
+            single_monitor(os.environ)
+        box = SecretBox(settings.secret_keys.get_secret_value())
+    except LagscaleError as wrong:
+        _complain(wrong)
+        return 2
+    configure_logging("api", settings.log_level, settings.log_format == "json")
+    url = settings.database_url.get_secret_value()
+    database = RegistryDatabase(url, size=settings.api_pool_size, seconds=settings.store_seconds)
+    # Verdicts are judged in the scaler's role, by the same statements; `Evidence` says why that is safe.
+    pool = open_pool(url, SCALER_ROLE, _VERDICT_CONNECTIONS, application="lagscale-api")
+    admin_key = None if settings.admin_key is None else settings.admin_key.get_secret_value()
+    if admin_key is None:
+        log.info("bootstrap_key_off")
+    opened, closed = _life(database, pool, url if single else None)
+    app = create_app(
+        Parts(
+            database=database,
+            access=Access(database, admin_key),
+            operations=Operations(database, box, settings.tick_seconds),
+            evidence=Evidence(database, PostgresVerdicts(pool)),
+            opened=opened,
+            closed=closed,
+        )
+    )
+    host, port = split_address(settings.api_listen)
+    log.info("api_starts", listen=settings.api_listen)
+    server = uvicorn.Server(
+        uvicorn.Config(
+            app,
+            host=host,
+            port=port,
+            log_config=None,
+            log_level="warning",
+            access_log=False,
+            server_header=False,
+            timeout_graceful_shutdown=_GRACE_SECONDS,
+        )
+    )
+    server.run()
+    return 0 if server.started else 1
+
+
+Step = Callable[[], Awaitable[None]]
+
+
+def _life(database: RegistryDatabase, pool: Pool, single_url: str | None) -> tuple[Step, Step]:
+    """What runs when the server opens and when it closes."""
+    tasks: list[asyncio.Task[None]] = []
+
+    async def opened() -> None:
+        # Without waiting: the service starts while the store is away, and is not ready until it is back.
+        await pool.open(wait=False)
+        if single_url is not None:
+            tasks.append(asyncio.create_task(_register_single(single_url), name="single-monitor"))
+
+    async def closed() -> None:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        await pool.close()
+        await database.close()
+
+    return opened, closed
+
+
+async def _register_single(url: str) -> None:
+    """Register the environment's monitor as soon as the store and its schema are there."""
+
+    def told(state: RetryCallState) -> None:
+        log.info("single_monitor_waits_for_store", attempt=state.attempt_number)
+
+    retrying = AsyncRetrying(
+        retry=retry_if_exception_type(StoreUnavailable),
+        wait=wait_exponential(multiplier=0.5, max=5),
+        before_sleep=told,
+    )
+    try:
+        await retrying(asyncio.to_thread, ensure_single_monitor, url, dict(os.environ))
+    except LagscaleError as wrong:
+        log.error("single_monitor_refused", text=wrong.message)
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps the list of variables as it is."""
+
+
+def _help() -> str:
+    lines = ["Serves Lagscale's administration over REST. Settings come from the environment:", ""]
+    for name, field in ApiSettings.model_fields.items():
+        need = "needed" if field.is_required() else "optional"
+        lines.append(f"  LAGSCALE_{name.upper()} ({need})\n      {field.description}")
+    return "\n".join(lines)
+
+
+def _complain(wrong: LagscaleError) -> None:
+    faults = wrong.facts.get("faults") if isinstance(wrong, SettingsInvalid) else getattr(wrong, "faults", None)
+    for fault in faults if isinstance(faults, list) else [wrong.message]:
+        print(f"lagscale-api: {fault}", file=sys.stderr)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

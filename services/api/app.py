@@ -1,0 +1,98 @@
+"""The FastAPI application, from parts that `__main__` or a test hands over."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from lagscale.store.registry.database import RegistryDatabase
+from services.api.access import Access
+from services.api.evidence import Evidence
+from services.api.metrics import Measured
+from services.api.operations import Operations
+from services.api.problems import MEDIA_TYPE, Problem, install
+from services.api.routers import bindings, clusters, health, keys, monitors, tenants
+
+_ABOUT = """Registers what Lagscale measures, and shows what it saw and judged.
+
+Objects are named in URLs by their names. Lists are read page by page: give `next` of one page as `cursor` of the
+following one. Errors are `application/problem+json`. An object of another tenant is answered like one that does not
+exist.
+"""
+_PROBLEMS: dict[int | str, dict[str, Any]] = {
+    401: {"model": Problem, "description": "No valid key."},
+    403: {"model": Problem, "description": "The key's role does not allow it."},
+    404: {"model": Problem, "description": "No such object for this caller."},
+    409: {"model": Problem, "description": "The name is taken, the object is in use, or it has changed."},
+    422: {"model": Problem, "description": "Faults in the request; `errors` names each field."},
+    429: {"model": Problem, "description": "The tenant's quota is used up."},
+    500: {"model": Problem, "description": "A defect."},
+    503: {"model": Problem, "description": "The store does not answer; retry."},
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Parts:
+    """What the application stands on; `opened` and `closed` run around its life."""
+
+    database: RegistryDatabase
+    access: Access
+    operations: Operations
+    evidence: Evidence
+    opened: Callable[[], Awaitable[None]] | None = None
+    closed: Callable[[], Awaitable[None]] | None = None
+
+
+def create_app(parts: Parts) -> FastAPI:
+    """The application."""
+
+    @asynccontextmanager
+    async def life(_app: FastAPI) -> AsyncIterator[None]:
+        if parts.opened is not None:
+            await parts.opened()
+        try:
+            yield
+        finally:
+            if parts.closed is not None:
+                await parts.closed()
+
+    app = FastAPI(title="Lagscale", version=_version(), description=_ABOUT, lifespan=life, redirect_slashes=False)
+    app.state.database = parts.database
+    app.state.access = parts.access
+    app.state.operations = parts.operations
+    app.state.evidence = parts.evidence
+    app.add_middleware(Measured)
+    install(app)
+    for part in (tenants, clusters, monitors, bindings, keys):
+        app.include_router(part.router, responses=_PROBLEMS)
+    app.include_router(health.router)
+    app.openapi = lambda: _document(app)  # type: ignore[method-assign]
+    return app
+
+
+def _version() -> str:
+    try:
+        return version("lagscale")
+    except PackageNotFoundError:
+        return "0"
+
+
+def _document(app: FastAPI) -> dict[str, Any]:
+    """The OpenAPI document; errors under the media type that they are really sent with."""
+    if app.openapi_schema is None:
+        document = get_openapi(
+            title=app.title, version=app.version, description=app.description, routes=app.routes, tags=app.openapi_tags
+        )
+        for operations in document["paths"].values():
+            for operation in operations.values():
+                for status, answer in operation.get("responses", {}).items():
+                    if int(status) >= 400 and "application/json" in answer.get("content", {}):
+                        answer["content"][MEDIA_TYPE] = answer["content"].pop("application/json")
+        app.openapi_schema = document
+    return app.openapi_schema

@@ -1,0 +1,214 @@
+"""Bodies of requests and answers of the registry, as the OpenAPI document shows them. camelCase, nothing extra."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from typing import Annotated, Any, Generic, TypeVar
+
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
+from pydantic.alias_generators import to_camel
+
+from lagscale.domain.tenancy import NAME, is_name
+from lagscale.settings import split_address
+from lagscale.store.registry.keys import TENANT_ADMIN, TENANT_VIEWER
+
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+Item = TypeVar("Item")
+
+
+def _name(text: str) -> str:
+    if not is_name(text):
+        raise ValueError("must be 1 to 63 of a-z, 0-9 and -, with no - at either end")
+    return text
+
+
+def _line(text: str) -> str:
+    # Also keeps out what PostgreSQL cannot store: NUL and halves of surrogate pairs.
+    if not text.isprintable():
+        raise ValueError("must be printable characters on one line")
+    return text
+
+
+def _topic(text: str) -> str:
+    if _TOPIC.fullmatch(text) is None or text in {".", ".."}:
+        raise ValueError("must be a topic's name: 1 to 249 of letters, digits, `.`, `_` and `-`")
+    return text
+
+
+def _server(text: str) -> str:
+    host, _port = split_address(text)
+    if not host or not text.isascii() or not text.isprintable() or " " in text.strip():
+        raise ValueError("must read like kafka.example:9092")
+    return text.strip()
+
+
+def _listed(value: Any) -> Any:
+    return [part for part in value.split(",") if part.strip()] if isinstance(value, str) else value
+
+
+Name = Annotated[
+    str, AfterValidator(_name), WithJsonSchema({"type": "string", "pattern": f"^{NAME.pattern}$", "maxLength": 63})
+]
+Line = Annotated[str, Field(max_length=255), AfterValidator(_line)]
+Topic = Annotated[str, AfterValidator(_topic)]
+Server = Annotated[str, AfterValidator(_server)]
+PolicyValue = str | int | float | bool | None
+
+
+class Payload(BaseModel):
+    """What all bodies share."""
+
+    model_config = ConfigDict(
+        alias_generator=to_camel, populate_by_name=True, extra="forbid", hide_input_in_errors=True
+    )
+
+
+class Listing(Payload, Generic[Item]):
+    """One page; `next` is the `cursor` of the following one, null at the end."""
+
+    items: list[Item]
+    next: str | None = None
+
+
+class TenantIn(Payload):
+    """A tenant as it shall be."""
+
+    name: Name | None = Field(default=None, examples=["shop"], description="May be left out where the URL names it.")
+    display_name: Line = Field(default="", examples=["The shop's team"])
+    auto_register: bool = Field(
+        default=False, description="May ScaledObjects create monitors by metadata without `serviceType`?"
+    )
+    min_sampling_seconds: int = Field(default=1, ge=1, le=3600, description="The least `samplingInterval`, seconds.")
+    max_monitors: int = Field(default=1000, ge=0, le=1_000_000, description="The greatest number of monitors.")
+
+
+class TenantOut(TenantIn):
+    """A tenant."""
+
+    name: Name = Field(examples=["shop"])
+    created_at: datetime
+    version: int = Field(examples=[1])
+
+
+class State(Payload):
+    """What the scraper last met: `ok`, or a named error, and since when."""
+
+    code: str = Field(examples=["authentication_failed"])
+    message: str = Field(examples=["The broker refuses user and password; correct the cluster's secrets."])
+    since: datetime
+    seen_at: datetime
+
+
+class ClusterIn(Payload):
+    """A Kafka cluster as it shall be."""
+
+    name: Name | None = Field(default=None, examples=["main"], description="May be left out where the URL names it.")
+    bootstrap_servers: Annotated[list[Server], BeforeValidator(_listed), Field(min_length=1, max_length=64)] = Field(
+        examples=[["kafka-0.kafka:9092", "kafka-1.kafka:9092"]]
+    )
+    security: dict[str, str | bool | None] = Field(
+        default_factory=dict,
+        examples=[{"protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512", "username": "lagscale"}],
+        description="`protocol`, `mechanism`, `username`, `ca`, `certificate`, `verifyHostname`; or KEDA's spellings "
+        "`sasl`, `tls`, `username`, `ca`, `cert`, `unsafeSsl`.",
+    )
+    secrets: dict[str, str | None] | None = Field(
+        default=None,
+        examples=[{"password": "correct-horse-battery"}],
+        description="`password`, `key`, `keyPassword`. Encrypted, never shown. Left out: as before; empty: removed.",
+    )
+
+
+class ClusterOut(Payload):
+    """A Kafka cluster. Of its secrets only whether there are any is shown."""
+
+    name: str = Field(examples=["main"])
+    bootstrap_servers: list[str] = Field(examples=[["kafka-0.kafka:9092", "kafka-1.kafka:9092"]])
+    security: dict[str, Any] = Field(examples=[{"protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512"}])
+    has_secrets: bool
+    state: State | None = Field(default=None, description="Null until the scraper has asked the cluster.")
+    created_at: datetime
+    updated_at: datetime
+    version: int = Field(examples=[1])
+
+
+class MonitorIn(Payload):
+    """A monitor as it shall be: whose lag, and the policy by which it is judged."""
+
+    name: Name | None = Field(default=None, examples=["ingest-logs"], description="KEDA's `serviceType`.")
+    cluster: Name = Field(examples=["main"])
+    consumer_group: Annotated[Line, Field(min_length=1)] = Field(examples=["lakerunner.ingest.logs"])
+    topics: Annotated[list[Topic], BeforeValidator(_listed)] | None = Field(
+        default=None, examples=[["lakerunner.objstore.ingest.logs"]]
+    )
+    topic_pattern: str | None = Field(default=None, description="Not yet supported by this version.")
+    policy: dict[str, PolicyValue] = Field(
+        default_factory=dict, examples=[{"lagThreshold": 500, "sustainSeconds": 120, "samplingInterval": 10}]
+    )
+    overridable: bool = Field(default=False, description="May ScaledObjects give policy keys beside `serviceType`?")
+
+
+class MonitorOut(Payload):
+    """A monitor; `policy` holds the keys as given, the verdict shows all of them resolved."""
+
+    name: str = Field(examples=["ingest-logs"])
+    cluster: str = Field(examples=["main"])
+    consumer_group: str = Field(examples=["lakerunner.ingest.logs"])
+    topics: list[str] = Field(examples=[["lakerunner.objstore.ingest.logs"]])
+    policy: dict[str, str] = Field(examples=[{"lagThreshold": "500", "sustainSeconds": "120"}])
+    overridable: bool
+    auto_registered: bool = Field(description="Created by a ScaledObject's metadata, removed when nobody asks.")
+    created_at: datetime
+    updated_at: datetime
+    version: int = Field(examples=[1])
+
+
+class BindingIn(Payload):
+    """Which KEDA instance and Kubernetes namespace asks for this tenant."""
+
+    instance: Annotated[Line, Field(min_length=1)] = Field(
+        default="default", description="The KEDA instance: its certificate's name, or `default` without one."
+    )
+    namespace: Annotated[Line, Field(min_length=1)] = Field(
+        examples=["shop-production"], description="A Kubernetes namespace, or `*` for all of the instance."
+    )
+
+
+class BindingOut(BindingIn):
+    """A binding."""
+
+    created_at: datetime
+
+
+class KeyIn(Payload):
+    """An API key to be made."""
+
+    name: Annotated[Line, Field(min_length=1)] = Field(examples=["ci"])
+    role: str = Field(examples=[TENANT_ADMIN], description=f"`{TENANT_ADMIN}` or `{TENANT_VIEWER}`.")
+    expires_at: AwareDatetime | None = Field(default=None, description="Without it the key does not expire.")
+
+
+class PlatformKeyIn(Payload):
+    """An API key of the platform's administrators to be made."""
+
+    name: Annotated[Line, Field(min_length=1)] = Field(examples=["platform-team"])
+    expires_at: AwareDatetime | None = Field(default=None, description="Without it the key does not expire.")
+
+
+class KeyOut(Payload):
+    """An API key, without its secret."""
+
+    prefix: str = Field(examples=["3f9a1c5e7b20"], description="Names the key in URLs.")
+    name: str = Field(examples=["ci"])
+    role: str = Field(examples=[TENANT_ADMIN])
+    created_at: datetime
+    expires_at: datetime | None = None
+    last_used_at: datetime | None = None
+    revoked_at: datetime | None = None
+
+
+class KeyMade(KeyOut):
+    """A fresh API key. It is shown this once."""
+
+    key: str = Field(examples=["lsk_3f9a1c5e7b20_..."])

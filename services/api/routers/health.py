@@ -1,0 +1,54 @@
+"""A tenant's health behind its key; the process's own health and metrics without one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import APIRouter, Request, Response
+from fastapi.responses import JSONResponse
+from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
+
+from lagscale.errors import LagscaleError
+from lagscale.store.registry.database import RegistryDatabase
+from services.api.access import Viewer
+from services.api.evidence_payloads import TenantHealth
+from services.api.routers.requests import EvidencePart, Tenant
+
+router = APIRouter(tags=["health"])
+
+
+@router.get("/v1/tenants/{tenant}/health", summary="Show the states of a tenant's clusters and targets")
+async def show_tenant_health(caller: Viewer, evidence: EvidencePart, tenant: Tenant) -> TenantHealth:
+    return await evidence.tenant_health(caller.scope, tenant)
+
+
+@router.get("/livez", summary="Does the process run?")
+async def live() -> dict[str, str]:
+    return {"status": "ok"}
+
+
+@router.get("/readyz", summary="Can requests be served?", responses={503: {"description": "Not now."}})
+async def ready(request: Request) -> JSONResponse:
+    return await _store(request)
+
+
+@router.get("/healthz", summary="Is all well?", responses={503: {"description": "The store does not answer."}})
+async def healthy(request: Request) -> JSONResponse:
+    return await _store(request)
+
+
+@router.get("/metrics", summary="Prometheus metrics", response_class=Response)
+async def metrics() -> Response:
+    return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
+
+
+async def _store(request: Request) -> JSONResponse:
+    # Every request needs the store, so unlike the scaler this service is not ready without it.
+    database: RegistryDatabase = request.app.state.database
+    answer: dict[str, Any] = {"status": "ok", "store": "ok"}
+    try:
+        await database.check()
+    except LagscaleError as wrong:
+        answer = {"status": "unavailable", "store": wrong.message}
+        return JSONResponse(answer, 503)
+    return JSONResponse(answer)

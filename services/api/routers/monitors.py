@@ -1,0 +1,103 @@
+"""/v1/tenants/{tenant}/monitors, and what was measured and judged of each."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Response
+from pydantic import AwareDatetime
+
+from lagscale.store.registry.observations import Span
+from services.api.access import TenantAdmin, Viewer
+from services.api.evidence_payloads import MonitorHealth, RoundOut, VerdictOut
+from services.api.payloads import Listing, MonitorIn, MonitorOut
+from services.api.routers.requests import (
+    EvidencePart,
+    OperationsPart,
+    Seen,
+    Tenant,
+    WantedPage,
+    existing,
+    tag,
+    tell,
+)
+from services.api.shapes import monitor_of
+
+router = APIRouter(prefix="/v1/tenants/{tenant}/monitors", tags=["monitors"])
+
+From = Annotated[AwareDatetime | None, Query(alias="from", description="The first instant, included.")]
+To = Annotated[AwareDatetime | None, Query(description="The last instant, excluded.")]
+
+
+@router.get("", summary="List a tenant's monitors")
+async def list_monitors(
+    caller: Viewer, operations: OperationsPart, tenant: Tenant, wanted: WantedPage
+) -> Listing[MonitorOut]:
+    page = await operations.list_monitors(caller.scope, tenant, wanted)
+    return Listing(items=[monitor_of(row) for row in page.rows], next=page.after)
+
+
+@router.post("", status_code=201, summary="Create a monitor")
+async def create_monitor(
+    caller: TenantAdmin, operations: OperationsPart, tenant: Tenant, given: MonitorIn, response: Response
+) -> MonitorOut:
+    outcome = await operations.create_monitor(caller.scope, tenant, given)
+    tell(response, outcome)
+    return monitor_of(outcome.row)
+
+
+@router.get("/{monitor}", summary="Show a monitor")
+async def show_monitor(
+    caller: Viewer, operations: OperationsPart, tenant: Tenant, monitor: str, response: Response
+) -> MonitorOut:
+    row = await operations.monitor(caller.scope, tenant, existing(monitor))
+    tag(response, row["version"])
+    return monitor_of(row)
+
+
+@router.put("/{monitor}", responses={201: {"model": MonitorOut}}, summary="Create a monitor, or make it so")
+async def put_monitor(
+    *,
+    caller: TenantAdmin,
+    operations: OperationsPart,
+    tenant: Tenant,
+    monitor: str,
+    given: MonitorIn,
+    seen: Seen,
+    response: Response,
+) -> MonitorOut:
+    outcome = await operations.put_monitor(caller.scope, tenant, existing(monitor), given, seen=seen)
+    tell(response, outcome)
+    return monitor_of(outcome.row)
+
+
+@router.delete("/{monitor}", status_code=204, summary="Delete a monitor; its samples stay for their retention")
+async def delete_monitor(
+    caller: TenantAdmin, operations: OperationsPart, tenant: Tenant, monitor: str, seen: Seen
+) -> None:
+    await operations.delete_monitor(caller.scope, tenant, existing(monitor), seen)
+
+
+@router.get("/{monitor}/verdict", summary="Judge a monitor now, with the evidence")
+async def show_verdict(caller: Viewer, evidence: EvidencePart, tenant: Tenant, monitor: str) -> VerdictOut:
+    return await evidence.verdict(caller.scope, tenant, existing(monitor))
+
+
+@router.get("/{monitor}/samples", summary="List a monitor's samples, the newest round first")
+async def list_samples(
+    *,
+    caller: Viewer,
+    evidence: EvidencePart,
+    tenant: Tenant,
+    monitor: str,
+    wanted: WantedPage,
+    begin: From = None,
+    to: To = None,
+) -> Listing[RoundOut]:
+    span = Span(wanted.limit, begin, to)
+    return await evidence.samples(caller.scope, tenant, existing(monitor), span, wanted.after)
+
+
+@router.get("/{monitor}/health", summary="Show the states of a monitor's cluster and targets")
+async def show_monitor_health(caller: Viewer, evidence: EvidencePart, tenant: Tenant, monitor: str) -> MonitorHealth:
+    return await evidence.monitor_health(caller.scope, tenant, existing(monitor))

@@ -1,0 +1,54 @@
+"""/v1/tenants: the platform's administrators write, a tenant's keys see their own."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Response
+
+from services.api.access import PlatformAdmin, Viewer
+from services.api.payloads import Listing, TenantIn, TenantOut
+from services.api.routers.requests import OperationsPart, Seen, Tenant, WantedPage, tag, tell
+from services.api.shapes import tenant_of
+
+router = APIRouter(prefix="/v1/tenants", tags=["tenants"])
+
+
+@router.get("", summary="List tenants")
+async def list_tenants(caller: Viewer, operations: OperationsPart, wanted: WantedPage) -> Listing[TenantOut]:
+    page = await operations.list_tenants(caller.scope, wanted)
+    return Listing(items=[tenant_of(row) for row in page.rows], next=page.after)
+
+
+@router.post("", status_code=201, summary="Create a tenant")
+async def create_tenant(
+    caller: PlatformAdmin, operations: OperationsPart, given: TenantIn, response: Response
+) -> TenantOut:
+    outcome = await operations.create_tenant(caller.scope, given)
+    tell(response, outcome)
+    return tenant_of(outcome.row)
+
+
+@router.get("/{tenant}", summary="Show a tenant")
+async def show_tenant(caller: Viewer, operations: OperationsPart, tenant: Tenant, response: Response) -> TenantOut:
+    row = await operations.tenant(caller.scope, tenant)
+    tag(response, row["version"])
+    return tenant_of(row)
+
+
+@router.put("/{tenant}", responses={201: {"model": TenantOut}}, summary="Create a tenant, or make it so")
+async def put_tenant(
+    *,
+    caller: PlatformAdmin,
+    operations: OperationsPart,
+    tenant: Tenant,
+    given: TenantIn,
+    seen: Seen,
+    response: Response,
+) -> TenantOut:
+    outcome = await operations.put_tenant(caller.scope, tenant, given, seen)
+    tell(response, outcome)
+    return tenant_of(outcome.row)
+
+
+@router.delete("/{tenant}", status_code=204, summary="Delete an empty tenant")
+async def delete_tenant(caller: PlatformAdmin, operations: OperationsPart, tenant: Tenant, seen: Seen) -> None:
+    await operations.delete_tenant(caller.scope, tenant, seen)

@@ -1,0 +1,37 @@
+"""The API's settings; `__main__` alone reads them."""
+
+from __future__ import annotations
+
+from pydantic import Field, SecretStr, field_validator
+
+from lagscale.settings import Address, ServiceSettings
+
+_SHORTEST_KEY = 16
+
+
+class ApiSettings(ServiceSettings):
+    """What the administration's service needs."""
+
+    api_listen: Address = Field(
+        default=":8080", description="Where the API listens, as in 127.0.0.1:8080; `:8080` is every interface."
+    )
+    admin_key: SecretStr | None = Field(
+        default=None,
+        description="A key that may do everything, for the first steps: with it the first real keys are made. "
+        "At least 16 characters; `lagscale keys generate` makes one.",
+    )
+    api_pool_size: int = Field(
+        default=5, ge=1, le=100, description="Database connections of the administration; verdicts have two more."
+    )
+    store_seconds: float = Field(
+        default=5.0, gt=0, le=60, description="How long a statement, or a wait for a connection, may take."
+    )
+
+    @field_validator("admin_key")
+    @classmethod
+    def _is_long(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is None or not value.get_secret_value():
+            return None
+        if len(value.get_secret_value()) < _SHORTEST_KEY:
+            raise ValueError(f"must have at least {_SHORTEST_KEY} characters")
+        return value

@@ -1,0 +1,30 @@
+"""`lagscale`: runs one command and turns the family's errors into exit codes."""
+
+from __future__ import annotations
+
+import sys
+
+from lagscale.errors import InvalidInput, LagscaleError
+from lagscale.telemetry import configure_logging
+from services.cli.commands import app
+from services.cli.exits import exit_code
+
+
+def main() -> int:
+    """Run the command of the arguments; its exit code."""
+    configure_logging("cli", "warning", json=False)
+    try:
+        app(prog_name="lagscale")
+    except SystemExit as ended:
+        # Help, usage errors and interrupts end this way, with a code of their own.
+        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+    except LagscaleError as wrong:
+        faults = wrong.faults if isinstance(wrong, InvalidInput) else wrong.facts.get("faults")
+        for fault in faults if isinstance(faults, list) else [wrong.message]:
+            print(f"lagscale: {fault}", file=sys.stderr)
+        return exit_code(wrong)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,33 @@
+"""Exit codes: the family of errors by table, so that scripts can tell what happened."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lagscale import errors
+from lagscale.errors import LagscaleError
+
+#: Every class of the family has its code; a test walks all subclasses and fails on one that is not here.
+EXIT: Mapping[type[LagscaleError], int] = {
+    LagscaleError: 1,
+    errors.InvalidInput: 2,
+    errors.SettingsInvalid: 2,
+    errors.NotFound: 3,
+    errors.NotAuthenticated: 4,
+    errors.NotAllowed: 4,
+    errors.Conflict: 5,
+    errors.QuotaExceeded: 6,
+    errors.Unknown: 7,
+    errors.HistoryTooShort: 7,
+    errors.DataUnavailable: 7,
+    errors.StoreUnavailable: 8,
+    errors.StoreTimeout: 8,
+    errors.ClusterUnreachable: 8,
+    errors.SecretsUnreadable: 9,
+    errors.LeaseLost: 1,
+}
+
+
+def exit_code(error: LagscaleError) -> int:
+    """The exit code of an error: its class's, else the nearest ancestor's."""
+    return next(EXIT[kind] for kind in type(error).__mro__ if kind in EXIT)

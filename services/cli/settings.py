@@ -1,0 +1,26 @@
+"""Where the command finds the services, and its key; `__main__` alone reads them."""
+
+from __future__ import annotations
+
+from pydantic import Field, SecretStr
+from pydantic_settings import BaseSettings, SettingsConfigDict
+
+from lagscale.settings import PREFIX
+
+
+class CliSettings(BaseSettings):
+    """What the command needs; every part only where a command asks for it."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", hide_input_in_errors=True)
+
+    api_url: str = Field(default="http://127.0.0.1:8080", description="The API's address.")
+    api_key: SecretStr | None = Field(
+        default=None, description="The key that the command sends; a tenant's or an administrator's."
+    )
+    scaler_url: str | None = Field(
+        default=None, description="The scaler's HTTP address, as in http://127.0.0.1:8081; `status` asks it too."
+    )
+    scraper_url: str | None = Field(
+        default=None, description="The scraper's HTTP address, as in http://127.0.0.1:8082; `status` asks it too."
+    )
+    database_url: SecretStr | None = Field(default=None, description="The database, for `lagscale migrate` alone.")

@@ -1,0 +1,119 @@
+"""A running Lagscale as the end-to-end tests see it: registered over REST, asked over gRPC, fed through Kafka."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from devstack.clients import Admin, Answer, Kafka, Keda
+from devstack.server import wait_until
+from devstack.stack import Stack
+
+#: Scenarios that speak of 120 s and a sampling interval of 10 s run in a tenth of the time.
+FACTOR = 10
+LOOK_SECONDS = 0.3
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """A registered monitor with what it measures, and KEDA's view of it."""
+
+    tenant: str
+    monitor: str
+    topic: str
+    group: str
+    partitions: int
+    keda: Keda
+
+    @property
+    def path(self) -> str:
+        """The monitor's path under `/v1`."""
+        return f"/tenants/{self.tenant}/monitors/{self.monitor}"
+
+    def poll(self) -> Answer:
+        """One poll of KEDA's loop."""
+        return self.keda.poll(self.monitor)
+
+
+class System:
+    """A started stack over one broker."""
+
+    def __init__(self, stack: Stack, bootstrap: str) -> None:
+        self.stack = stack
+        self.bootstrap = bootstrap
+        self.admin = Admin(stack.addresses.api_url, stack.addresses.admin_key)
+        self.kafka = Kafka(bootstrap)
+
+    def tenant(self, **settings: object) -> str:
+        """A fresh tenant with a cluster `main` and a namespace of its own name."""
+        name = f"t-{uuid.uuid4().hex[:12]}"
+        self.admin.post("/tenants", {"name": name, **settings})
+        self.admin.post(f"/tenants/{name}/bindings", {"namespace": name})
+        self.admin.post(f"/tenants/{name}/clusters", {"name": "main", "bootstrapServers": [self.bootstrap]})
+        return name
+
+    def keda(self, tenant: str, metadata: Mapping[str, str]) -> Keda:
+        """KEDA with a ScaledObject in the tenant's namespace."""
+        return Keda(self.stack.addresses.grpc, tenant, metadata)
+
+    def watch(
+        self,
+        policy: Mapping[str, Any],
+        *,
+        partitions: int = 3,
+        topic: str | None = None,
+        group: str | None = None,
+        committed: bool = True,
+    ) -> Group:
+        """Create a topic and a group, with commits unless told otherwise, and a monitor for them."""
+        mark = uuid.uuid4().hex[:8]
+        topic, group = topic or f"topic-{mark}", group or f"group-{mark}"
+        tenant, monitor = self.tenant(), f"monitor-{mark}"
+        self.kafka.create_topic(topic, partitions)
+        if committed:
+            self.kafka.consume_all(topic, group)
+        body = {"name": monitor, "cluster": "main", "consumerGroup": group, "topics": [topic], "policy": dict(policy)}
+        self.admin.post(f"/tenants/{tenant}/monitors", body)
+        keda = self.keda(tenant, {"serviceType": monitor})
+        return Group(tenant, monitor, topic, group, partitions, keda)
+
+    def verdict(self, group: Group) -> dict[str, Any]:
+        """The verdict with its evidence, over REST."""
+        return self.admin.get(f"{group.path}/verdict")
+
+
+def until(
+    look: Callable[[], Answer],
+    seen: Callable[[Answer], bool],
+    seconds: float,
+    never: Callable[[Answer], bool] = lambda _: False,
+) -> list[Answer]:
+    """Look again and again until it is seen; all looks.
+
+    Raises:
+        AssertionError: what must never be was, or it was not seen in time.
+    """
+    looks: list[Answer] = []
+    deadline = time.monotonic() + seconds
+
+    def looked() -> bool:
+        looks.append(look())
+        assert not never(looks[-1]), f"must never be: {looks[-1]}; before: {looks[-4:-1]}"
+        assert seen(looks[-1]) or time.monotonic() < deadline, f"not within {seconds:g} s; last: {looks[-3:]}"
+        return seen(looks[-1])
+
+    wait_until(looked, seconds + 10, "it was not seen")
+    return looks
+
+
+def is_calm(answer: Answer) -> bool:
+    """Measured 0 and inactive."""
+    return answer == Answer(0.0, False)
+
+
+def told(value: float) -> Callable[[Answer], bool]:
+    """Whether KEDA is told this value, and active."""
+    return lambda answer: answer == Answer(value, True)

@@ -1,0 +1,171 @@
+"""Broker, store, scraper and scaler killed and brought back: never a 0 or an inactive that was not measured.
+
+Outages of 60 s and samples every 10 s are shortened by the factor 10; staleAfterSeconds is 5 s. Parts of its own:
+an outage would disturb the other scenarios.
+"""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Callable, Iterator
+
+import grpc
+import httpx
+import pytest
+from grpc_health.v1 import health_pb2, health_pb2_grpc
+
+from devstack.broker import Broker
+from devstack.clients import Answer
+from devstack.database import Database
+from devstack.server import wait_until
+from devstack.stack import Stack, answers
+from tests.e2e.system import Group, System, is_calm, told, until
+
+pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
+
+POLICY = {
+    "lagThreshold": 500,
+    "sustainSeconds": 5,
+    "samplingInterval": 1,
+    "staleAfterSeconds": 5,
+    "workSeconds": 3,
+}
+OUTAGE = 10.0
+
+
+class Fleet:
+    """A busy group that is told 1,500 and active, and an idle one; the servers under them can be hurt."""
+
+    def __init__(self, system: System, broker: Broker, database: Database) -> None:
+        self.system, self.broker, self.database = system, broker, database
+        self.busy = system.watch(POLICY)
+        self.idle = system.watch(POLICY)
+        system.kafka.produce(self.busy.topic, 5_000, 3)
+        self.settle()
+
+    def settle(self) -> None:
+        """Wait until both are measured as they are."""
+        until(self.busy.poll, told(1_500.0), 120, never=_is_wrong_for_busy)
+        until(self.idle.poll, is_calm, 120)
+
+    def endure(self, seconds: float) -> list[Answer]:
+        """Ask both during an outage: the busy one is held, the idle one ends in an error; the idle one's answers."""
+        deadline = time.monotonic() + seconds
+        looks: list[Answer] = []
+
+        def over() -> bool:
+            assert self.busy.keda.specs() == {self.busy.monitor: 500.0}
+            busy = self.busy.poll()
+            assert told(1_500.0)(busy), f"the group at work was told {busy}"
+            looks.append(self.idle.poll())
+            return time.monotonic() > deadline and bool(looks[-1].error)
+
+        wait_until(over, seconds + 60, "the idle group still has an answer that nobody measured")
+        last_answer = max((n for n, look in enumerate(looks) if not look.error), default=-1)
+        assert all(look.error for look in looks[last_answer + 1 :])
+        assert all(look.error.startswith("UNAVAILABLE") for look in looks[last_answer + 1 :]), looks[-1]
+        return looks
+
+
+def _is_wrong_for_busy(answer: Answer) -> bool:
+    return answer.active is False and answer.value is None
+
+
+@pytest.fixture(scope="module")
+def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
+    """A system whose servers may be killed."""
+    with Broker() as broker, Database() as database:
+        stack = Stack(database.create_database(f"out_{uuid.uuid4().hex[:8]}"), tmp_path_factory.mktemp("outages"))
+        try:
+            stack.start()
+            yield Fleet(System(stack, broker.address), broker, database)
+        finally:
+            stack.stop()
+
+
+def test_a_broker_that_is_gone_leaves_a_group_at_work_held_and_an_idle_one_unknown(fleet: Fleet) -> None:
+    fleet.settle()
+    fleet.broker.kill()
+    looks = fleet.endure(OUTAGE)
+    assert "stale" in looks[-1].error or "old" in looks[-1].error, looks[-1].error
+    fleet.broker.start()
+    fleet.settle()
+
+
+def test_a_store_that_is_gone_is_told_by_health_and_never_by_readiness(fleet: Fleet) -> None:
+    fleet.settle()
+    http = f"http://{fleet.system.stack.addresses.scaler_http}"
+    assert httpx.get(f"{http}/healthz").status_code == httpx.codes.OK
+    assert _grpc_health(fleet) == health_pb2.HealthCheckResponse.SERVING
+
+    fleet.database.kill()
+    fleet.endure(OUTAGE)
+    wait_until(lambda: httpx.get(f"{http}/healthz").status_code == httpx.codes.SERVICE_UNAVAILABLE, 30, "healthz")
+    wait_until(lambda: _grpc_health(fleet) == health_pb2.HealthCheckResponse.NOT_SERVING, 30, "gRPC health")
+    assert httpx.get(f"{http}/readyz").status_code == httpx.codes.OK
+    assert httpx.get(f"{http}/livez").status_code == httpx.codes.OK
+    assert httpx.get(f"{http}/healthz").headers["content-type"].startswith("application/json")
+
+    fleet.database.start()
+    fleet.settle()
+    wait_until(lambda: answers(f"{http}/healthz"), 30, "healthz did not come back")
+    wait_until(lambda: _grpc_health(fleet) == health_pb2.HealthCheckResponse.SERVING, 30, "gRPC health")
+
+
+def test_a_store_that_hangs_bounds_every_call(fleet: Fleet) -> None:
+    fleet.settle()
+    fleet.database.pause()
+    try:
+        fleet.endure(OUTAGE / 2)
+    finally:
+        fleet.database.resume()
+    fleet.settle()
+
+
+def test_a_scaler_that_restarts_while_the_store_is_away_knows_its_registrations(fleet: Fleet) -> None:
+    fleet.settle()
+    fleet.database.kill()
+    stack = fleet.system.stack
+    stack.servers["scaler"].kill()
+    stack.spawn("scaler")
+    stack.await_ready("scaler")
+    _await_answer(fleet.idle, lambda answer: answer.error.startswith("UNAVAILABLE"))
+    assert fleet.idle.keda.specs() == {fleet.idle.monitor: 500.0}
+    assert told(1_500.0)(fleet.busy.poll()), "what was told last is kept on scratch, and held"
+    fleet.database.start()
+    fleet.settle()
+
+
+def test_a_scraper_that_is_killed_is_missed_only_until_it_is_back(fleet: Fleet) -> None:
+    fleet.settle()
+    stack = fleet.system.stack
+    stack.servers["scraper"].kill()
+    fleet.endure(OUTAGE)
+    stack.spawn("scraper")
+    stack.await_ready("scraper")
+    fleet.settle()
+
+
+def test_all_at_once_in_any_order_still_never_tells_a_zero(fleet: Fleet) -> None:
+    fleet.settle()
+    stack = fleet.system.stack
+    stack.servers["scraper"].kill()
+    fleet.broker.kill()
+    fleet.database.kill()
+    fleet.endure(OUTAGE / 2)
+    fleet.database.start()
+    fleet.endure(OUTAGE / 2)
+    fleet.broker.start()
+    stack.spawn("scraper")
+    stack.await_ready("scraper")
+    fleet.settle()
+
+
+def _await_answer(group: Group, seen: Callable[[Answer], bool]) -> None:
+    until(group.poll, seen, 60)
+
+
+def _grpc_health(fleet: Fleet) -> int:
+    with grpc.insecure_channel(fleet.system.stack.addresses.grpc) as channel:
+        return int(health_pb2_grpc.HealthStub(channel).Check(health_pb2.HealthCheckRequest(), timeout=5).status)

@@ -9,6 +9,7 @@ import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final
 
 from lagscale.domain.keys import BY_NAME
@@ -26,6 +27,8 @@ _NEVER_BESIDE: Final = frozenset(name for name, key in BY_NAME.items() if key.me
 }
 #: KEDA writes the index of the trigger before the name.
 _INDEX: Final = re.compile(r"s\d+-")
+#: Resolved triggers of one version of the registrations.
+_REMEMBERED: Final = 50_000
 _HINT: Final = "check serviceType and the trigger's other keys, and that this namespace is bound to its tenant"
 _ALSO_REGISTER: Final = "or register it"
 
@@ -174,10 +177,6 @@ class Directory:
         return Asked((Subject(tenant.tenant_id, tenant.name, name, policy, None, None, {}, digest, wanted),))
 
 
-#: Resolved triggers of one version of the registrations.
-_REMEMBERED: Final = 50_000
-
-
 def missing(name: str, visible: Iterable[str] = ()) -> NotFound:
     """The one answer for a monitor that is missing, another tenant's, or asked for from an unbound namespace.
 
@@ -198,11 +197,13 @@ def _subject(tenant: TenantEntry, monitor: Registration, policy: Policy, name: s
     ask = Ask(tenant.tenant_id, monitor.target_ids, policy)
     topics = dict(zip(monitor.target_ids, monitor.topics, strict=False))
     return Subject(
-        tenant.tenant_id, tenant.name, name or monitor.name, policy, monitor.monitor_id, ask, topics, _key(ask)
+        tenant.tenant_id, tenant.name, name or monitor.name, policy, monitor.monitor_id, ask, topics, key_of(ask)
     )
 
 
-def _key(ask: Ask) -> str:
+@lru_cache(maxsize=_REMEMBERED)
+def key_of(ask: Ask) -> str:
+    """A short name of tenant, targets and policy, equal in every replica and after a restart."""
     return hashlib.blake2b(repr(ask).encode(), digest_size=12).hexdigest()
 
 

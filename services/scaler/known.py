@@ -6,7 +6,7 @@ Also the pulse of the store: each look at the version tells whether it answers.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Final
 
 import structlog
@@ -36,7 +36,7 @@ class Known:
         #: Beats when the registrations changed; `noticed` is beaten by whoever hears that they may have.
         self.changed = Pulse()
         self.noticed = Pulse()
-        self.on_store: Callable[[bool], None] = lambda up: None
+        self.on_store: Callable[[bool], Awaitable[None]] = _nobody
         self._store = store
         self._reader = reader
         self._scratch = scratch
@@ -82,26 +82,30 @@ class Known:
                 await asyncio.to_thread(self._scratch.write_registrations, registrations)
         except LagscaleError as error:
             metrics.STORE_ERRORS.labels(type(error).__name__).inc()
-            self._tell_store(False, error)
+            await self._tell_store(False, error)
         except Exception as error:
             # The loop must go on; this is also what a half-migrated schema looks like.
             log.exception("registrations_not_loaded")
-            self._tell_store(False, error)
+            await self._tell_store(False, error)
         else:
-            self._tell_store(True, None)
+            await self._tell_store(True)
 
-    def _tell_store(self, up: bool, error: Exception | None) -> None:
-        if up != self.store_up or error is None:
-            metrics.STORE_UP.set(up)
-        if up != self.store_up:
-            if up:
-                log.info("store_answers")
-            else:
-                log.warning("store_silent", error=type(error).__name__)
-            self.store_up = up
-        self.on_store(up)
+    async def _tell_store(self, up: bool, error: Exception | None = None) -> None:
+        metrics.STORE_UP.set(up)
+        if up == self.store_up:
+            return
+        if up:
+            log.info("store_answers")
+        else:
+            log.warning("store_silent", error=type(error).__name__)
+        self.store_up = up
+        await self.on_store(up)
 
     def _take(self, registrations: Registrations) -> None:
         self.directory = Directory(registrations, self._reader)
         metrics.REGISTRATIONS.set(len(registrations.monitors))
         self.changed.beat()
+
+
+async def _nobody(_up: bool) -> None:
+    """Until somebody wants to hear of the store."""

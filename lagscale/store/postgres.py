@@ -38,8 +38,10 @@ class PostgresVerdicts:
 
     def __init__(self, pool: AsyncConnectionPool[AsyncConnection[Any]]) -> None:
         self._pool = pool
-        # Samples do not change, so neither do judgements of the past: a memo, which can be lost at any time.
+        # Both are memos, which can be lost at any time. Samples do not change, so neither do judgements of the past.
         self._past: LRUCache[Ask, _Past] = LRUCache(_REMEMBERED)
+        # What the gate could not decide last time is not asked of the gate first.
+        self._hot: LRUCache[Ask, None] = LRUCache(_REMEMBERED)
 
     async def judge(self, asks: Sequence[Ask], *, evidence: bool = False) -> list[Judgement]:
         """One judgement for each ask, in order.
@@ -54,8 +56,16 @@ class PostgresVerdicts:
         """
         if not asks:
             return []
+        keys = [_timeless(ask) for ask in asks]
+        first = [_FULL if evidence else _FAST if key in self._hot else _GATE for key in keys]
         async with translated(), self._pool.connection() as connection:
-            return await _judge(connection, asks, evidence)
+            judged = await _judge(connection, asks, first)
+        for key, judgement in zip(keys, judged, strict=True):
+            if judgement.reason in _TOLD_BY_GATE:
+                self._hot.pop(key, None)
+            else:
+                self._hot[key] = None
+        return judged
 
     async def hold(self, ask: Ask, judgement: Judgement) -> Told | None:
         """The held answer for an unknown judgement; None when there is nothing to hold.
@@ -65,7 +75,7 @@ class PostgresVerdicts:
         """
         if ask.policy.hold_ms == 0 or not ask.target_ids or judgement.at_ms is None:
             return None
-        key = replace(ask, upto_ms=None, judged_at_ms=None)
+        key = _timeless(ask)
         past = self._past.get(key, _NOTHING) if ask.upto_ms is None else _NOTHING
         async with translated(), self._pool.connection() as connection:
             past = await _look_back(connection, ask, judgement.now_ms, past)
@@ -83,20 +93,25 @@ class _Past:
 
 
 _NOTHING = _Past(0, ())
+#: From the cheapest to the one that decides everything; all give the same judgement where they give one.
+_STATEMENTS = ("judge_gate", "judge_fast", "judge_full")
+_GATE, _FAST, _FULL = range(3)
+_TOLD_BY_GATE = frozenset({Reason.NO_BREACH, Reason.STALE, Reason.ACTIVITY_UNTOLD})
 
 
-async def _judge(connection: AsyncConnection[Any], asks: Sequence[Ask], evidence: bool) -> list[Judgement]:
-    """Fast first; what it cannot decide is judged from all samples."""
+async def _judge(connection: AsyncConnection[Any], asks: Sequence[Ask], first: Sequence[int]) -> list[Judgement]:
+    """Each ask by the first of `_STATEMENTS`, from its own on, that can decide it."""
     judged: dict[int, Judgement] = {}
-    left = list(range(len(asks)))
-    if not evidence:
-        rows = await _run(connection, "judge_fast", {n: asks[n] for n in left})
-        judged = {row["ask"]: _judgement(row) for row in rows if row["verdict"] != "undecided"}
-        left = [n for n in left if n not in judged]
-    if left:
-        rows = await _run(connection, "judge_full", {n: asks[n] for n in left})
-        judged |= {row["ask"]: _judgement(row) for row in rows}
+    for step, statement in enumerate(_STATEMENTS):
+        left = {n: ask for n, ask in enumerate(asks) if first[n] <= step and n not in judged}
+        if left:
+            rows = await _run(connection, statement, left)
+            judged |= {row["ask"]: _judgement(row) for row in rows if row["verdict"] != "undecided"}
     return [judged[n] for n in range(len(asks))]
+
+
+def _timeless(ask: Ask) -> Ask:
+    return replace(ask, upto_ms=None, judged_at_ms=None)
 
 
 async def _look_back(connection: AsyncConnection[Any], ask: Ask, now_ms: int, past: _Past) -> _Past:
@@ -114,7 +129,7 @@ async def _look_back(connection: AsyncConnection[Any], ask: Ask, now_ms: int, pa
         if not chunk:
             break
         asks = [replace(ask, upto_ms=at, judged_at_ms=at) for at in chunk]
-        judged = await _judge(connection, asks, evidence=False)
+        judged = await _judge(connection, asks, [_GATE] * len(asks))
         known += [judgement for judgement in judged if judgement.verdict is not Verdict.UNKNOWN]
     known += kept
     start_ms = _window_start(known) if known else 0

@@ -1,18 +1,6 @@
 -- Judges each ask from every sample of its lookback: gaps and their bounds, missing partitions, carried totals.
 -- Tenants: each ask names its tenant, and only that tenant's rows of its targets are read.
-with asks as (
-    select
-        a.*,
-        coalesce(a.judged_at, statement_timestamp()) as now_at,
-        coalesce(a.upto, 'infinity'::timestamptz) as until,
-        a.sustain * interval '1 millisecond' as sustain_time,
-        a.max_gap * interval '1 millisecond' as gap_time,
-        a.stale_after * interval '1 millisecond' as stale_time,
-        a.activation_sustain * interval '1 millisecond' as activation_time,
-        a.work * interval '1 millisecond' as work_time,
-        a.lookback * interval '1 millisecond' as lookback_time
-    from unnest(%(asks)s::verdict_ask[]) as a
-)
+-- include part_asks
 select
     a.ask,
     j.verdict,

@@ -1,0 +1,14 @@
+-- The asks with their durations as intervals and their clock; a part of the statements that judge.
+with asks as (
+    select
+        a.*,
+        coalesce(a.judged_at, statement_timestamp()) as now_at,
+        coalesce(a.upto, 'infinity'::timestamptz) as until,
+        a.sustain * interval '1 millisecond' as sustain_time,
+        a.max_gap * interval '1 millisecond' as gap_time,
+        a.stale_after * interval '1 millisecond' as stale_time,
+        a.activation_sustain * interval '1 millisecond' as activation_time,
+        a.work * interval '1 millisecond' as work_time,
+        a.lookback * interval '1 millisecond' as lookback_time
+    from unnest(%(asks)s::verdict_ask[]) as a
+)

@@ -57,7 +57,7 @@ def configure_logging(service: str, level: str, json: bool) -> None:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
-    handler = logging.StreamHandler(sys.stderr)
+    handler = _ToStandardError()
     handler.setFormatter(
         structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=_rendering(json)),
     )
@@ -66,6 +66,16 @@ def configure_logging(service: str, level: str, json: bool) -> None:
     root.setLevel(level.upper())
     for name in _QUIET:
         logging.getLogger(name).setLevel(logging.WARNING)
+
+
+class _ToStandardError(logging.Handler):
+    """Writes to what standard error is at that moment, not to what it was at the start."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        try:
+            print(self.format(record), file=sys.stderr, flush=True)
+        except Exception:
+            self.handleError(record)
 
 
 def _rendering(json: bool) -> list[Processor]:

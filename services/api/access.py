@@ -57,6 +57,8 @@ class Access:
         given = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
         if self._admin is not None and hmac.compare_digest(given, self._admin):
             return Principal(keys.PLATFORM_ADMIN, None, "bootstrap key")
+        if not keys.is_key(text):
+            raise NotAuthenticated
         # Whose key it is, is what is asked here: so this one look is across all tenants.
         async with self._database.platform("authentication") as work:
             row = await keys.identify(work, text)

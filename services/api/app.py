@@ -69,9 +69,9 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.evidence = parts.evidence
     app.add_middleware(Measured)
     install(app)
-    for part in (tenants, clusters, monitors, bindings, keys):
+    for part in (tenants, clusters, monitors, bindings, keys, health):
         app.include_router(part.router, responses=_PROBLEMS)
-    app.include_router(health.router)
+    app.include_router(health.open_router)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
     return app
 

@@ -86,6 +86,13 @@ async def revoke(work: Work, prefix: str) -> None:
     await audit.record(work, "key.revoke", f"key/{prefix}", row, after)
 
 
+def is_key(text: str) -> bool:
+    """Whether the text has the form of a key, so that looking for it makes sense."""
+    mark, _, rest = text.partition("_")
+    prefix, _, secret = rest.partition("_")
+    return mark == _MARK and bool(secret) and prefix.isalnum() and text.isascii()
+
+
 async def identify(work: Work, text: str) -> Row:
     """The key's row, if it is known and valid.
 
@@ -96,10 +103,9 @@ async def identify(work: Work, text: str) -> Row:
     Raises:
         NotAuthenticated: it is unknown, revoked or expired; the answer does not say which.
     """
-    mark, _, rest = text.partition("_")
-    prefix, _, secret = rest.partition("_")
-    if mark != _MARK or not secret or not prefix.isalnum() or not text.isascii():
+    if not is_key(text):
         raise NotAuthenticated
+    prefix = text.split("_")[1]
     valid = and_(
         api_key.c.revoked_at.is_(None),
         or_(api_key.c.expires_at.is_(None), api_key.c.expires_at > func.now()),

@@ -1,4 +1,4 @@
-"""A tenant's health behind its key; the process's own health and metrics without one."""
+"""A tenant's health behind its key; the process's own health and metrics without one (`open_router`)."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from services.api.evidence_payloads import TenantHealth
 from services.api.routers.requests import EvidencePart, Tenant
 
 router = APIRouter(tags=["health"])
+open_router = APIRouter(tags=["health"])
 
 
 @router.get("/v1/tenants/{tenant}/health", summary="Show the states of a tenant's clusters and targets")
@@ -22,22 +23,22 @@ async def show_tenant_health(caller: Viewer, evidence: EvidencePart, tenant: Ten
     return await evidence.tenant_health(caller.scope, tenant)
 
 
-@router.get("/livez", summary="Does the process run?")
+@open_router.get("/livez", summary="Does the process run?")
 async def live() -> dict[str, str]:
     return {"status": "ok"}
 
 
-@router.get("/readyz", summary="Can requests be served?", responses={503: {"description": "Not now."}})
+@open_router.get("/readyz", summary="Can requests be served?", responses={503: {"description": "Not now."}})
 async def ready(request: Request) -> JSONResponse:
     return await _store(request)
 
 
-@router.get("/healthz", summary="Is all well?", responses={503: {"description": "The store does not answer."}})
+@open_router.get("/healthz", summary="Is all well?", responses={503: {"description": "The store does not answer."}})
 async def healthy(request: Request) -> JSONResponse:
     return await _store(request)
 
 
-@router.get("/metrics", summary="Prometheus metrics", response_class=Response)
+@open_router.get("/metrics", summary="Prometheus metrics", response_class=Response)
 async def metrics() -> Response:
     return Response(generate_latest(), media_type=CONTENT_TYPE_LATEST)
 

@@ -1,0 +1,135 @@
+"""The command: exit codes by table, answers shown, secrets not."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import httpx
+import pytest
+from cryptography.fernet import Fernet
+from pydantic import SecretStr
+
+from lagscale import errors
+from lagscale.errors import LagscaleError
+from services.cli import __main__ as cli
+from services.cli import commands
+from services.cli.client import Client
+from services.cli.exits import EXIT, exit_code
+from services.cli.settings import CliSettings
+
+VERDICT = {
+    "monitor": "orders", "verdict": "sustained", "reason": "lasted", "sentence": "Partition 2 has been above 500.",
+    "answer": "KEDA gets value 1,500, active.", "total": 5000, "partitions": 3, "missing": 0, "members": None,
+    "newestAt": "2030-01-01T00:00:00Z", "judgedAt": "2030-01-01T00:00:04Z",
+}  # fmt: skip
+
+
+def family(kind: type[LagscaleError] = LagscaleError) -> list[type[LagscaleError]]:
+    return [kind, *(deeper for child in kind.__subclasses__() for deeper in family(child))]
+
+
+def test_every_error_of_the_family_has_its_exit_code() -> None:
+    ours = [kind for kind in family() if kind.__module__ == "lagscale.errors"]
+    assert [kind.__name__ for kind in ours if kind not in EXIT] == []
+    assert 0 not in EXIT.values()
+
+
+def test_a_commands_own_error_takes_its_ancestors_code() -> None:
+    assert exit_code(commands.MigrationsPending()) == 1
+
+
+def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    # The logging of this process is the test run's.
+    monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
+    monkeypatch.setattr(sys, "argv", ["lagscale", *arguments])
+    return cli.main()
+
+
+@pytest.mark.parametrize("arguments", [[], ["migrate"], ["status"], ["verdict"], ["keys"], ["keys", "generate"]])
+def test_every_command_explains_itself(
+    arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, *arguments, "--help") == 0
+    assert "Usage: lagscale" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("arguments", [["nonsense"], ["verdict"], ["migrate", "--wait", "soon"]])
+def test_wrong_usage_exits_2(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(monkeypatch, *arguments) == 2
+
+
+def test_generated_keys_work(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch, "keys", "generate") == 0
+    lines = dict(line.split("=", 1) for line in capsys.readouterr().out.splitlines())
+    Fernet(lines["LAGSCALE_SECRET_KEYS"])
+    assert len(lines["LAGSCALE_ADMIN_KEY"]) >= 40
+
+
+def answered(monkeypatch: pytest.MonkeyPatch, status: int, body: Any) -> None:
+    def answer(request: httpx.Request) -> httpx.Response:
+        assert request.headers["authorization"] == "Bearer canary-key"
+        return httpx.Response(status, json=body)
+
+    def client(settings: CliSettings) -> Client:
+        return Client(settings.model_copy(update={"api_key": SecretStr("canary-key")}), httpx.MockTransport(answer))
+
+    monkeypatch.setattr(commands, "Client", client)
+
+
+def test_a_verdict_is_shown_with_its_reason(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answered(monkeypatch, 200, VERDICT)
+    assert run(monkeypatch, "verdict", "shop/orders") == 0
+    shown = capsys.readouterr().out
+    for text in ("sustained", "Partition 2 has been above 500.", "KEDA gets value 1,500, active.", "5000", "not known"):
+        assert text in shown
+
+
+def test_a_verdict_as_json_is_the_answer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    answered(monkeypatch, 200, VERDICT)
+    assert run(monkeypatch, "verdict", "shop/orders", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == VERDICT
+
+
+def test_an_unknown_verdict_exits_7_and_says_why(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answered(monkeypatch, 200, VERDICT | {"verdict": "unknown", "sentence": "Measuring begins."})
+    assert run(monkeypatch, "verdict", "shop/orders") == 7
+    assert "lagscale: Measuring begins." in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("not-found", 3), ("not-authenticated", 4), ("not-allowed", 4), ("store-timeout", 8), ("internal-error", 1),
+    ],
+)  # fmt: skip
+def test_a_problem_of_the_api_becomes_an_exit_code(
+    name: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    answered(monkeypatch, 400, {"type": f"urn:lagscale:problem:{name}", "detail": "the way out"})
+    assert run(monkeypatch, "verdict", "shop/orders") == code
+    assert capsys.readouterr().err == "lagscale: the way out\n"
+
+
+def test_what_is_no_api_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    answered(monkeypatch, 502, "<html>")
+    assert run(monkeypatch, "verdict", "shop/orders") == 1
+    assert "502" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["orders", "/orders", "shop/", "a/b/c"])
+def test_a_monitor_is_named_with_its_tenant(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(monkeypatch, "verdict", name) == 2
+
+
+def test_migrating_without_a_database_names_the_variable(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("LAGSCALE_DATABASE_URL", raising=False)
+    assert run(monkeypatch, "migrate") == exit_code(errors.SettingsInvalid())
+    assert "LAGSCALE_DATABASE_URL" in capsys.readouterr().err

@@ -1,0 +1,138 @@
+"""Settings: slips stop the start and name the way out; secrets stay secret."""
+
+from __future__ import annotations
+
+import importlib
+
+import pytest
+from pydantic import BaseModel, SecretStr
+from pydantic_settings import BaseSettings
+
+from lagscale.errors import SettingsInvalid
+from lagscale.settings import KNOWN, ServiceSettings, SingleMonitorSettings, load, split_address, unknown_names
+
+CLASSES = ("services.api.settings", "services.cli.settings", "services.scaler.settings", "services.scraper.settings")
+MINIMAL = {"LAGSCALE_DATABASE_URL": "postgresql://u:canary-7281@db/lagscale"}
+
+
+def settings_classes() -> list[type[BaseSettings]]:
+    found: list[type[BaseSettings]] = [ServiceSettings]
+    for name in CLASSES:
+        module = importlib.import_module(name)
+        found += [
+            kind
+            for kind in vars(module).values()
+            if isinstance(kind, type) and issubclass(kind, BaseSettings) and kind.__module__ == name
+        ]
+    return found
+
+
+@pytest.fixture
+def environ(monkeypatch: pytest.MonkeyPatch) -> pytest.MonkeyPatch:
+    import os
+
+    for name in list(os.environ):
+        if name.upper().startswith("LAGSCALE_"):
+            monkeypatch.delenv(name)
+    for name, text in MINIMAL.items():
+        monkeypatch.setenv(name, text)
+    return monkeypatch
+
+
+def test_every_setting_of_every_service_is_in_the_table_of_names() -> None:
+    for kind in settings_classes():
+        for name, field in kind.model_fields.items():
+            variable = str(field.validation_alias or field.alias or f"LAGSCALE_{name.upper()}")
+            assert not variable.startswith("LAGSCALE_") or variable in KNOWN, f"{variable} of {kind.__name__}"
+
+
+def test_every_field_is_described_and_none_is_called_port_or_host() -> None:
+    classes: list[type[BaseModel]] = [*settings_classes(), SingleMonitorSettings]
+    for kind in classes:
+        for name, field in kind.model_fields.items():
+            assert field.description, f"{kind.__name__}.{name}"
+            assert name not in {"port", "host"}
+
+
+def test_secrets_are_typed_as_secrets() -> None:
+    for kind in settings_classes():
+        for name, field in kind.model_fields.items():
+            if name.endswith(("_key", "_keys", "database_url", "password")):
+                assert "SecretStr" in str(field.annotation), f"{kind.__name__}.{name}"
+
+
+def test_defaults_are_enough_beside_the_database(environ: pytest.MonkeyPatch) -> None:
+    settings = load(ServiceSettings)
+    assert settings.tick_seconds == 5.0
+    assert settings.database_url == SecretStr(MINIMAL["LAGSCALE_DATABASE_URL"])
+
+
+def test_settings_are_frozen(environ: pytest.MonkeyPatch) -> None:
+    settings = load(ServiceSettings)
+    with pytest.raises(ValueError, match="frozen"):
+        settings.tick_seconds = 1.0
+
+
+def test_an_unknown_name_stops_the_start_and_names_its_neighbour(environ: pytest.MonkeyPatch) -> None:
+    environ.setenv("LAGSCALE_TICK_SECOND", "3")
+    with pytest.raises(SettingsInvalid, match=r"LAGSCALE_TICK_SECOND: .* did you mean LAGSCALE_TICK_SECONDS\?"):
+        load(ServiceSettings)
+
+
+def test_another_services_name_is_no_slip() -> None:
+    assert unknown_names(["LAGSCALE_ADMIN_KEY", "LAGSCALE_KAFKA_BOOTSTRAP", "PATH", "KAFKA_TOPIC"]) == []
+
+
+def test_all_faults_are_told_at_once_without_values(environ: pytest.MonkeyPatch) -> None:
+    environ.setenv("LAGSCALE_DATABASE_URL", "mysql://u:canary-7281@db")
+    environ.setenv("LAGSCALE_TICK_SECONDS", "canary-7281")
+    environ.setenv("LAGSCALE_LOG_LEVEL", "loud")
+    with pytest.raises(SettingsInvalid) as caught:
+        load(ServiceSettings)
+    text = caught.value.message
+    for name in ("LAGSCALE_DATABASE_URL", "LAGSCALE_TICK_SECONDS", "LAGSCALE_LOG_LEVEL"):
+        assert name in text
+    assert "canary" not in text + repr(caught.value.facts)
+
+
+def test_a_missing_variable_is_named(environ: pytest.MonkeyPatch) -> None:
+    environ.delenv("LAGSCALE_DATABASE_URL")
+    with pytest.raises(SettingsInvalid, match="LAGSCALE_DATABASE_URL: must be set"):
+        load(ServiceSettings)
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [("127.0.0.1:80", ("127.0.0.1", 80)), (":8080", ("", 8080)), ("[::1]:9", ("::1", 9)), ("a.b:0", ("a.b", 0))],
+)
+def test_addresses_are_split(text: str, wanted: tuple[str, int]) -> None:
+    assert split_address(text) == wanted
+
+
+@pytest.mark.parametrize("text", ["", "8080", "host:", "host:http", "host:70000"])
+def test_what_is_no_address_is_refused(text: str) -> None:
+    with pytest.raises(ValueError, match="must read like"):
+        split_address(text)
+
+
+def test_one_monitor_is_read_with_its_policy() -> None:
+    single = SingleMonitorSettings.read(
+        {
+            "KAFKA_BROKERS": "a:9092,b:9092",
+            "KAFKA_TOPIC": "orders, refunds,orders",
+            "KAFKA_GROUP_ID": "g",
+            "LAG_THRESHOLD": "500",
+            "WINDOW_SIZE": "",
+        }
+    )
+    assert single.topics() == ["orders", "refunds"]
+    assert single.policy() == {"lagThreshold": "500"}
+    assert single.grpc_port == 50051
+
+
+def test_an_incomplete_monitor_names_what_is_missing() -> None:
+    assert SingleMonitorSettings.wanted({"KAFKA_TOPIC": "orders"})
+    assert not SingleMonitorSettings.wanted({"LAG_THRESHOLD": "5", "KAFKA_TOPIC": ""})
+    with pytest.raises(SettingsInvalid) as caught:
+        SingleMonitorSettings.read({"KAFKA_TOPIC": "orders", "GRPC_PORT": "many"})
+    assert {fault.field for fault in caught.value.facts["faults"]} == {"KAFKA_BROKERS", "KAFKA_GROUP_ID", "GRPC_PORT"}  # type: ignore[attr-defined]

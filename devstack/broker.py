@@ -20,7 +20,7 @@ from devstack.server import Server, free_port
 
 _VERSION = "4.1.0"
 _ROOT = Path(__file__).resolve().parents[1]
-_console = Console(stderr=True)
+_console = Console(stderr=True, soft_wrap=True)
 
 _LOG4J = """
 status = error

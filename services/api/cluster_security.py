@@ -76,7 +76,9 @@ def _renamed(
     for name, value in values.items():
         if value is None or value == "":
             continue
-        if name in names or name in names.values():
+        if not isinstance(value, str | bool):
+            faults.append(Fault(f"{field}.{name}", "must be a text"))
+        elif name in names or name in names.values():
             renamed[names.get(name, name)] = value
         elif name in _SECRET and field == "security":
             faults.append(Fault(f"security.{name}", "is a secret; give it under `secrets`"))

@@ -43,6 +43,12 @@ def _server(text: str) -> str:
     return text.strip()
 
 
+def _scalar(value: Any) -> Any:
+    if value is not None and not isinstance(value, str | int | float | bool):
+        raise ValueError("must be a text, a number, true or false")
+    return value
+
+
 def _listed(value: Any) -> Any:
     return [part for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
@@ -54,6 +60,12 @@ Line = Annotated[str, Field(max_length=255), AfterValidator(_line)]
 Topic = Annotated[str, AfterValidator(_topic)]
 Server = Annotated[str, AfterValidator(_server)]
 PolicyValue = str | int | float | bool | None
+# One fault for a value, where a union would tell one for each of its kinds.
+Scalar = Annotated[
+    Any,
+    AfterValidator(_scalar),
+    WithJsonSchema({"anyOf": [{"type": kind} for kind in ("string", "number", "boolean", "null")]}),
+]
 
 
 class Payload(BaseModel):
@@ -107,7 +119,7 @@ class ClusterIn(Payload):
     bootstrap_servers: Annotated[list[Server], BeforeValidator(_listed), Field(min_length=1, max_length=64)] = Field(
         examples=[["kafka-0.kafka:9092", "kafka-1.kafka:9092"]]
     )
-    security: dict[str, str | bool | None] = Field(
+    security: dict[str, Scalar] = Field(
         default_factory=dict,
         examples=[{"protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512", "username": "lagscale"}],
         description="`protocol`, `mechanism`, `username`, `ca`, `certificate`, `verifyHostname`; or KEDA's spellings "
@@ -143,7 +155,7 @@ class MonitorIn(Payload):
         default=None, examples=[["lakerunner.objstore.ingest.logs"]]
     )
     topic_pattern: str | None = Field(default=None, description="Not yet supported by this version.")
-    policy: dict[str, PolicyValue] = Field(
+    policy: dict[str, Scalar] = Field(
         default_factory=dict, examples=[{"lagThreshold": 500, "sustainSeconds": 120, "samplingInterval": 10}]
     )
     overridable: bool = Field(default=False, description="May ScaledObjects give policy keys beside `serviceType`?")

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from lagscale.store.queries import load
+
 Statements = Mapping[str, str]
 SQL = Path(__file__).parents[2] / "lagscale" / "store" / "sql"
 
@@ -29,10 +31,10 @@ FILE_NAME = re.compile(
 
 
 @pytest.fixture(scope="module")
-def statements(root: Path, tracked: tuple[str, ...]) -> Statements:
-    """Name -> text of every statement of the hot path."""
-    paths = [root / path for path in tracked if path.startswith("lagscale/store/sql/")]
-    return {path.stem: path.read_text(encoding="utf-8") for path in paths}
+def statements(tracked: tuple[str, ...]) -> Statements:
+    """Name -> text of every statement of the hot path, with its parts in place."""
+    names = [Path(path).stem for path in tracked if path.startswith("lagscale/store/sql/")]
+    return {name: load(name) for name in names if not name.startswith("part_")}
 
 
 def without_comments(text: str) -> str:
@@ -72,6 +74,13 @@ def test_every_statement_is_loaded_by_its_name(statements: Statements, product: 
         if isinstance(node, ast.Constant) and isinstance(node.value, str)
     }
     assert [name for name in statements if name not in strings] == []
+
+
+def test_every_part_is_part_of_a_statement(tracked: tuple[str, ...]) -> None:
+    texts = {Path(path).stem: Path(path).read_text(encoding="utf-8") for path in tracked if path.endswith(".sql")}
+    parts = [name for name in texts if name.startswith("part_")]
+    assert parts, "no statement has parts: drop this test"
+    assert [name for name in parts if not any(f"-- include {name}\n" in text for text in texts.values())] == []
 
 
 def test_migrations_have_polite_names(tracked: tuple[str, ...]) -> None:

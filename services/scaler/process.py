@@ -35,6 +35,8 @@ _BEAT_SECONDS: Final = 1.0
 #: Writing the answers to scratch may take this share of the time.
 _WRITING_SHARE: Final = 0.05
 _FLUSH_SECONDS: Final = 1.0
+_QUIET_SECONDS: Final = 0.2
+_QUIET_WITHIN_SECONDS: Final = 2.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +71,8 @@ class Scaler:
         ages = Ages(settings.connection_age_seconds, settings.connection_grace_seconds)
         self._streams = Streams(self._snapshots, self._known, ages, settings.call_seconds)
         answers = Answers(self._snapshots, parts.registrations, self._last, self._recorder)
-        servicer = Servicer(reader, self._known, answers, self._streams, settings.call_seconds)
-        self._server = Server(servicer, ages, reuse_address=settings.reuse_address)
+        self._servicer = Servicer(reader, self._known, answers, self._streams, settings.call_seconds)
+        self._server = Server(self._servicer, ages, reuse_address=settings.reuse_address)
         self._status = Status(
             registered=lambda: self._known.directory is not None, store_up=lambda: self._known.store_up
         )
@@ -100,6 +102,7 @@ class Scaler:
         self._status.draining = True
         await self._server.drain()
         await asyncio.sleep(self._settings.drain_seconds)
+        await self._quiet()
         # Not before: KEDA comes back at once after a clean end, and so far it may still come here.
         self._streams.end()
         await self._server.stop(self._settings.call_seconds + 1.0)
@@ -114,6 +117,16 @@ class Scaler:
         await self._snapshots.close()
         await asyncio.to_thread(self._scratch.write, ANSWERS, self._last.dump())
         self._http.stop()
+
+    async def _quiet(self) -> None:
+        """Wait for a moment between two bursts of calls: the library drops what arrives while it says goodbye."""
+        loop = asyncio.get_running_loop()
+        latest = loop.time() + _QUIET_WITHIN_SECONDS
+        while True:
+            left = self._servicer.called_at + _QUIET_SECONDS - loop.time()
+            if left <= 0 or loop.time() >= latest:
+                return
+            await asyncio.sleep(left)
 
     async def _forever(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """A part that fails is a defect; it is told, and the part goes on."""

@@ -39,6 +39,8 @@ class Servicer(pb_grpc.ExternalScalerServicer):  # type: ignore[misc]
         self._answers = answers
         self._streams = streams
         self._call_seconds = call_seconds
+        #: When the newest call came, by the event loop's clock.
+        self.called_at = 0.0
 
     async def GetMetricSpec(self, request: Any, context: Context) -> Any:
         """One metric and its target for each monitor; the store is not asked."""
@@ -93,7 +95,8 @@ class Servicer(pb_grpc.ExternalScalerServicer):  # type: ignore[misc]
         self, method: str, ref: Any, context: Context, answer: Callable[[Asked, float], Awaitable[Response]]
     ) -> Response:
         started = time.perf_counter()
-        deadline = asyncio.get_running_loop().time() + self._call_seconds
+        self.called_at = asyncio.get_running_loop().time()
+        deadline = self.called_at + self._call_seconds
         code = grpc.StatusCode.OK
         failure: Exception
         try:

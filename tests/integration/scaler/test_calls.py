@@ -156,16 +156,19 @@ async def test_a_store_that_is_away_is_held_from_memory_for_those_that_worked_on
 
 async def test_a_defect_of_one_monitor_is_an_error_of_that_one_only(start: Any, say: Any) -> None:
     world = await start(scaler_pool_size=1)
-    world.verdicts.judgements[2] = say.calm()
+    world.registry.change(monitors=tuple(say.monitor(n, f"m-{n}") for n in (1, 2, 3)))
+    world.hints.put_nowait("lagscale_registry")
+    await say.eventually(lambda: world.scaler._known.directory.registrations.version == 2)
+    world.verdicts.judgements = {1: say.calm(), 3: say.calm()}
     world.verdicts.gate.clear()
-    first = asyncio.ensure_future(world.active(service="ingest-metrics"))
+    first = asyncio.ensure_future(world.active(service="m-1"))
     await say.eventually(lambda: len(world.verdicts.asked) == 1)
-    others = [refused(world.active()), world.active(service="ingest-metrics", lagThreshold="1")]
-    broken = asyncio.ensure_future(others[0])
+    broken, good = (asyncio.ensure_future(world.active(service=name)) for name in ("m-2", "m-3"))
+    await say.eventually(lambda: len(world.scaler._snapshots._queue) == 2)
     world.verdicts.gate.set()
-    assert await first is False
-    assert (await broken)[0] is Code.UNAVAILABLE
-    assert (await refused(others[1]))[0] is Code.INVALID_ARGUMENT
+    assert [await first, await good] == [False, False]
+    assert (await refused(broken))[0] is Code.UNAVAILABLE
+    assert world.verdicts.asked[1:] == [[2, 3], [2], [3]]
 
 
 async def test_what_queues_while_the_store_is_busy_is_asked_together(start: Any, say: Any) -> None:

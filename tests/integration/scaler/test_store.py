@@ -1,0 +1,154 @@
+"""The scaler's side of the registry on a real database, under the scaler's role."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+import pytest
+
+from lagscale.domain.policy import Policy
+from lagscale.domain.tenancy import content_hash, inline_name
+from lagscale.errors import NotFound, QuotaExceeded, StoreUnavailable
+from lagscale.store import InlineMonitor
+from lagscale.store.decisions import Decision, PostgresDecisions
+from lagscale.store.pool import open_pool
+from lagscale.store.registrations import ROLE, PostgresRegistrations, changes
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+async def pool(shared_url: str) -> AsyncIterator[Any]:
+    pool = open_pool(shared_url, ROLE, 4, application="test-scaler")
+    await pool.open(wait=True)
+    yield pool
+    await pool.close()
+
+
+@pytest.fixture
+def tenant(shared_url: str) -> int:
+    """A tenant with one cluster `main`, bound to a namespace of its own name."""
+    name = f"t-{uuid.uuid4().hex[:12]}"
+    with psycopg.connect(shared_url, autocommit=True) as connection:
+        row = connection.execute(
+            "insert into tenant (name, auto_register, max_monitors) values (%s, true, 3) returning id", [name]
+        ).fetchone()
+        assert row is not None
+        connection.execute("insert into namespace_binding (tenant_id, namespace) values (%s, %s)", [row[0], name])
+        connection.execute(
+            "insert into cluster (tenant_id, name, bootstrap) values (%s, 'main', '{kafka-0:9092,kafka-1:9092}')",
+            [row[0]],
+        )
+    return int(row[0])
+
+
+def wanted(tenant: int, *topics: str, **given: str) -> InlineMonitor:
+    digest = content_hash("main", "orders", topics, given)
+    return InlineMonitor(
+        tenant, inline_name("orders", topics, digest), "main", "orders", topics, given, Policy.parse(given), digest
+    )
+
+
+async def test_an_inline_monitor_is_registered_with_its_targets(pool: Any, tenant: int) -> None:
+    store = PostgresRegistrations(pool)
+    before = await store.version()
+    monitor = wanted(tenant, "b-topic", "a-topic", lagThreshold="7", partitionLimitation="")
+    await store.register(monitor)
+    assert await store.version() > before
+    loaded = await store.load()
+    (found,) = [one for one in loaded.monitors if one.tenant_id == tenant]
+    assert (found.name, found.cluster, found.consumer_group, found.topics) == (
+        monitor.name, "main", "orders", ("b-topic", "a-topic"),
+    )  # fmt: skip
+    assert found.policy == monitor.policy
+    assert found.content_hash == monitor.content_hash
+    assert len(set(found.target_ids)) == 2
+    (entry,) = [one for one in loaded.tenants if one.tenant_id == tenant]
+    assert entry.clusters == {"main": ("kafka-0:9092", "kafka-1:9092")}
+    assert loaded.bindings["default", entry.name] == tenant
+
+
+async def test_targets_are_in_the_order_of_the_topics(pool: Any, tenant: int, shared_url: str) -> None:
+    store = PostgresRegistrations(pool)
+    await store.register(wanted(tenant, "a-topic"))
+    await store.register(wanted(tenant, "z-topic", "a-topic"))
+    found = {one.topics: one.target_ids for one in (await store.load()).monitors if one.tenant_id == tenant}
+    assert found["z-topic", "a-topic"][1] == found["a-topic",][0]
+
+
+async def test_many_at_once_make_one_monitor_of_one_content(pool: Any, tenant: int, shared_url: str) -> None:
+    store = PostgresRegistrations(pool)
+    await asyncio.gather(*(store.register(wanted(tenant, "t", lagThreshold="9")) for _ in range(12)))
+    with psycopg.connect(shared_url) as connection:
+        counts = connection.execute(
+            "select (select count(*) from monitor where tenant_id = %(t)s), "
+            "(select count(*) from monitor_version where tenant_id = %(t)s), "
+            "(select count(*) from monitor_target where tenant_id = %(t)s)",
+            {"t": tenant},
+        ).fetchone()
+    assert counts == (1, 1, 1)
+
+
+async def test_the_quota_is_exact_however_many_come_at_once(pool: Any, tenant: int, shared_url: str) -> None:
+    store = PostgresRegistrations(pool)
+    outcomes = await asyncio.gather(
+        *(store.register(wanted(tenant, f"topic-{n}")) for n in range(6)), return_exceptions=True
+    )
+    assert sum(isinstance(outcome, QuotaExceeded) for outcome in outcomes) == 3
+    with psycopg.connect(shared_url) as connection:
+        assert connection.execute("select count(*) from monitor where tenant_id = %s", [tenant]).fetchone() == (3,)
+
+
+async def test_a_cluster_that_is_gone_is_not_found(pool: Any, tenant: int) -> None:
+    with pytest.raises(NotFound):
+        await PostgresRegistrations(pool).register(replace(wanted(tenant, "t"), cluster="gone"))
+
+
+async def test_a_change_is_heard(pool: Any, tenant: int, shared_url: str) -> None:
+    heard = changes(shared_url)
+    assert await asyncio.wait_for(anext(heard), 10) == ""
+    await PostgresRegistrations(pool).register(wanted(tenant, "heard"))
+    assert await asyncio.wait_for(anext(heard), 10) == "lagscale_registry"
+    with psycopg.connect(shared_url, autocommit=True) as connection:
+        connection.execute("notify lagscale_samples")
+    assert await asyncio.wait_for(anext(heard), 10) in {"lagscale_samples", "lagscale_registry"}
+    await heard.aclose()
+
+
+async def test_decisions_and_asked_times_are_written(pool: Any, tenant: int, shared_url: str) -> None:
+    store = PostgresRegistrations(pool)
+    await store.register(wanted(tenant, "asked"))
+    (found,) = [one for one in (await store.load()).monitors if one.tenant_id == tenant]
+    writer = PostgresDecisions(pool)
+    told = Decision(1_700_000_000_500, tenant, found.monitor_id, "r", None, "unknown", None, None, False, "stale", "X")
+    await writer.append([told, replace(told, replica="s", value=1.5, active=True, snapshot_ms=1_700_000_000_000)])
+    await writer.append([told])
+    version = await store.version()
+    with psycopg.connect(shared_url, autocommit=True) as connection:
+        connection.execute("update monitor set last_asked_at = null where id = %s", [found.monitor_id])
+    await writer.mark_asked([found.monitor_id])
+    with psycopg.connect(shared_url) as connection:
+        rows = connection.execute(
+            "select replica, value, extract(epoch from told_at) * 1000 from decision where monitor_id = %s order by 1",
+            [found.monitor_id],
+        ).fetchall()
+        asked = connection.execute(
+            "select last_asked_at is not null from monitor where id = %s", [found.monitor_id]
+        ).fetchone()
+    assert rows == [("r", None, 1_700_000_000_500), ("s", 1.5, 1_700_000_000_500)]
+    assert asked == (True,)
+    assert await store.version() == version
+
+
+async def test_a_database_that_nobody_migrated_is_an_unavailable_store(empty_url: str) -> None:
+    pool = open_pool(empty_url, ROLE, 1, application="test-empty")
+    await pool.open(wait=False)
+    # Roles belong to the server, so it may fail at the role or at the table.
+    with pytest.raises(StoreUnavailable):
+        await PostgresRegistrations(pool).version()
+    await pool.close()

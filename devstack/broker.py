@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import uuid
@@ -19,6 +20,7 @@ from devstack.certificates import Certificates
 from devstack.server import Server, free_port
 
 _VERSION = "4.1.0"
+_JAVA_MAJOR = 17
 _ROOT = Path(__file__).resolve().parents[1]
 _console = Console(stderr=True, soft_wrap=True)
 
@@ -224,16 +226,30 @@ class Broker:
 
 
 def _java() -> str:
-    """Java 17 or newer; installed on Debian for root where it is missing."""
+    """Java 17 or newer; installed on Debian for root where it is missing.
+
+    Raises:
+        RuntimeError: there is none, or it is too old.
+    """
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home) / "bin/java") if home else shutil.which("java")
     if found is None and apt.is_root() and shutil.which("apt-get"):
-        _console.print("broker: installing a Java runtime")
-        apt.install("openjdk-17-jre-headless")
+        with _console.status("broker: installing a Java runtime"):
+            apt.install("openjdk-17-jre-headless")
         found = shutil.which("java")
-    if found is None:
+    if found is None or not Path(found).exists():
         raise RuntimeError("Java 17 or newer is needed: install a runtime, or set JAVA_HOME")
+    said = subprocess.run([found, "-version"], capture_output=True, text=True, check=False).stderr
+    major = java_major(said)
+    if major is None or major < _JAVA_MAJOR:
+        raise RuntimeError(f"Java {_JAVA_MAJOR} or newer is needed, and {found} says: {said.strip()[:200]}")
     return found
+
+
+def java_major(said: str) -> int | None:
+    """The major version in what `java -version` says."""
+    match = re.search(r'version "(?:1\.)?(\d+)', said)
+    return None if match is None else int(match[1])
 
 
 def _jars() -> Path:
@@ -242,11 +258,17 @@ def _jars() -> Path:
 
 
 def _fetch_jars(place: Path) -> None:
+    """By Maven where it is there and works, else by the Ivy that comes with Spark."""
+    ways = [_maven, _ivy] if shutil.which("mvn") else [_ivy]
+    said = ""
     with _console.status(f"broker: Apache Kafka {_VERSION} from Maven Central (43 MB, once)"):
-        argv = _maven(place) if shutil.which("mvn") else _ivy(place)
-        done = subprocess.run(argv, capture_output=True, text=True, check=False, cwd=place)
-    if done.returncode != 0 or not list((place / "jars").glob("kafka_2.13-*.jar")):
-        raise RuntimeError(f"fetching Apache Kafka failed:\n{(done.stdout + done.stderr)[-2000:]}")
+        for way in ways:
+            done = subprocess.run(way(place), capture_output=True, text=True, check=False, cwd=place)
+            if done.returncode == 0 and list((place / "jars").glob(f"kafka_2.13-{_VERSION}.jar")):
+                return
+            said += (done.stdout + done.stderr)[-2000:]
+            shutil.rmtree(place / "jars", ignore_errors=True)
+    raise RuntimeError(f"fetching Apache Kafka failed:\n{said}")
 
 
 def _maven(place: Path) -> list[str]:

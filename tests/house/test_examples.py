@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,6 +12,8 @@ import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
 
+from lagscale.domain.policy import Policy
+from services.api.payloads import BindingIn, ClusterIn, MonitorIn, TenantIn
 from services.scaler.metadata import Reader
 
 ROOT = Path(__file__).parents[2]
@@ -98,3 +101,15 @@ def test_metadata_values_are_strings(name: str, trigger: dict[str, Any]) -> None
 @pytest.mark.parametrize(("name", "trigger"), TRIGGERS)
 def test_examples_are_understood_by_the_scaler(name: str, trigger: dict[str, Any]) -> None:
     Reader(tick_seconds=5.0).read(trigger["metadata"])
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.json")), ids=lambda path: path.name)
+def test_registrations_are_valid_for_the_api(path: Path) -> None:
+    document = json.loads(path.read_text(encoding="utf-8"))
+    TenantIn.model_validate(document["tenant"])
+    clusters = {ClusterIn.model_validate(item).name for item in document["clusters"]}
+    for item in document["bindings"]:
+        BindingIn.model_validate(item)
+    for item in document["monitors"]:
+        assert MonitorIn.model_validate(item).cluster in clusters
+        Policy.parse({name: str(value) for name, value in item["policy"].items()})

@@ -1,0 +1,59 @@
+"""Histories on the real database: rows put in as the scraper stores them, judged by the scaler's adapter."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+
+import psycopg
+
+from lagscale.domain.markers import Row
+from lagscale.store.pool import open_pool
+from lagscale.store.postgres import PostgresVerdicts
+from lagscale.store.sample_columns import COLUMNS, copy_line
+
+TENANT = 7
+_TARGETS = itertools.count(1)
+_COPY = f"copy lag_sample ({', '.join(COLUMNS)}) from stdin"
+
+
+@dataclass
+class Stored:
+    """A database with histories, and who judges them."""
+
+    url: str
+    verdicts: PostgresVerdicts
+
+    def put(self, histories: Iterable[Mapping[int, Sequence[Row]]]) -> list[dict[int, int]]:
+        """Store histories in the order given, each under target ids of its own.
+
+        Returns:
+            for each history: its own name of a target -> the target's id.
+        """
+        names = []
+        with psycopg.connect(self.url) as connection, connection.cursor() as cursor, cursor.copy(_COPY) as copy:
+            for history in histories:
+                ids = {topic: next(_TARGETS) for topic in sorted(history)}
+                for topic, rows in history.items():
+                    for row in rows:
+                        copy.write(copy_line(TENANT, ids[topic], row))
+                names.append(ids)
+        return names
+
+    def clear(self) -> None:
+        """Forget all samples."""
+        with psycopg.connect(self.url) as connection:
+            connection.execute("truncate lag_sample")
+
+
+@asynccontextmanager
+async def stored(url: str) -> AsyncIterator[Stored]:
+    """Judge as the scaler does: in its role, by its pool."""
+    pool = open_pool(url, "lagscale_scaler", 1, application="contract")
+    await pool.open()
+    try:
+        yield Stored(url, PostgresVerdicts(pool))
+    finally:
+        await pool.close()

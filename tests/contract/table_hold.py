@@ -1,0 +1,77 @@
+"""History 41: what is told while lag is unknown."""
+
+from __future__ import annotations
+
+from lagscale.domain.signal import Told
+from tests.contract.case import Case, Holding
+from tests.contract.histories import History, ms, offsets
+
+HOUR = {"holdSeconds": "3600"}
+
+
+def lasting(last: int, *, calm_until: int | None = None) -> History:
+    """500 from t = 0 to `last`, then 0 to `calm_until`, then no samples."""
+    history = History().known().rounds(0, last, 500)
+    return history if calm_until is None else history.rounds(last + 15, calm_until, 0)
+
+
+def at_work() -> History:
+    history = History()
+    for at in range(0, 301, 15):
+        history.round(at, offsets(1000 + at, 1000 + at), members=2)
+    return history
+
+
+CASES = (
+    Case(
+        "41",
+        "sustained, then no samples",
+        lambda: lasting(600),
+        (
+            Holding(660, Told(500.0, True)),
+            Holding(700, Told(500.0, True, ms(600))),
+            Holding(600 + 3600, Told(500.0, True, ms(600))),
+            Holding(600 + 3601, None),
+        ),
+        HOUR,
+    ),
+    Case(
+        "41 calm",
+        "sustained and calm after it, 300 s behind the last known instant",
+        lambda: lasting(300, calm_until=405),
+        (Holding(500, Told(500.0, True, ms(405))),),
+        HOUR,
+    ),
+    Case("41 long calm", "calm for longer than 300 s", lambda: lasting(300, calm_until=705), (Holding(800, None),), HOUR),
+    Case(
+        "41 edge",
+        "the last active instant exactly 300 s behind",
+        lambda: lasting(300, calm_until=600),
+        (Holding(700, Told(500.0, True, ms(600))),),
+        HOUR,
+    ),
+    Case(
+        "41 beyond",
+        "and one sample further",
+        lambda: lasting(300, calm_until=615),
+        (Holding(700, None),),
+        HOUR,
+    ),
+    Case(
+        "41 work",
+        "calm and at work, then no samples",
+        at_work,
+        (Holding(300, Told(0.0, True)), Holding(400, Told(0.0, True, ms(300)))),
+        {**HOUR, "workSeconds": "60"},
+    ),
+    Case(
+        "41 members",
+        "inactive, but the newest round knows members",
+        lambda: History().rounds(0, 300, 0, members=1),
+        (Holding(300, Told(0.0, False)), Holding(400, Told(0.0, True, ms(300)))),
+        HOUR,
+    ),
+    Case("41 idle", "inactive is never held", lambda: History().rounds(0, 300, 0), (Holding(400, None),), HOUR),
+    Case("41 fresh", "no known instant", lambda: History().rounds(0, 15, 500), (Holding(15, None), Holding(100, None)), HOUR),
+    Case("41 off", "nothing is held", lambda: lasting(600), (Holding(600, Told(500.0, True)), Holding(700, None))),
+)  # fmt: skip

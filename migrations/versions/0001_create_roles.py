@@ -18,21 +18,27 @@ ROLES = ("lagscale_owner", "lagscale_reader", "lagscale_scraper", "lagscale_scal
 
 def upgrade() -> None:
     for role in ROLES:
+        # Looked for first, because a user who may not create roles is refused even where the role is there already.
         op.execute(
             f"""
             do $$ begin
-              create role {role} nologin nosuperuser nobypassrls;
+              if not exists (select from pg_roles where rolname = '{role}') then
+                create role {role} nologin nosuperuser nobypassrls;
+              end if;
             exception when duplicate_object or unique_violation then null;
             end $$
             """
         )
-        # The migrating user must be able to hand tables over, and services with one login to step down.
+        # The migrating user must be able to hand tables over, and services with one login to step down. From
+        # PostgreSQL 16 on, whoever creates a role is a member that may grant it, but may not become it.
         op.execute(
             f"""
             do $$ begin
-              if not pg_has_role(current_user, '{role}', 'member') then
+              if not pg_has_role(current_user, '{role}',
+                  case when current_setting('server_version_num')::int >= 160000 then 'SET' else 'MEMBER' end) then
                 execute format('grant {role} to %I', current_user);
               end if;
+            exception when unique_violation then null;
             end $$
             """
         )

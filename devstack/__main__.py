@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 import os
+import secrets
 import signal
 import sys
 from pathlib import Path
+from types import FrameType
 
 import typer
+from confluent_kafka import KafkaException
+from cryptography.fernet import Fernet
 from rich.console import Console
+from rich.status import Status
 from rich.table import Table
 
-from devstack import running
+from devstack import beginning
+from devstack.broker import Broker
+from devstack.clients import Admin
+from devstack.database import Database
+from devstack.kept import Kept
+from devstack.running import Running
 from devstack.server import ServerFailed
-from devstack.stack import Stack, one_monitor_variables, parts
+from devstack.stack import Addresses, Stack, one_monitor_variables
+from lagscale.store.registry.bootstrap import monitor_name
 
 _ROOT = Path(__file__).resolve().parents[1]
+_UP = _ROOT / ".devstack/up"
 _console = Console(soft_wrap=True)
 app = typer.Typer(add_completion=False, help="A whole Lagscale on this machine, kept running.")
 
@@ -23,77 +35,116 @@ app = typer.Typer(add_completion=False, help="A whole Lagscale on this machine, 
 @app.command()
 def up(tick: float = typer.Option(1.0, help="The scraper's tick in seconds.")) -> None:
     """Start broker, database and services; print where they are and how to ask them."""
-    if running.alive():
-        _console.print("Already running; `make down` ends it.")
+    running = Running()
+    if running.alive() and running.facts and not running.gone():
+        _console.print("already running; `make down` ends it")
         status()
         return
-    broker, database = parts(name="up", detached=True)
-    stack: Stack | None = None
+    running.end_all()
+    signal.signal(signal.SIGTERM, _interrupt)
     try:
         with _console.status("starting the broker") as spinner:
-            broker.start()
-            spinner.update("starting the database")
-            database.start()
-            variables = one_monitor_variables(os.environ)
-            stack = Stack(database.url, _ROOT / ".devstack/up", tick_seconds=tick, extra=variables, detached=True)
-            stack.start(spinner.update)
-    except (ServerFailed, RuntimeError, KeyboardInterrupt) as failure:
-        for part in (stack, database, broker):
-            if part is not None:
-                part.stop()
-        _console.print(f"[red]not started[/red]: {failure}", highlight=False)
+            running.tell(_start(running, tick, spinner))
+    except KeyboardInterrupt:
+        running.end_all()
+        _console.print("interrupted; nothing was left running")
+        raise typer.Exit(130) from None
+    except (ServerFailed, RuntimeError, KafkaException) as failure:
+        running.end_all()
+        _console.print(f"not started: {failure}", highlight=False, markup=False)
         raise typer.Exit(1) from None
-    own = {} if os.environ.get("LAGSCALE_KAFKA_BOOTSTRAP") else {"broker": broker.server}
-    own |= {} if os.environ.get("LAGSCALE_DATABASE_URL") else {"database": database.server}
-    addresses = stack.addresses
-    running.remember(
-        own | stack.servers,
-        {"database": signal.SIGINT},
-        {
-            "Kafka": broker.address,
-            "database": f"{database.url} ({database.edition})",
-            "API": f"{addresses.api_url} (docs at /docs)",
-            "admin key": addresses.admin_key,
-            "scaler (gRPC)": (variables.get("GRPC_PORT", "") and f"127.0.0.1:{variables['GRPC_PORT']}")
-            or addresses.grpc,
-            "scaler (HTTP)": f"http://{addresses.scaler_http}",
-            "scraper (HTTP)": f"http://{addresses.scraper_http}",
-            "logs": ".devstack/up/*.log",
-        },
-    )
     status()
 
 
 @app.command()
 def down() -> None:
     """End what `up` started."""
-    ended = running.end_all()
+    with _console.status("ending all processes"):
+        ended = Running().end_all()
     _console.print(f"ended: {', '.join(ended)}" if ended else "nothing was running")
 
 
 @app.command()
 def status() -> None:
-    """Show what runs, and how to ask it."""
-    alive = running.alive()
-    if not alive:
+    """Show what runs, and how to ask it. Exit code 1 unless all of it runs."""
+    running = Running()
+    alive, gone, facts = running.alive(), running.gone(), running.facts
+    if not alive or not facts:
         _console.print("nothing is running; `make up` starts it")
         raise typer.Exit(1)
-    facts = running.facts()
     table = Table(show_header=False, box=None)
     for name, text in facts.items():
         table.add_row(f"[bold]{name}[/bold]", text)
     table.add_row("[bold]processes[/bold]", ", ".join(f"{name} {pid}" for name, pid in alive.items()))
     _console.print(table)
-    key = facts["admin key"]
-    api = facts["API"].split()[0]
-    _console.print("\nAsk the API, and the scaler as KEDA does (reflection is on):\n", highlight=False)
-    _console.print(f"  curl -s -H 'Authorization: Bearer {key}' {api}/v1/tenants", highlight=False, markup=False)
-    _console.print(
-        '  grpcurl -plaintext -d \'{"name":"orders","namespace":"default","scalerMetadata":{"serviceType":"orders"}}\' '
-        f"{facts['scaler (gRPC)']} externalscaler.ExternalScaler/IsActive",
-        highlight=False,
-        markup=False,
+    _tell_how_to_ask(facts)
+    if gone:
+        _console.print(f"[red]ended meanwhile[/red]: {', '.join(gone)}; see .devstack/up and .devstack/log")
+        raise typer.Exit(1)
+
+
+def _start(running: Running, tick: float, spinner: Status) -> dict[str, str]:
+    """Start everything, remembering each process; what is to be told about it."""
+    kept = Kept(_UP / "kept.json")
+    variables = one_monitor_variables(os.environ)
+    broker = Broker("up-broker", port=kept.port("broker"), detached=True)
+    database = Database("up", port=kept.port("database"), detached=True)
+    for server in (broker.server, database.server):
+        server.on_spawn = running.remember
+    broker.start()
+    spinner.update("starting the database")
+    database.start()
+    grpc = variables.get("GRPC_PORT") or str(kept.port("grpc"))
+    addresses = Addresses(
+        database.url,
+        api=f"127.0.0.1:{kept.port('api')}",
+        grpc=f"127.0.0.1:{grpc}",
+        scaler_http=f"127.0.0.1:{kept.port('scaler_http')}",
+        scraper_http=f"127.0.0.1:{kept.port('scraper_http')}",
+        admin_key=kept.text("admin_key", f"dev-{secrets.token_urlsafe(24)}"),
+        secret_key=kept.text("secret_key", Fernet.generate_key().decode()),
     )
+    stack = Stack(
+        *(database.url, _UP),
+        tick_seconds=tick,
+        extra=variables,
+        detached=True,
+        addresses=addresses,
+        on_spawn=running.remember,
+    )
+    stack.start(spinner.update)
+    if variables.get("KAFKA_TOPIC"):
+        monitor = monitor_name(variables["KAFKA_TOPIC"].split(",")[0])
+    else:
+        monitor = beginning.MONITOR
+        beginning.register(Admin(addresses.api_url, addresses.admin_key), broker.address)
+    return {
+        "Kafka": broker.address,
+        "database": f"{database.url} ({database.edition})",
+        "API": f"{addresses.api_url} (docs at /docs)",
+        "admin key": addresses.admin_key,
+        "scaler (gRPC)": addresses.grpc,
+        "scaler (HTTP)": f"http://{addresses.scaler_http}",
+        "scraper (HTTP)": f"http://{addresses.scraper_http}",
+        "monitor": monitor,
+        "logs": ".devstack/up/*.log, .devstack/log/*.log",
+    }
+
+
+def _tell_how_to_ask(facts: dict[str, str]) -> None:
+    api, key = facts["API"].split()[0], facts["admin key"]
+    reference = f'{{"name":"workers","namespace":"{beginning.NAMESPACE}","scalerMetadata":{{"serviceType":"{facts["monitor"]}"}}}}'
+    scaler = facts["scaler (gRPC)"]
+    _console.print("\nAsk the API, and the scaler as KEDA does (reflection is on):\n", highlight=False)
+    for line in (
+        f"  curl -s -H 'Authorization: Bearer {key}' {api}/v1/tenants",
+        f"  grpcurl -plaintext -d '{reference}' {scaler} externalscaler.ExternalScaler/IsActive",
+    ):
+        _console.print(line, highlight=False, markup=False)
+
+
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
 
 
 if __name__ == "__main__":

@@ -39,9 +39,9 @@ class Database:
         self._name = f"{_CLONE}-{name or uuid.uuid4().hex[:8]}"
         self._port = port or free_port()
         self._home: Home | None = None
-        self.server = Server(
-            "database", _ROOT / ".devstack/log" / f"database-{name or self._name}.log", detached=detached
-        )
+        log = _ROOT / ".devstack/log" / f"database-{name or self._name}.log"
+        # SIGINT is PostgreSQL's fast shutdown: it does not wait for clients to leave.
+        self.server = Server("database", log, ends_by=signal.SIGINT, detached=detached)
 
     @property
     def url(self) -> str:
@@ -84,7 +84,7 @@ class Database:
             return
         if self.server.process is not None:
             self.resume()
-        self.server.stop(number=signal.SIGINT)
+        self.server.stop()
         if self._home is not None and not self._keep:
             shutil.rmtree(self._home.folder(self._name), ignore_errors=True)
 

@@ -9,56 +9,86 @@ import signal
 from pathlib import Path
 from typing import Any
 
-from devstack.server import Server, started_at, wait_until
+from devstack.server import Server, ServerFailed, started_at, wait_until
 
 _STATE = Path(__file__).resolve().parents[1] / ".devstack" / "running.json"
 _GRACE_SECONDS = 20.0
 
 
-def remember(servers: dict[str, Server], signals: dict[str, int], facts: dict[str, str]) -> None:
-    """Write down each process with its start time, and what `status` shows."""
-    processes = {
-        name: {"pid": server.pid, "started": started_at(server.pid), "signal": signals.get(name, signal.SIGTERM)}
-        for name, server in servers.items()
-        if server.process is not None
-    }
-    _STATE.parent.mkdir(parents=True, exist_ok=True)
-    _STATE.write_text(json.dumps({"processes": processes, "facts": facts}, indent=1))
-    _STATE.chmod(0o600)
+class Running:
+    """The processes that outlive the command that started them, and what is to be told about them.
+
+    Args:
+        state: the file that remembers them.
+    """
+
+    def __init__(self, state: Path = _STATE) -> None:
+        self._state = state
+
+    def remember(self, server: Server) -> None:
+        """Write down a process as soon as it runs, so that an interrupted start can be ended too."""
+        kept = self._read()
+        kept.setdefault("processes", {})[server.name] = {
+            "pid": server.pid,
+            "started": started_at(server.pid),
+            "signal": int(server.ends_by),
+        }
+        self._write(kept)
+
+    def tell(self, facts: dict[str, str]) -> None:
+        """Write down what `status` shows beside the processes."""
+        self._write({**self._read(), "facts": facts})
+
+    @property
+    def facts(self) -> dict[str, str]:
+        """What was told beside the processes; empty while a start is not complete."""
+        return dict(self._read().get("facts", {}))
+
+    def alive(self) -> dict[str, int]:
+        """Name -> process id of what still runs. A process id that another process has taken over does not count."""
+        return {name: entry["pid"] for name, entry in self._processes().items() if _same(entry)}
+
+    def gone(self) -> list[str]:
+        """Names of what was started and runs no more."""
+        return [name for name, entry in self._processes().items() if not _same(entry)]
+
+    def end_all(self) -> list[str]:
+        """End what still runs, in reverse order of its start; the names of what was ended."""
+        ended = []
+        for name, entry in reversed(list(self._processes().items())):
+            if _same(entry):
+                _end(entry["pid"], entry["signal"])
+                ended.append(name)
+        self._state.unlink(missing_ok=True)
+        return ended
+
+    def _processes(self) -> dict[str, dict[str, Any]]:
+        return dict(self._read().get("processes", {}))
+
+    def _read(self) -> dict[str, Any]:
+        return dict(json.loads(self._state.read_text())) if self._state.exists() else {}
+
+    def _write(self, kept: dict[str, Any]) -> None:
+        """Replaced as a whole, so that nobody reads half of it; for the owner alone, because it holds the admin key."""
+        self._state.parent.mkdir(parents=True, exist_ok=True)
+        partial = self._state.with_suffix(".partial")
+        partial.touch(mode=0o600)
+        partial.write_text(json.dumps(kept, indent=1))
+        partial.replace(self._state)
 
 
-def facts() -> dict[str, str]:
-    """What was remembered beside the processes."""
-    return dict(_read().get("facts", {}))
-
-
-def alive() -> dict[str, int]:
-    """Name -> process id of what still runs. A process id that another process has taken over does not count."""
-    processes = _read().get("processes", {})
-    return {name: entry["pid"] for name, entry in processes.items() if started_at(entry["pid"]) == entry["started"]}
-
-
-def end_all() -> list[str]:
-    """End what still runs, in reverse order of its start; the names of what was ended."""
-    ended = []
-    processes = _read().get("processes", {})
-    for name, pid in reversed(list(alive().items())):
-        _end(pid, processes[name]["signal"])
-        ended.append(name)
-    _STATE.unlink(missing_ok=True)
-    return ended
+def _same(entry: dict[str, Any]) -> bool:
+    return entry["started"] is not None and started_at(entry["pid"]) == entry["started"]
 
 
 def _end(pid: int, number: int) -> None:
     start = started_at(pid)
     with contextlib.suppress(ProcessLookupError):
+        # A paused process could not hear anything else.
+        os.killpg(pid, signal.SIGCONT)
         os.kill(pid, number)
-    with contextlib.suppress(RuntimeError):
+    with contextlib.suppress(ServerFailed):
         wait_until(lambda: started_at(pid) != start, _GRACE_SECONDS, "it did not end")
     with contextlib.suppress(ProcessLookupError):
         # Each was started in a group of its own; what is left of it goes with it.
         os.killpg(pid, signal.SIGKILL)
-
-
-def _read() -> dict[str, Any]:
-    return dict(json.loads(_STATE.read_text())) if _STATE.exists() else {}

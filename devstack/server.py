@@ -80,19 +80,22 @@ def started_at(pid: int) -> int | None:
 
 
 class Server:
-    """A process in a group of its own, with its log in a file.
+    """A process in a group of its own, with its log in a file. `on_spawn` is called as soon as it runs.
 
     Args:
         name: for messages.
         log: where its output goes; appended.
+        ends_by: the signal that asks it to end.
         detached: lives on when this process ends; else it is ended with it, even by SIGKILL. The kernel takes the
             end of the thread that spawned it for that, so spawn from a thread that lasts.
     """
 
-    def __init__(self, name: str, log: Path, *, detached: bool = False) -> None:
+    def __init__(self, name: str, log: Path, *, ends_by: int = signal.SIGTERM, detached: bool = False) -> None:
         self.name = name
         self.log = log
+        self.ends_by = ends_by
         self.detached = detached
+        self.on_spawn: Callable[[Server], None] | None = None
         self.process: subprocess.Popen[bytes] | None = None
 
     @property
@@ -119,6 +122,8 @@ class Server:
                 cwd=cwd,
                 start_new_session=True,
             )
+        if self.on_spawn is not None:
+            self.on_spawn(self)
 
     def await_ready(self, ready: Callable[[], bool], seconds: float = 60) -> None:
         """Wait until it answers.
@@ -164,13 +169,13 @@ class Server:
         self.send(signal.SIGKILL)
         self._reap()
 
-    def stop(self, seconds: float = 15, number: int = signal.SIGTERM) -> None:
+    def stop(self, seconds: float = 15) -> None:
         """Ask it to end, and kill what is left of its group after `seconds`."""
         if self.process is None:
             return
         self.resume()
         with contextlib.suppress(ProcessLookupError):
-            os.kill(self.process.pid, number)
+            os.kill(self.process.pid, self.ends_by)
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(seconds)
         with contextlib.suppress(ProcessLookupError):

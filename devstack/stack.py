@@ -84,6 +84,8 @@ class Stack:
         tick_seconds: the scraper's tick.
         extra: variables for every service, for example those of a one-monitor system.
         detached: the processes live on when this one ends.
+        addresses: where they listen; free ports and new keys by default.
+        on_spawn: called with each service as soon as it runs.
     """
 
     def __init__(
@@ -95,12 +97,14 @@ class Stack:
         extra: Mapping[str, str] | None = None,
         detached: bool = False,
         addresses: Addresses | None = None,
+        on_spawn: Callable[[Server], None] | None = None,
     ) -> None:
         self.addresses = addresses or Addresses(database_url)
         self.folder = folder
         self._tick_seconds = tick_seconds
         self._extra = dict(extra or {})
         self._detached = detached
+        self._on_spawn = on_spawn
         self.servers: dict[str, Server] = {}
 
     def migrate(self) -> None:
@@ -120,6 +124,7 @@ class Stack:
         """Start one service, or another replica of it under a `name` of its own; does not wait."""
         name = name or service
         server = Server(name, self.folder / f"{name}.log", detached=self._detached)
+        server.on_spawn = self._on_spawn
         env = self.addresses.environment(service, self.folder / "scratch" / name, self._tick_seconds)
         server.spawn([str(_SCRIPTS / f"lagscale-{service}")], env | self._extra | variables, self.folder)
         self.servers[name] = server
@@ -166,6 +171,6 @@ def one_monitor_variables(environ: Mapping[str, str]) -> dict[str, str]:
     return {name: environ[name] for name in ONE_MONITOR if environ.get(name)}
 
 
-def parts(*, name: str | None = None, detached: bool = False) -> tuple[Broker, Database]:
-    """The broker and the database of a stack, not started."""
-    return Broker(name and f"{name}-broker", detached=detached), Database(name, detached=detached)
+def parts() -> tuple[Broker, Database]:
+    """The broker and the database of a stack that ends with this process; not started."""
+    return Broker(), Database()

@@ -5,8 +5,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import os
+import signal
 import sys
 from collections.abc import Awaitable, Callable
+from types import FrameType
 
 import structlog
 import uvicorn
@@ -78,8 +80,16 @@ def main() -> int:
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
     )
+    # The server raises the signal that ended it once more, when all is closed; that is no failure.
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, _end)
     server.run()
     return 0 if server.started else 1
+
+
+def _end(_number: int, _frame: FrameType | None) -> None:
+    log.info("api_ended")
+    sys.exit(0)
 
 
 Step = Callable[[], Awaitable[None]]

@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from psycopg import errors as pg
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
-from lagscale.errors import Conflict, Fault, InvalidInput, NotFound, StoreTimeout
+from lagscale.errors import Conflict, Fault, InvalidInput, NotFound, StoreTimeout, StoreUnavailable
 from lagscale.store.faults import translate
 from lagscale.store.registry import tables
 
@@ -205,6 +205,9 @@ def _translated(wrong: sa.exc.DBAPIError) -> BaseException:
     cause = wrong.orig
     if isinstance(cause, pg.UniqueViolation | pg.ForeignKeyViolation | pg.RestrictViolation):
         return Conflict(_CONFLICTS.get(cause.diag.constraint_name or ""))
+    if isinstance(cause, pg.InvalidParameterValue):
+        # What PostgreSQL says of a role that is not there yet: nobody has migrated any database of this server.
+        return StoreUnavailable("The store's schema is not this version's; run `lagscale migrate`.")
     if isinstance(cause, pg.DataError):
         return InvalidInput([Fault("body", "holds a character or a number that cannot be stored")])
     if isinstance(cause, Exception):

@@ -17,6 +17,7 @@ from rich.console import Console
 from devstack import apt
 from devstack.cache import fetch_once
 from devstack.certificates import Certificates
+from devstack.claims import Claim
 from devstack.server import Server, free_port
 
 _VERSION = "4.1.0"
@@ -76,6 +77,7 @@ class Broker:
         self._sasl = _Listener("SASL", "SASL_PLAINTEXT", free_port()) if sasl else None
         self._tls = _Listener("TLS", "SSL", free_port()) if tls else None
         self._controller_port = free_port()
+        self._claim: Claim | None = None
         self.certificates: Certificates | None = None
         self.server = Server("broker", _ROOT / ".devstack/log" / f"{name}.log", detached=detached)
 
@@ -114,6 +116,8 @@ class Broker:
             _console.print("broker: the one of LAGSCALE_KAFKA_BOOTSTRAP")
             return
         jars = _jars()
+        if self._claim is None and not self._keep:
+            self._claim = Claim(self._folder)
         self._folder.mkdir(parents=True, exist_ok=True)
         if self._tls is not None and self.certificates is None:
             self.certificates = Certificates.make(self._folder)
@@ -126,6 +130,8 @@ class Broker:
         if not (self._folder / "data/meta.properties").exists():
             self._format([*java, "kafka.tools.StorageTool"], properties)
         self.server.spawn([*java, "kafka.Kafka", str(properties)])
+        if self._claim is not None:
+            self._claim.note(self.server)
         self.server.await_ready(self._answers)
 
     def stop(self) -> None:
@@ -133,8 +139,9 @@ class Broker:
         if self._given:
             return
         self.server.stop(seconds=10)
-        if not self._keep:
-            shutil.rmtree(self._folder, ignore_errors=True)
+        if self._claim is not None:
+            self._claim.release()
+            self._claim = None
 
     def kill(self) -> None:
         """SIGKILL."""

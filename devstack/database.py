@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
-import shutil
 import signal
 import uuid
 from pathlib import Path
@@ -16,8 +15,9 @@ import psycopg
 from psycopg import sql
 from rich.console import Console
 
+from devstack.claims import Claim
 from devstack.postgres import Home, Source, find_home
-from devstack.server import Server, free_port, started_at, wait_until
+from devstack.server import Server, family, free_port, signal_all, started_at, wait_until
 
 _ROOT = Path(__file__).resolve().parents[1]
 _CLONE = hashlib.sha256(str(_ROOT).encode()).hexdigest()[:12]
@@ -39,6 +39,7 @@ class Database:
         self._name = f"{_CLONE}-{name or uuid.uuid4().hex[:8]}"
         self._port = port or free_port()
         self._home: Home | None = None
+        self._claim: Claim | None = None
         log = _ROOT / ".devstack/log" / f"database-{name or self._name}.log"
         # SIGINT is PostgreSQL's fast shutdown: it does not wait for clients to leave.
         self.server = Server("database", log, ends_by=signal.SIGINT, detached=detached)
@@ -74,8 +75,12 @@ class Database:
             _console.print(f"database: {Source.GIVEN.value}", highlight=False)
             return
         self._home = self._home or find_home(_ROOT / ".devstack")
+        if self._claim is None and not self._keep:
+            self._claim = Claim(self._home.folder(self._name))
         self._home.initialise(self._name)
         self.server.spawn(self._home.command(self._name, self._port, lives_on=self.server.detached))
+        if self._claim is not None:
+            self._claim.note(self.server)
         self.server.await_ready(self._answers)
 
     def stop(self) -> None:
@@ -85,23 +90,26 @@ class Database:
         if self.server.process is not None:
             self.resume()
         self.server.stop()
-        if self._home is not None and not self._keep:
-            shutil.rmtree(self._home.folder(self._name), ignore_errors=True)
+        if self._claim is not None:
+            self._claim.release()
+            self._claim = None
 
     def kill(self) -> None:
         """SIGKILL to the server and all its backends."""
-        children = self._family()[1:]
+        children = family(self.pid)[1:]
         self.server.kill()
-        _signal_all(children, signal.SIGKILL)
+        signal_all(children, signal.SIGKILL)
         wait_until(lambda: all(started_at(pid) is None for pid in children), 10, "backends did not end")
 
     def pause(self) -> None:
         """SIGSTOP: connections stay open and nothing is answered."""
-        _signal_all(self._family(), signal.SIGSTOP)
+        # The first process stops first, so that it makes no backend that is missed.
+        signal_all([self.pid], signal.SIGSTOP)
+        signal_all(family(self.pid), signal.SIGSTOP)
 
     def resume(self) -> None:
         """SIGCONT."""
-        _signal_all(self._family(), signal.SIGCONT)
+        signal_all(family(self.pid), signal.SIGCONT)
 
     def create_database(self, name: str) -> str:
         """Create an empty database; its URL."""
@@ -125,14 +133,3 @@ class Database:
         with contextlib.suppress(psycopg.OperationalError), psycopg.connect(self.url, connect_timeout=2):
             return True
         return False
-
-    def _family(self) -> list[int]:
-        """The first process and its backends, which have process groups of their own."""
-        children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
-        return [self.pid, *map(int, children)]
-
-
-def _signal_all(pids: list[int], number: int) -> None:
-    for pid in pids:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, number)

@@ -10,7 +10,7 @@ import signal
 import socket
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 _POLL_SECONDS = 0.05
@@ -77,6 +77,22 @@ def started_at(pid: int) -> int | None:
         return None
     state_and_rest = text.rsplit(")", 1)[1].split()
     return None if state_and_rest[0] == "Z" else int(state_and_rest[19])
+
+
+def family(pid: int) -> list[int]:
+    """A process and its children, also those with process groups of their own."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+    except OSError:
+        children = []
+    return [pid, *map(int, children)]
+
+
+def signal_all(pids: Iterable[int], number: int) -> None:
+    """Send a signal to each of them that still lives."""
+    for pid in pids:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, number)
 
 
 class Server:

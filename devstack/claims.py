@@ -1,0 +1,83 @@
+"""Data folders of servers that live no longer than the run that made them: what a killed run has left is swept away."""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import shutil
+import signal
+import uuid
+from pathlib import Path
+from typing import Any
+
+from devstack.server import Server, family, signal_all, started_at
+
+#: Kept here, because a claim whose owner has merely forgotten it must not be given up while the server runs.
+_held: set[Claim] = set()
+_CLAIMS = Path(__file__).resolve().parents[1] / ".devstack" / "claims"
+
+
+class Claim:
+    """A folder, and at need its server, that belong to this process as long as it lives.
+
+    The claim is a locked file: the kernel gives the lock back when the process ends, however it ends, so that a later
+    run knows what nobody needs any more, without trusting process ids.
+
+    Args:
+        folder: is removed on release, or by a later run.
+        claims: where the claims of this clone lie.
+    """
+
+    def __init__(self, folder: Path, claims: Path = _CLAIMS) -> None:
+        self._folder = folder
+        claims.mkdir(parents=True, exist_ok=True)
+        sweep(claims)
+        self._file = claims / uuid.uuid4().hex
+        # Locked before it gets the name that others look at.
+        partial = self._file.with_suffix(".partial")
+        self._lock = partial.open("w")
+        fcntl.flock(self._lock, fcntl.LOCK_EX)
+        self._write({})
+        partial.rename(self._file)
+        _held.add(self)
+
+    def note(self, server: Server) -> None:
+        """Write down the server that works in the folder."""
+        self._write({"pid": server.pid, "started": started_at(server.pid)})
+
+    def release(self) -> None:
+        """Remove the folder; its server must have ended."""
+        shutil.rmtree(self._folder, ignore_errors=True)
+        self._file.unlink(missing_ok=True)
+        self._lock.close()
+        _held.discard(self)
+
+    def _write(self, server: dict[str, int | None]) -> None:
+        self._lock.seek(0)
+        self._lock.truncate()
+        self._lock.write(json.dumps({"folder": str(self._folder), **server}))
+        self._lock.flush()
+
+
+def sweep(claims: Path = _CLAIMS) -> list[Path]:
+    """End servers and remove folders whose owner lives no more; the folders."""
+    swept = []
+    for file in claims.glob("*"):
+        with contextlib.suppress(FileNotFoundError, BlockingIOError), file.open() as claim:
+            fcntl.flock(claim, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            text = claim.read()
+            if text:
+                swept.append(_clear(json.loads(text)))
+            file.unlink(missing_ok=True)
+    return swept
+
+
+def _clear(claim: dict[str, Any]) -> Path:
+    pid, started = claim.get("pid"), claim.get("started")
+    if pid is not None and started is not None and started_at(pid) == started:
+        # Usually it went with its owner; one that was paused then could not.
+        signal_all(family(pid), signal.SIGKILL)
+    folder = Path(claim["folder"])
+    shutil.rmtree(folder, ignore_errors=True)
+    return folder

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lagscale.domain.lag import Flag, Sample
 from lagscale.domain.markers import Note, TargetRound
@@ -49,6 +49,10 @@ class Series:
         before = bisect_right(self.points, at_ms, key=lambda point: point.at_ms)
         return self.points[before - 1] if before else None
 
+    def since(self, at_ms: int) -> Series:
+        """Only the samples from an instant on."""
+        return replace(self, points=tuple(point for point in self.points if point.at_ms >= at_ms))
+
     def born_after(self, at_ms: int) -> bool:
         """Whether the partition did not exist yet at an instant."""
         return bool(self.points) and self.points[0].has(Flag.BORN) and self.points[0].at_ms > at_ms
@@ -70,6 +74,10 @@ class Measured:
     series: tuple[Series, ...]
     times: tuple[int, ...]
     edges: Mapping[int, int]
+
+    def in_lookback(self) -> tuple[Series, ...]:
+        """The series that count for islands and totals: of the lookback and of each target's last round before it."""
+        return tuple(series.since(self.edges[series.target_id]) for series in self.series)
 
     def members(self) -> int | None:
         """Members that the newest round knows: read within 180 s of it, in this round or an earlier one."""

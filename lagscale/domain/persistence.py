@@ -115,12 +115,12 @@ def hold(targets: Targets, policy: Policy, *, now_ms: int, upto_ms: int | None =
 
 def _picture(seen: Measured, now_ms: int, policy: Policy) -> _Picture:
     fresh, trails = [], []
-    for series in seen.series:
+    for series in seen.in_lookback():
         newest = series.newest()
         if newest is None or now_ms - newest.at_ms > policy.stale_after_ms:
             continue
         fresh.append(newest)
-        run = trailing(_readings(series, seen, policy), policy.lag_threshold)
+        run = trailing(_readings(series, policy), policy.lag_threshold)
         if run is not None:
             trails.append(_Trail(series, run))
     totals = counted_totals(seen, lambda point: lag_of(point.sample, policy), policy.lag_threshold, policy)
@@ -139,9 +139,11 @@ def _picture(seen: Measured, now_ms: int, policy: Policy) -> _Picture:
     )
 
 
-def _readings(series: Series, seen: Measured, policy: Policy) -> list[Reading]:
-    inside = [point for point in series.points if point.at_ms >= seen.edges[series.target_id]]
-    return readings_of(inside, lambda point: lag_of(point.sample, policy), policy.lag_threshold, policy.max_gap_ms)
+def _readings(series: Series, policy: Policy) -> list[Reading]:
+    def lag(point: Point) -> int:
+        return lag_of(point.sample, policy)
+
+    return readings_of(series.points, lag, policy.lag_threshold, policy.max_gap_ms)
 
 
 def _runs(picture: _Picture, policy: Policy) -> list[Trailing]:

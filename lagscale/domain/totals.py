@@ -5,7 +5,7 @@ Part of the reference of the verdict.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 
 from lagscale.domain.islands import Reading, bound, undisturbed
@@ -29,8 +29,9 @@ def counted_totals(measured: Measured, lag: Lag, level: int, policy: Policy) -> 
     5. A run begins where every partition that is counted is born.
     """
     totals: list[Reading] = []
+    partitions = measured.in_lookback()
     for at_ms in measured.times:
-        counted, whole = _counted(measured, at_ms, policy.max_gap_ms)
+        counted, whole = _counted(partitions, at_ms, policy.max_gap_ms)
         total = sum(lag(point) for point in counted)
         if not whole and total <= level:
             continue
@@ -39,17 +40,17 @@ def counted_totals(measured: Measured, lag: Lag, level: int, policy: Policy) -> 
             before = totals[-1].at_ms
             joined = (
                 at_ms - before <= policy.max_gap_ms
-                or sum(_bound(series, before, at_ms, lag, policy.max_gap_ms) for series in measured.series) > level
+                or sum(_bound(series, before, at_ms, lag, policy.max_gap_ms) for series in partitions) > level
             )
         begins = all(point.at_ms == at_ms and point.has(Flag.BORN) for point in counted)
         totals.append(Reading(at_ms, total, joined, begins))
     return totals
 
 
-def _counted(measured: Measured, at_ms: int, max_gap_ms: int) -> tuple[list[Point], bool]:
+def _counted(partitions: Sequence[Series], at_ms: int, max_gap_ms: int) -> tuple[list[Point], bool]:
     """The samples that count at an instant, and whether they are the whole sum."""
     counted, whole = [], True
-    for series in measured.series:
+    for series in partitions:
         point = series.newest(at_ms)
         if point is not None and at_ms - point.at_ms <= max_gap_ms:
             counted.append(point)

@@ -6,11 +6,14 @@ import itertools
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from typing import ClassVar
 
 import psycopg
 
 from lagscale.domain.markers import Row
-from lagscale.store.pool import open_pool
+from lagscale.domain.signal import Ask, Judgement
+from lagscale.store import postgres
+from lagscale.store.pool import Pool, open_pool
 from lagscale.store.postgres import PostgresVerdicts
 from lagscale.store.sample_columns import COLUMNS, copy_line
 
@@ -23,8 +26,16 @@ _COPY = f"copy lag_sample ({', '.join(COLUMNS)}) from stdin"
 class Stored:
     """A database with histories, and who judges them."""
 
+    WAYS: ClassVar = ("judge_gate", "judge_fast", "judge_full")
+
     url: str
     verdicts: PostgresVerdicts
+    pool: Pool
+
+    async def judge(self, asks: Sequence[Ask], first: str) -> list[Judgement]:
+        """Judge by one of the statements and, where it cannot decide, by those after it."""
+        async with self.pool.connection() as connection:
+            return await postgres._judge(connection, asks, [self.WAYS.index(first)] * len(asks))
 
     def put(self, histories: Iterable[Mapping[int, Sequence[Row]]]) -> list[dict[int, int]]:
         """Store histories in the order given, each under target ids of its own.
@@ -54,6 +65,6 @@ async def stored(url: str) -> AsyncIterator[Stored]:
     pool = open_pool(url, "lagscale_scaler", 1, application="contract")
     await pool.open()
     try:
-        yield Stored(url, PostgresVerdicts(pool))
+        yield Stored(url, PostgresVerdicts(pool), pool)
     finally:
         await pool.close()

@@ -80,6 +80,13 @@ def outside() -> History:
     return history
 
 
+def half_seen_total() -> History:
+    """80 on each of two partitions; 75 s later 120 on the first, with 50 messages produced, and the other missing."""
+    history = History().known(0, 0).rounds(0, 0, 80, 80)
+    history.round(75, 120, None, produced=50)
+    return history
+
+
 CASES = (
     Case("21", "two topics below the level", two_topics, (calm(60, active=True, partitions=2, total=160),)),
     Case("21 total", "their total above it", two_topics, (calm(45), sustained(60, 160), sustained(120, 160)), TOTAL),
@@ -203,4 +210,18 @@ CASES = (
         (*every(0, 45, unknown, Reason.OPEN_ISLAND, bounded=False), sustained(60, 500)),
     ),
     Case("37 total", "the total of a topic that is born", lambda: appears(born=True), (*every(0, 45, calm, bounded=True), sustained(60, 500)), TOTAL),
+    Case(
+        "total in a hole",
+        "a partition not seen since before the hole proves nothing of the total in it",
+        half_seen_total,
+        (unknown(75, Reason.MISSING, missing=1, span=0, bounded=False),),
+        TOTAL,
+    ),
+    Case(
+        "total stale",
+        "a total that is not fresh has no island",
+        lambda: History().known().rounds(0, 60, 150),
+        (sustained(120, 150, span=60), unknown(120.001, Reason.STALE, island=None)),
+        TOTAL,
+    ),
 )  # fmt: skip

@@ -1,0 +1,90 @@
+"""Random histories with random policies, and the instants at which they are judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from lagscale.domain.markers import Row, TargetRound
+from lagscale.domain.policy import OffsetResetPolicy, PersistenceScope, Policy
+from lagscale.domain.signal import Ask
+from tests.contract.random_broker import RandomGroup, RandomTopic
+
+
+@dataclass(frozen=True, slots=True)
+class Instant:
+    """Samples after `upto_ms` do not exist; None: every one counts."""
+
+    now_ms: int
+    upto_ms: int | None
+
+
+@dataclass(frozen=True)
+class RandomHistory:
+    """One monitor.
+
+    Attributes:
+        rows: per target, in the order in which they reach the store.
+        instants: when it is judged.
+    """
+
+    policy: Policy
+    rows: Mapping[int, Sequence[Row]]
+    instants: Sequence[Instant]
+
+    def targets(self) -> dict[int, list[TargetRound]]:
+        """Raw rounds as delivered, each second one twice."""
+        return {
+            target: [row.round for row in rows] + [row.round for row in rows[::2]] for target, rows in self.rows.items()
+        }
+
+    def asks(self, tenant: int, ids: Mapping[int, int]) -> list[Ask]:
+        """One ask for each instant."""
+        targets = tuple(ids[target] for target in sorted(self.rows))
+        return [Ask(tenant, targets, self.policy, i.upto_ms, i.now_ms) for i in self.instants]
+
+
+def random_history(random: Random) -> RandomHistory:
+    """One monitor; the same random numbers give the same one."""
+    policy = random_policy(random)
+    topics = {name: RandomTopic.fresh(random) for name in range(1, random.choice((1, 1, 1, 2, 3)) + 1)}
+    group = RandomGroup(random, topics)
+    group.run(random.choice((1, 4, 8, 12, 20, 30)))
+    rows = {name: list(topic.rows) for name, topic in topics.items()}
+    times = sorted({row.round.at_ms for given in rows.values() for row in given})
+    instants = [_instant(random, times, policy) for _ in range(random.choice((1, 2, 3)))] if times else []
+    for given in rows.values():
+        random.shuffle(given)
+    return RandomHistory(policy, rows, instants)
+
+
+def random_policy(random: Random) -> Policy:
+    """Within the rules of the policy's keys."""
+    max_gap = random.choice((20_000, 25_000, 25_000, 30_000, 45_000))
+    sustain = random.choice((0, 10_000, 20_000, 20_000, 30_000, 60_000, 120_000))
+    threshold = random.choice((1, 2, 3, 3, 5, 8))
+    return Policy(
+        lag_threshold=threshold,
+        target_lag=random.choice((float(threshold), 1.0, 2.5, 4.0)),
+        sustain_ms=sustain,
+        sampling_ms=10_000,
+        max_gap_ms=max_gap,
+        stale_after_ms=max_gap + random.choice((0, 5_000, 10_000, 30_000)),
+        activation_lag_threshold=random.choice((0, 0, 1, 3, 6)),
+        activation_sustain_ms=random.choice((sustain, sustain, 0, 10_000, 30_000, 60_000)),
+        work_ms=random.choice((0, 0, max_gap, max_gap + 5_000, 60_000)),
+        hold_ms=random.choice((0, 30_000, 60_000, 3_600_000)),
+        persistence_scope=random.choice((PersistenceScope.PARTITION, PersistenceScope.TOTAL)),
+        offset_reset_policy=random.choice((OffsetResetPolicy.LATEST, OffsetResetPolicy.EARLIEST)),
+        scale_to_zero_on_invalid_offset=random.random() < 0.3,
+        allow_idle_consumers=random.random() < 0.5,
+        consumers_per_replica=random.choice((1, 1, 2, 3)),
+    )
+
+
+def _instant(random: Random, times: Sequence[int], policy: Policy) -> Instant:
+    newest = times[-1] if random.randrange(2) else random.choice(times)
+    upto = None if newest == times[-1] and random.randrange(2) else newest + random.choice((0, 0, 1, 4_999))
+    later = (0, 0, 0, 1_000, 5_000, policy.max_gap_ms, policy.stale_after_ms, policy.stale_after_ms + 1, 100_000, -500)
+    return Instant(newest + random.choice(later), upto)

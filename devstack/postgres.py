@@ -16,6 +16,7 @@ from rich.console import Console
 
 from devstack import apt
 from devstack.cache import fetch_once
+from devstack.server import dying_with_parent
 
 _MAJOR = "17"
 _SUITE = "trixie"
@@ -119,12 +120,11 @@ class Home:
         return int(fields[2]), int(fields[3])
 
     def _as_user(self, argv: list[str], *, lives_on: bool = False) -> list[str]:
-        """Under the server's user; a change of user clears the wish to die with the parent, so it is made again."""
         if self._user is None:
             return argv
         uid, gid = self._owner()
-        deathsig = [] if lives_on else ["--pdeathsig", "INT"]
-        inner = ["setpriv", f"--reuid={uid}", f"--regid={gid}", "--clear-groups", *deathsig, *argv]
+        change = (f"--reuid={uid}", f"--regid={gid}", "--clear-groups")
+        inner = [*(("setpriv", *change) if lives_on else dying_with_parent("INT", *change)), *argv]
         return inner if self._root == Path("/") else ["chroot", str(self._root), *inner]
 
 

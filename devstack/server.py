@@ -130,7 +130,7 @@ class Server:
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
-                argv if self.detached else [*_dying_with_parent(), *argv],
+                argv if self.detached else [*dying_with_parent(), *argv],
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
@@ -204,6 +204,13 @@ class Server:
             self.process = None
 
 
-def _dying_with_parent() -> list[str]:
-    """Has the child end with SIGTERM when its parent ends, so that Ctrl-C and worse leave nothing behind."""
-    return ["setpriv", "--pdeathsig", "TERM"] if shutil.which("setpriv") else []
+def dying_with_parent(signal_name: str = "TERM", *change_of_user: str) -> list[str]:
+    """What to put before a command so that it ends with this process: Ctrl-C and worse leave nothing behind.
+
+    The kernel tells a process of its parent's end only if the parent still lived when it asked to be told, so the
+    shell looks whether it did. A change of user clears the wish, so it must be made together with it.
+    """
+    if shutil.which("setpriv") is None:
+        return []
+    still_child = '[ "$PPID" = "$0" ] && exec "$@"'
+    return ["setpriv", *change_of_user, "--pdeathsig", signal_name, "sh", "-c", still_child, str(os.getpid())]

@@ -300,22 +300,16 @@ cross join lateral (
                 or (
                     k.at - k.before_at > a.gap_time
                     and k.level >= (
-                        -- The sum of the partitions' bounds between the two times, each at least 0.
-                        select coalesce(sum(
-                            case
-                                when older.sample_ts = newer.sample_ts then v.lag
-                                when older.disturbances = newer.disturbances
-                                    then greatest(v.lag - (newer.ending - older.ending), 0)
-                                else 0
-                            end
-                        ), 0)
+                        -- The sum of the partitions' bounds between the two times, each at least 0; one that was
+                        -- not seen since proves nothing.
+                        select coalesce(sum(greatest(v.lag - (newer.ending - older.ending), 0)), 0)
                         from cells as newer
                         inner join cells as older
                             on older.target = newer.target and older.part = newer.part and older.at = k.before_at
                         cross join lateral (
                             select case k.of when 'lag' then newer.lag else newer.activity_lag end as lag
                         ) as v
-                        where newer.at = k.at and older.sample_ts is not null
+                        where newer.at = k.at and newer.counted and older.disturbances = newer.disturbances
                     )
                 )
             )
@@ -458,7 +452,7 @@ cross join lateral (
             union all
             select null, null, r.total, r.since, r.span, r.bounded
             from runs as r
-            where r.of = 'lag' and r.above
+            where r.of = 'lag' and r.above and r.fresh
         ) as candidates
         order by span desc, lag desc, target, part
         limit 1

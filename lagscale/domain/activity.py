@@ -37,7 +37,9 @@ def activity(measured: Measured, members: int | None, now_ms: int, policy: Polic
 
     1. *Backlog* needs a fresh newest total above `activationLagThreshold`, and members (not known counts as members)
        or an unbroken run of `activationSustainSeconds`.
-    2. *Idle* is a claim: neither backlog nor work, no open run that may have lasted, a fresh newest total, and each
+    2. *Work* is a position that advanced under the topic's present id within `workSeconds`, of a topic that is absent
+       since as well.
+    3. *Idle* is a claim: neither backlog nor work, no open run that may have lasted, a fresh newest total, and each
        partition in scope sampled under the topic's present id at or before T - `workSeconds`, or born under it.
     """
     level = policy.activation_lag_threshold
@@ -46,7 +48,7 @@ def activity(measured: Measured, members: int | None, now_ms: int, policy: Polic
     run = trailing(totals, level) if told else None
     backlog = run is not None and (members is None or members >= 1 or run.lasted(policy.activation_sustain_ms))
     from_ms = measured.at_ms - policy.work_ms
-    work = any(_worked(series, from_ms) for series in measured.series)
+    work = any(_worked(series, from_ms) for series in measured.series + measured.gone)
     claimed = told and all(_known_at(series, from_ms) for series in measured.series)
     open_run = run is not None and run.may_have_lasted(policy.activation_sustain_ms)
     return Activity(backlog, work, not backlog and not work and claimed and not open_run)

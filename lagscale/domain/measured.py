@@ -65,6 +65,7 @@ class Measured:
     Attributes:
         rounds: per target, its rounds up to T, oldest first, each once.
         series: the partitions in scope at T.
+        gone: partitions that were named under the topic's present id and are no more: the topic is absent since.
         times: of the rounds in the lookback and, per target, of the last round before it.
         edges: per target, the time of the oldest round that counts for islands and totals.
     """
@@ -72,6 +73,7 @@ class Measured:
     at_ms: int
     rounds: Mapping[int, tuple[TargetRound, ...]]
     series: tuple[Series, ...]
+    gone: tuple[Series, ...]
     times: tuple[int, ...]
     edges: Mapping[int, int]
 
@@ -101,7 +103,7 @@ def measured(targets: Mapping[int, Sequence[TargetRound]], policy: Policy, upto_
     1. A round counts once, however often and in whatever order it was delivered.
     2. T is the time of the newest round of any target.
     3. The scope of a target is that of its newest round.
-    4. Samples before a partition's last birth do not count.
+    4. Samples before a partition's last birth do not count, nor do those before a round that did not name it.
     """
     rounds = {target: _ordered(given, upto_ms) for target, given in targets.items()}
     times = [r.at_ms for given in rounds.values() for r in given]
@@ -109,10 +111,12 @@ def measured(targets: Mapping[int, Sequence[TargetRound]], policy: Policy, upto_
         return None
     newest = max(times)
     edges = {target: _edge(given, newest - policy.lookback_ms) for target, given in rounds.items() if given}
+    series = [s for target, given in sorted(rounds.items()) if given for s in _series(target, given)]
     return Measured(
         at_ms=newest,
         rounds=rounds,
-        series=tuple(s for target, given in sorted(rounds.items()) if given for s in _series(target, given)),
+        series=tuple(s for s in series if s.partition < _named(rounds, s)),
+        gone=tuple(s for s in series if s.partition >= _named(rounds, s)),
         times=tuple(sorted({r.at_ms for t, given in rounds.items() for r in given if r.at_ms >= edges[t]})),
         edges=edges,
     )
@@ -145,20 +149,27 @@ def _edge(rounds: tuple[TargetRound, ...], from_ms: int) -> int:
     return before[-1] if before else rounds[0].at_ms
 
 
+def _named(rounds: Mapping[int, tuple[TargetRound, ...]], series: Series) -> int:
+    """How many partitions the newest round of the series' target names."""
+    return len(rounds[series.target_id][-1].samples)
+
+
 def _series(target: int, rounds: tuple[TargetRound, ...]) -> list[Series]:
     last = rounds[-1]
     found = []
-    for partition in range(len(last.samples)):
+    for partition in range(max(len(this.samples) for this in rounds)):
         if partition in last.outside:
             continue
         points: list[Point] = []
+        named = True
         for this in rounds:
-            sample = this.samples[partition] if partition < len(this.samples) else None
-            if sample is None or partition in this.outside:
-                continue
-            if sample.flags & Flag.BORN:
+            came_back = not named and partition < len(this.samples)
+            named = partition < len(this.samples)
+            sample = this.samples[partition] if named and partition not in this.outside else None
+            if came_back or (sample is not None and sample.flags & Flag.BORN):
                 points.clear()
-            points.append(Point(this.at_ms, this.epoch, sample))
+            if sample is not None:
+                points.append(Point(this.at_ms, this.epoch, sample))
         found.append(Series(target, partition, last.epoch, tuple(points)))
     return found
 

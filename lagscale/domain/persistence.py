@@ -167,10 +167,9 @@ def _verdict(picture: _Picture, now_ms: int, policy: Policy) -> tuple[Verdict, R
 
 def _not_told(picture: _Picture, runs: list[Trailing], policy: Policy) -> Reason | None:
     """Why calm cannot be claimed although every partition is fresh."""
-    if any(run.may_have_lasted(policy.sustain_ms) for run in runs):
+    untold = policy.persistence_scope is PersistenceScope.TOTAL and not picture.total_told
+    if untold or any(run.may_have_lasted(policy.sustain_ms) for run in runs):
         return Reason.OPEN_ISLAND
-    if policy.persistence_scope is PersistenceScope.TOTAL and not picture.total_told:
-        return Reason.MISSING
     told = picture.activity.backlog or picture.activity.work or picture.activity.idle
     return None if told else Reason.ACTIVITY_UNTOLD
 

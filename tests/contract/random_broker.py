@@ -60,7 +60,8 @@ class RandomTopic:
     partitions: list[RandomPartition] = field(default_factory=list)
     rows: list[Row] = field(default_factory=list)
     epoch: int = 1
-    absent: bool = False
+    absent_since: int | None = None
+    stale_after_ms: int = 30_000
 
     @classmethod
     def fresh(cls, random: Random) -> RandomTopic:
@@ -68,7 +69,8 @@ class RandomTopic:
         outside = frozenset({0}) if random.randrange(8) == 0 else frozenset()
         made = cls(random, outside, random.choice((0, 0, 1, 3, 6)))
         made.partitions = [RandomPartition.fresh(random) for _ in range(random.choice((1, 1, 1, 2, 2, 3, 4)))]
-        made.absent = random.randrange(20) == 0
+        if random.randrange(20) == 0:
+            made.absent_since = BEGIN_MS
         if random.randrange(30) == 0:
             made.partitions.clear()
         return made
@@ -87,26 +89,37 @@ class RandomTopic:
                 RandomPartition(0, self.random.choice((0, 1, 4, 8)), committed) for committed in commits[:kept]
             ]
             return True
-        elif happens == 2:
-            self.absent = not self.absent
-            # What comes back after it was gone is another topic.
-            return not self.absent
         return False
+
+    def come_and_go(self, at_ms: int) -> bool:
+        """The topic becomes unknown or known; whether it is another one when it comes back after it was gone."""
+        if self.random.randrange(40):
+            return False
+        was_gone = self._gone(at_ms)
+        self.absent_since = at_ms if self.absent_since is None else None
+        return was_gone and self.absent_since is None
+
+    def _gone(self, at_ms: int) -> bool:
+        since = self.absent_since
+        return since is not None and (
+            not self.rows or not self.rows[-1].round.samples or at_ms - since >= self.stale_after_ms
+        )
 
     def poll(self, at_ms: int, members: int | None, age_ms: int | None, *, new_id: bool, born: bool) -> None:
         """One round, measured and marked as the scraper does it."""
         previous = self.rows[-1] if self.rows else None
         self.epoch += new_id
         samples: list[Sample | None] = []
-        for number, partition in enumerate([] if self.absent else self.partitions):
+        gone = self._gone(at_ms)
+        for number, partition in enumerate([] if gone else self.partitions):
             newest = previous.newest(number) if previous else None
-            if number in self.outside or self.random.randrange(10) < self.holes:
+            if number in self.outside or self.absent_since is not None or self.random.randrange(10) < self.holes:
                 samples.append(None)
                 continue
             last = newest.sample if newest else None
             fresh = born or is_born(previous, at_ms, INTERVAL_MS, number)
             samples.append(measure(partition.answer(), last, same_id=not new_id, born=fresh))
-        notes = Note.NO_TOPIC if self.absent else Note(0)
+        notes = Note.NO_TOPIC if gone else Note(0)
         made = TargetRound(at_ms, self.epoch, tuple(samples), self.outside, notes, members, age_ms)
         self.rows.append(extend(previous, made))
 
@@ -131,7 +144,7 @@ class RandomGroup:
                 busy = self.random.choice((0, 0, 2, 8))
             members, age_ms = self._members(at_ms, how_read)
             for name, topic in self.topics.items():
-                recreated[name] |= topic.live(busy)
+                recreated[name] |= topic.live(busy) | topic.come_and_go(at_ms)
                 if self.random.randrange(8) == 0:
                     continue
                 born = not topic.rows and poll > 0 and self.random.randrange(2) == 0

@@ -49,6 +49,8 @@ def random_history(random: Random) -> RandomHistory:
     """One monitor; the same random numbers give the same one."""
     policy = random_policy(random)
     topics = {name: RandomTopic.fresh(random) for name in range(1, random.choice((1, 1, 1, 2, 3)) + 1)}
+    for topic in topics.values():
+        topic.stale_after_ms = policy.stale_after_ms
     group = RandomGroup(random, topics)
     group.run(random.choice((1, 4, 8, 12, 20, 30)))
     rows = {name: list(topic.rows) for name, topic in topics.items()}

@@ -87,6 +87,15 @@ def half_seen_total() -> History:
     return history
 
 
+def one_gone() -> History:
+    """A calm topic, and a young one that is gone at once."""
+    history = History().rounds(-120, 75, 0)
+    history.round(45, 0, topic=2)
+    history.round(60, topic=2, absent=True)
+    history.round(75, topic=2, absent=True)
+    return history
+
+
 CASES = (
     Case("21", "two topics below the level", two_topics, (calm(60, active=True, partitions=2, total=160),)),
     Case("21 total", "their total above it", two_topics, (calm(45), sustained(60, 160), sustained(120, 160)), TOTAL),
@@ -223,5 +232,12 @@ CASES = (
         lambda: History().known().rounds(0, 60, 150),
         (sustained(120, 150, span=60), unknown(120.001, Reason.STALE, island=None)),
         TOTAL,
+    ),
+    Case(
+        "28 gone",
+        "a topic without partitions needs no sample to be called idle",
+        one_gone,
+        (calm(75, absent=(2,), partitions=1),),
+        {"workSeconds": "60"},
     ),
 )  # fmt: skip

@@ -172,7 +172,15 @@ def _debootstrap(place: Path, mirror: str) -> None:
         with _console.status("database: installing debootstrap"):
             apt.install("debootstrap")
     with _console.status(f"database: Debian {_SUITE} with TimescaleDB, into a folder of its own (700 MB, once)"):
-        argv = ["debootstrap", "--variant=minbase", f"--include={_PACKAGE}", _SUITE, str(place), mirror]
+        argv = [
+            *dying_with_parent(),
+            "debootstrap",
+            "--variant=minbase",
+            f"--include={_PACKAGE}",
+            _SUITE,
+            str(place),
+            mirror,
+        ]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise RuntimeError(f"debootstrap failed:\n{(done.stdout + done.stderr)[-2000:]}")

@@ -8,6 +8,9 @@ from typing import Any
 
 from psycopg.rows import dict_row
 
+from lagscale.errors import LeaseLost
+from lagscale.store import Lease
+from lagscale.store.leases import hold_in_place
 from lagscale.store.queries import load
 from lagscale.store.sync_connection import ScraperDatabase
 
@@ -75,13 +78,26 @@ def read(database: ScraperDatabase) -> Polling:
     )
 
 
-def write_states(database: ScraperDatabase, clusters: Sequence[State], targets: Sequence[State]) -> None:
-    """Store the latest states; what has not changed is written about twice a minute.
+def failed_clusters(database: ScraperDatabase) -> frozenset[int]:
+    """The clusters whose last poll failed.
 
     Raises:
         StoreUnavailable: the store did not answer.
     """
     with database.transaction() as connection:
+        return frozenset(row[0] for row in connection.execute(load("scrape_failed_clusters")).fetchall())
+
+
+def write_states(database: ScraperDatabase, clusters: Sequence[State], targets: Sequence[State], lease: Lease) -> None:
+    """Store the latest states; what has not changed is written about twice a minute.
+
+    Raises:
+        LeaseLost: another scraper leads; nothing was written.
+        StoreUnavailable: the store did not answer.
+    """
+    with database.transaction() as connection:
+        if not hold_in_place(connection, lease):
+            raise LeaseLost
         for statement, states in ((load("scrape_cluster_states"), clusters), (load("scrape_target_states"), targets)):
             if states:
                 connection.execute(

@@ -1,0 +1,174 @@
+"""`lagscale-scraper`: polls Kafka, writes samples. Settings are read and the scraper's parts put together here only."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import socket
+import sys
+import threading
+import uuid
+from typing import TYPE_CHECKING
+
+import structlog
+from tenacity import Retrying, retry_if_exception_type, stop_when_event_set, wait_exponential_jitter
+from tenacity.nap import sleep_using_event
+
+from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
+from lagscale.settings import SingleMonitorSettings, load, split_address
+from lagscale.store.registry.bootstrap import ensure_single_monitor
+from lagscale.store.secrets import SecretBox
+from lagscale.store.sync_connection import ScraperDatabase
+from lagscale.telemetry import configure_logging
+from services.scraper import metrics
+from services.scraper.health import Health, HealthServer
+from services.scraper.reports import Reports
+from services.scraper.retention import Retention
+from services.scraper.settings import ScraperSettings
+
+if TYPE_CHECKING:
+    from services.scraper.pipeline.query import Pipeline
+
+log = structlog.get_logger("services.scraper")
+
+#: Pods are given half a minute to end; Spark has this much of it.
+_STOP_SECONDS = 7.0
+
+
+def main() -> int:
+    """Scrape until SIGTERM or SIGINT."""
+    argparse.ArgumentParser(
+        prog="lagscale-scraper",
+        description="Polls Kafka and writes samples; all settings come from LAGSCALE_* variables: "
+        + ", ".join(f"LAGSCALE_{name}".upper() for name in ScraperSettings.model_fields),
+    ).parse_args()
+    try:
+        settings = load(ScraperSettings)
+        if SingleMonitorSettings.wanted(os.environ):
+            SingleMonitorSettings.read(os.environ)
+        SecretBox(settings.secret_keys.get_secret_value())
+    except SettingsInvalid as invalid:
+        print(f"lagscale-scraper: {invalid.message}", file=sys.stderr)
+        return 2
+    configure_logging("scraper", settings.log_level, settings.log_format == "json")
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    url = settings.database_url.get_secret_value()
+    health = Health(settings.tick_seconds, metrics.register_ages())
+    try:
+        server = HealthServer(health, *split_address(settings.scraper_http_listen))
+    except OSError as error:
+        log.error("cannot_listen", error=str(error))
+        return 1
+    server.start()
+    reports = Reports(health.hear)
+    reports.start()
+    if SingleMonitorSettings.wanted(os.environ):
+        threading.Thread(target=_register_single, args=(url, stop), name="single-monitor", daemon=True).start()
+    retention = Retention(ScraperDatabase(url), settings.retention_hours, lambda: health.leading)
+    retention.start()
+    log.info("scraper_starting", http=settings.scraper_http_listen, spark=settings.spark_master)
+    # Spark is spoken to in a thread, so that a signal ends the process in time whatever Spark is doing.
+    scraping = _Scraping(settings, reports.address, stop)
+    scraping.start()
+    stop.wait()
+    health.draining = True
+    log.info("scraper_stopping")
+    retention.stop()
+    scraping.join(_STOP_SECONDS)
+    server.stop()
+    reports.stop()
+    log.info("scraper_stopped", in_order=not scraping.is_alive())
+    sys.stderr.flush()
+    # Whatever of Spark still runs ends with this process, because its input ends; waiting for it helps nobody.
+    os._exit(scraping.failed)
+
+
+class _QueryEnded(Exception):
+    """The streaming query ended by itself."""
+
+
+class _Scraping(threading.Thread):
+    """Starts Spark, keeps a query running, ends both."""
+
+    def __init__(self, settings: ScraperSettings, reports: str, stop: threading.Event) -> None:
+        super().__init__(name="scraping", daemon=True)
+        self._settings, self._reports, self._stop_asked = settings, reports, stop
+        self.failed = 0
+
+    def run(self) -> None:
+        """Until the service stops, or the session is lost."""
+        from services.scraper.pipeline.options import Options
+        from services.scraper.pipeline.query import Pipeline
+
+        settings = self._settings
+        # Spark would take the first python3 of PATH for its workers.
+        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+        try:
+            pipeline = Pipeline(
+                Options(
+                    database_url=settings.database_url.get_secret_value(),
+                    secret_keys=settings.secret_keys.get_secret_value(),
+                    tick_ms=round(settings.tick_seconds * 1000),
+                    slots=settings.spark_slots,
+                    holder=f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
+                    reports=self._reports,
+                ),
+                master=settings.spark_master,
+                driver_memory=settings.spark_driver_memory,
+                scratch=settings.scratch_dir,
+            )
+        except Exception:
+            log.exception("spark_not_started")
+            self._give_up()
+            return
+        log.info("spark_started")
+        again = Retrying(
+            retry=retry_if_exception_type(_QueryEnded),
+            wait=wait_exponential_jitter(1.0, 30.0),
+            stop=stop_when_event_set(self._stop_asked),
+            sleep=sleep_using_event(self._stop_asked),
+            reraise=True,
+        )
+        try:
+            again(self._keep_query, pipeline)
+        except _QueryEnded:
+            log.info("query_given_up")
+        except Exception:
+            log.exception("spark_lost")
+            self._give_up()
+        pipeline.stop()
+
+    def _keep_query(self, pipeline: Pipeline) -> None:
+        pipeline.start()
+        while not self._stop_asked.wait(0.25):
+            if not pipeline.is_active():
+                metrics.RESTARTS.inc()
+                log.error("query_failed", error=pipeline.failure())
+                raise _QueryEnded
+
+    def _give_up(self) -> None:
+        # A lost driver cannot be started again inside this process; its supervisor starts another.
+        self.failed = 1
+        self._stop_asked.set()
+
+
+def _register_single(url: str, stop: threading.Event) -> None:
+    """Register the monitor that the environment describes, as soon as the store answers."""
+    again = Retrying(
+        retry=retry_if_exception_type(StoreUnavailable),
+        wait=wait_exponential_jitter(0.5, 5.0),
+        stop=stop_when_event_set(stop),
+        sleep=sleep_using_event(stop),
+        reraise=True,
+    )
+    try:
+        again(ensure_single_monitor, url, dict(os.environ))
+    except LagscaleError as error:
+        log.error("single_monitor_refused", error=error.message)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

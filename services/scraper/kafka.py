@@ -1,0 +1,251 @@
+"""The only room that knows the Kafka client: requests to one cluster, and clients kept per process."""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
+from typing import Any
+
+from confluent_kafka import (
+    ConsumerGroupTopicPartitions,
+    IsolationLevel,
+    KafkaError,
+    KafkaException,
+    TopicCollection,
+    TopicPartition,
+)
+from confluent_kafka.admin import AdminClient
+from confluent_kafka.admin import OffsetSpec as _Spec  # type: ignore[attr-defined]
+
+from services.scraper.problems import Code, Problem
+from services.scraper.round import Committed, Ends, GroupSeen, Partition, TopicSeen
+
+_EARLIEST: Any = _Spec.earliest()  # type: ignore[no-untyped-call]
+_LATEST: Any = _Spec.latest()  # type: ignore[no-untyped-call]
+#: The client's own limit is a little shorter than ours, so that its reason arrives.
+_EARLIER = 0.1
+_LEAST_TIMEOUT = 0.2
+_CODES: Mapping[int, Code] = {
+    KafkaError._AUTHENTICATION: Code.AUTHENTICATION_FAILED,
+    KafkaError.SASL_AUTHENTICATION_FAILED: Code.AUTHENTICATION_FAILED,
+    KafkaError.UNSUPPORTED_SASL_MECHANISM: Code.AUTHENTICATION_FAILED,
+    KafkaError.ILLEGAL_SASL_STATE: Code.AUTHENTICATION_FAILED,
+    KafkaError._SSL: Code.TLS_FAILED,
+    KafkaError._TRANSPORT: Code.UNREACHABLE,
+    KafkaError._RESOLVE: Code.UNREACHABLE,
+    KafkaError._ALL_BROKERS_DOWN: Code.UNREACHABLE,
+    KafkaError._TIMED_OUT: Code.TIMEOUT,
+    KafkaError._TIMED_OUT_QUEUE: Code.TIMEOUT,
+    KafkaError.REQUEST_TIMED_OUT: Code.TIMEOUT,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: Code.AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED: Code.AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: Code.AUTHORIZATION_FAILED,
+    KafkaError.UNKNOWN_TOPIC_OR_PART: Code.NO_TOPIC,
+}
+#: What the connection says is the reason behind a request that only timed out; the most telling one first.
+_REASONS = (Code.AUTHENTICATION_FAILED, Code.TLS_FAILED, Code.UNREACHABLE)
+#: A client tries again at least every second, so an older reason is none any more.
+_REASON_SECONDS = 10.0
+_GROUP_STATES = {"UNKNOWN": 0, "PREPARING_REBALANCING": 1, "COMPLETING_REBALANCING": 2, "STABLE": 3, "DEAD": 4,
+                 "EMPTY": 5}  # fmt: skip
+
+
+class KafkaCluster:
+    """Requests to one cluster; the seam that `poll.py` speaks to. All times are `time.monotonic()` seconds."""
+
+    def __init__(self, config: Mapping[str, Any]) -> None:
+        """Open a client; nothing is connected yet.
+
+        Raises:
+            ValueError: the client refuses the settings.
+        """
+        self._reasons: dict[Code, float] = {}
+        settings: dict[str, Any] = {**config, "error_cb": self._told}
+        try:
+            self._admin = AdminClient(settings, logger=_library_log())
+        except (KafkaException, ValueError, TypeError) as refused:
+            raise ValueError("the client refuses the settings") from refused
+
+    def topics(self, names: Sequence[str], until: float) -> dict[str, TopicSeen | Problem]:
+        """Each topic's id and partitions; a Problem for one that is unknown or forbidden, or for all."""
+        asked = self._admin.describe_topics(TopicCollection(list(names)), request_timeout=_timeout(until))
+        return {name: self._result(asked[name], until, _topic) for name in names}
+
+    def commits(
+        self, groups: Mapping[str, Sequence[Partition]], until: float
+    ) -> Callable[[], dict[str, Committed | Problem]]:
+        """Ask for the groups' committed offsets, all at once; the answer is collected by calling the result."""
+        timeout = _timeout(until)
+        asked: dict[str, Future[Any]] = {}
+        for group, partitions in groups.items():
+            wanted = [TopicPartition(topic, number) for topic, number in partitions]
+            asked |= self._admin.list_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=timeout
+            )
+        return lambda: {group: self._result(future, until, _committed) for group, future in asked.items()}
+
+    def ends(
+        self, partitions: Iterable[Partition], committed_only: Iterable[Partition], until: float
+    ) -> Callable[[], Ends]:
+        """Ask for log starts and high watermarks, and for last stable offsets of some; collected by the result."""
+        every = {TopicPartition(topic, number): None for topic, number in partitions}
+        stable = {TopicPartition(topic, number): None for topic, number in committed_only}
+        timeout = _timeout(until)
+
+        def ask(wanted: Iterable[TopicPartition], spec: Any, level: IsolationLevel) -> Mapping[Any, Future[Any]]:
+            specs = dict.fromkeys(wanted, spec)
+            if not specs:
+                return {}
+            asked: Mapping[Any, Future[Any]] = self._admin.list_offsets(
+                specs, isolation_level=level, request_timeout=timeout
+            )
+            return asked
+
+        starts = ask(every, _EARLIEST, IsolationLevel.READ_UNCOMMITTED)
+        highs = ask(every, _LATEST, IsolationLevel.READ_UNCOMMITTED)
+        lasts = ask(stable, _LATEST, IsolationLevel.READ_COMMITTED)
+        return lambda: Ends(*(self._offsets(asked, until) for asked in (starts, highs, lasts)))
+
+    def groups(self, names: Sequence[str], until: float) -> Callable[[], dict[str, GroupSeen | Problem]]:
+        """Ask for the groups' states and member counts; collected by calling the result."""
+        asked = self._admin.describe_consumer_groups(list(names), request_timeout=_timeout(until)) if names else {}
+        return lambda: {name: self._result(future, until, _group) for name, future in asked.items()}
+
+    def _offsets(self, asked: Mapping[Any, Future[Any]], until: float) -> dict[Partition, int]:
+        found: dict[Partition, int] = {}
+        for key, future in asked.items():
+            offset = self._result(future, until, lambda result: int(result.offset))
+            if not isinstance(offset, Problem) and offset >= 0:
+                found[(key.topic, key.partition)] = offset
+        return found
+
+    def _result(self, future: Future[Any], until: float, read: Callable[[Any], Any]) -> Any:
+        try:
+            return read(future.result(timeout=max(until - time.monotonic(), 0.0)))
+        except KafkaException as failed:
+            return self._problem(failed.args[0])
+        except FutureTimeout:
+            return self._behind(Code.TIMEOUT, "")
+
+    def _problem(self, error: KafkaError) -> Problem:
+        code = _CODES.get(error.code(), Code.FAILED)
+        if code in {Code.TIMEOUT, Code.UNREACHABLE}:
+            return self._behind(code, "")
+        return Problem(code, error.name() if code is Code.FAILED else "")
+
+    def _behind(self, code: Code, detail: str) -> Problem:
+        # Callbacks are served here: errors of connections come by them only.
+        self._admin.poll(0)
+        recent = time.monotonic() - _REASON_SECONDS
+        for reason in _REASONS:
+            if self._reasons.get(reason, recent) > recent:
+                return Problem(reason, detail)
+        return Problem(code, detail)
+
+    def _told(self, error: KafkaError) -> None:
+        code = _CODES.get(error.code())
+        if code is not None:
+            self._reasons[code] = time.monotonic()
+
+
+def _timeout(until: float) -> float:
+    return max(until - time.monotonic() - _EARLIER, _LEAST_TIMEOUT)
+
+
+def _topic(described: Any) -> TopicSeen:
+    return TopicSeen(
+        str(described.topic_id),
+        {part.id: part.leader is not None and part.leader.id >= 0 for part in described.partitions},
+    )
+
+
+def _committed(answer: Any) -> Committed:
+    found: dict[Partition, int | None] = {}
+    for part in answer.topic_partitions:
+        # A partition with an error is left out, so it is missing; one without a commit is known to have none.
+        if part.error is None:
+            found[(part.topic, part.partition)] = part.offset if part.offset >= 0 else None
+    return found
+
+
+def _group(described: Any) -> GroupSeen:
+    return GroupSeen(len(described.members), _GROUP_STATES.get(described.state.name, 0))
+
+
+class Clients:
+    """Clients of one process, the latest used ones; each costs four threads."""
+
+    def __init__(self, limit: int = 64) -> None:
+        self._limit = limit
+        self._kept: OrderedDict[tuple[int, int], KafkaCluster] = OrderedDict()
+
+    def get(self, cluster_id: int, version: int, config: Callable[[], Mapping[str, Any]]) -> KafkaCluster:
+        """The cluster's client at this version of its settings.
+
+        Raises:
+            ValueError: the client refuses the settings.
+            SecretsUnreadable: from `config`.
+        """
+        key = (cluster_id, version)
+        client = self._kept.pop(key, None) or KafkaCluster(config())
+        for stale in [other for other in self._kept if other[0] == cluster_id]:
+            del self._kept[stale]
+        self._kept[key] = client
+        while len(self._kept) > self._limit:
+            self._kept.popitem(last=False)
+        return client
+
+
+def client_config(
+    bootstrap: Sequence[str], security: Mapping[str, Any], secrets: Mapping[str, str]
+) -> dict[str, str | int | bool]:
+    """The client's settings for a cluster's canonical security."""
+    config: dict[str, str | int | bool] = {
+        "bootstrap.servers": ",".join(bootstrap),
+        "client.id": "lagscale",
+        "security.protocol": str(security.get("protocol", "PLAINTEXT")),
+        "socket.connection.setup.timeout.ms": 3000,
+        "reconnect.backoff.max.ms": 1000,
+        "socket.keepalive.enable": True,
+        "enable.metrics.push": False,
+    }
+    named = (
+        ("sasl.mechanism", security.get("mechanism")),
+        ("sasl.username", security.get("username")),
+        ("sasl.password", secrets.get("password")),
+        ("ssl.ca.pem", security.get("ca")),
+        ("ssl.certificate.pem", security.get("certificate")),
+        ("ssl.key.pem", secrets.get("key")),
+        ("ssl.key.password", secrets.get("key_password")),
+    )
+    config |= {name: value for name, value in named if value}
+    if security.get("verify_hostname") is False:
+        config["ssl.endpoint.identification.algorithm"] = "none"
+    return config
+
+
+class _Seldom(logging.Filter):
+    """Lets through one line of each kind a minute: a dead broker says the same many times a second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._said: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        kind = str(record.args[0] if isinstance(record.args, tuple) and record.args else record.msg)[:40]
+        now = time.monotonic()
+        if now - self._said.get(kind, -60.0) < 60.0:
+            return False
+        self._said[kind] = now
+        return True
+
+
+def _library_log() -> logging.Logger:
+    log = logging.getLogger("services.scraper.kafka.client")
+    if not log.filters:
+        log.addFilter(_Seldom())
+    return log

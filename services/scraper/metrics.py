@@ -1,0 +1,69 @@
+"""The scraper's metrics, fed by the pipeline's reports. Tenants' names are no labels; clusters are told by their ids."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+
+from prometheus_client import Counter, Gauge, Histogram
+from prometheus_client.core import GaugeMetricFamily, Metric
+from prometheus_client.registry import REGISTRY, Collector
+
+ROUNDS = Counter("lagscale_scraper_rounds", "Rounds stored, one for each target and poll.")
+SAMPLES = Counter("lagscale_scraper_samples", "Samples stored, one for each partition of a round.")
+NOT_STORED = Counter(
+    "lagscale_scraper_not_stored", "Rounds that were not stored: doubled, late, future, or lost lease.", ["reason"]
+)
+POLLS = Counter("lagscale_scraper_polls", "Polls of clusters and targets by what became of them.", ["of", "code"])
+SKIPPED = Counter("lagscale_scraper_skipped", "Slots of a tick that were not polled, an honest gap.")
+STORE_ERRORS = Counter("lagscale_scraper_store_errors", "Times that the store did not answer.")
+RESTARTS = Counter("lagscale_scraper_query_restarts", "Restarts of the streaming query after a failure.")
+LEADING = Gauge("lagscale_scraper_leading", "Whether this scraper leads: 1 or 0.")
+TARGETS = Gauge("lagscale_scraper_targets", "Targets of live monitors in the newest plan.")
+POLL_SECONDS = Histogram(
+    "lagscale_scraper_poll_seconds",
+    "How long polling one slot took, seconds.",
+    buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8),
+)
+BATCH_SECONDS = Histogram(
+    "lagscale_scraper_batch_seconds",
+    "How long a batch took from plan to commit, seconds.",
+    buckets=(0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 10, 30),
+)
+
+#: A cluster that has had no sample for so long is forgotten, as it may be removed.
+_FORGET_SECONDS = 24 * 3600.0
+
+
+class NewestAges(Collector):
+    """Age of the newest sample by cluster, at the moment it is asked for."""
+
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._monotonic = monotonic
+        self._taken: dict[str, float] = {}
+
+    def note(self, cluster: str, age_ms: int) -> None:
+        """A cluster's newest sample is this old."""
+        self._taken[cluster] = self._monotonic() - age_ms / 1000
+
+    def collect(self) -> Iterator[Metric]:
+        """One gauge with a label for each cluster."""
+        now = self._monotonic()
+        family = GaugeMetricFamily(
+            "lagscale_scraper_newest_sample_age_seconds",
+            "Age of a cluster's newest sample, seconds.",
+            labels=["cluster"],
+        )
+        for cluster, taken in list(self._taken.items()):
+            if now - taken > _FORGET_SECONDS:
+                del self._taken[cluster]
+            else:
+                family.add_metric([cluster], now - taken)
+        yield family
+
+
+def register_ages() -> NewestAges:
+    """The ages, served with the other metrics."""
+    ages = NewestAges()
+    REGISTRY.register(ages)
+    return ages

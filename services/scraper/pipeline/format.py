@@ -1,0 +1,40 @@
+"""Source and sink under one name, importable wherever Spark runs Python."""
+
+from __future__ import annotations
+
+import gc
+
+from pyspark.sql.datasource import DataSource
+from pyspark.sql.types import StructType
+
+from services.scraper.pipeline import wire
+from services.scraper.pipeline.options import Options
+from services.scraper.pipeline.sink import SampleWriter
+from services.scraper.pipeline.source import TickReader
+
+NAME = "lagscale"
+
+
+class LagDataSource(DataSource):
+    """The poll as a source, the store as a sink."""
+
+    @classmethod
+    def name(cls) -> str:
+        """The format's name."""
+        return NAME
+
+    def schema(self) -> str:
+        """The columns."""
+        return wire.SCHEMA
+
+    def streamReader(self, schema: StructType) -> TickReader:
+        """The poll."""
+        return TickReader(Options.read(self.options))
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> SampleWriter:
+        """The store."""
+        return SampleWriter(Options.read(self.options))
+
+
+# Each task is a fork of a process that has imported this; without it every task's collections walk all modules again.
+gc.freeze()

@@ -1,0 +1,42 @@
+"""What the pipeline's processes need, as plain options of the stream: they share no memory with the service."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """The options; Spark redacts names with `url` and `secret` in whatever it prints.
+
+    Attributes:
+        tick_ms: the system's tick.
+        slots: tasks for the clusters in good health.
+        holder: the name under which this scraper holds the lease.
+        reports: the address of the service's `Reports`.
+    """
+
+    database_url: str
+    secret_keys: str
+    tick_ms: int
+    slots: int
+    holder: str
+    reports: str
+
+    @classmethod
+    def read(cls, given: Mapping[str, str]) -> Options:
+        """From the stream's options, whose names Spark compares without case."""
+        texts = {name.lower(): text for name, text in given.items()}
+        return cls(
+            database_url=texts["database_url"],
+            secret_keys=texts.get("secret_keys", ""),
+            tick_ms=int(texts["tick_ms"]),
+            slots=int(texts["slots"]),
+            holder=texts["holder"],
+            reports=texts["reports"],
+        )
+
+    def texts(self) -> dict[str, str]:
+        """As the stream's options."""
+        return {field.name: str(getattr(self, field.name)) for field in fields(self)}

@@ -1,0 +1,103 @@
+"""What a worker process keeps between tasks: clients, a connection, the clock; and the poll of one slot with them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import pyarrow as pa
+import structlog
+
+from lagscale.errors import LagscaleError, SecretsUnreadable
+from lagscale.store.secrets import SecretBox
+from lagscale.store.sync_connection import ScraperDatabase
+from services.scraper.kafka import Clients, KafkaCluster, client_config
+from services.scraper.pipeline import wire
+from services.scraper.pipeline.options import Options
+from services.scraper.poll import ClusterAnswer, poll
+from services.scraper.problems import Code, Problem
+from services.scraper.reports import report
+from services.scraper.targets import ClusterPlan, Slot
+
+log = structlog.get_logger(__name__)
+
+#: A slot that starts later than this after its plan polls nothing: an honest gap. Milliseconds, or two ticks.
+_TOO_LATE_MS = 5000
+
+
+@dataclass(slots=True)
+class Clock:
+    """The database's clock: the monotonic one plus an offset that is learnt at each tick."""
+
+    offset_ms: float = 0.0
+
+    @classmethod
+    def learn(cls, database: ScraperDatabase) -> Clock:
+        """Ask the database; half of the round trip is taken for the way back.
+
+        Raises:
+            StoreUnavailable: it did not answer.
+        """
+        before = time.monotonic()
+        at_ms, _ = database.now_ms()
+        after = time.monotonic()
+        return cls(at_ms - (before + after) * 500)
+
+    def __call__(self) -> int:
+        return int(time.monotonic() * 1000 + self.offset_ms)
+
+
+@dataclass(slots=True)
+class Kept:
+    """One process's clients and connection."""
+
+    database: ScraperDatabase
+    box: SecretBox
+    clients: Clients = field(default_factory=Clients)
+
+    def open(self, plan: ClusterPlan) -> KafkaCluster | Problem:
+        """The cluster's client, or why there is none."""
+        cluster = plan.cluster
+
+        def config() -> dict[str, Any]:
+            hidden = self.box.open(cluster.sealed) if cluster.sealed is not None else {}
+            return client_config(cluster.bootstrap, cluster.security, hidden)
+
+        try:
+            return self.clients.get(cluster.cluster_id, cluster.version, config)
+        except SecretsUnreadable:
+            return Problem(Code.SECRETS_UNREADABLE)
+        except ValueError:
+            return Problem(Code.SETTINGS_REFUSED)
+
+
+_kept: dict[Options, Kept] = {}
+
+
+def kept(options: Options) -> Kept:
+    """What this process keeps."""
+    if options not in _kept:
+        database = ScraperDatabase(options.database_url, application="lagscale-scraper-worker")
+        _kept[options] = Kept(database, SecretBox(options.secret_keys))
+    return _kept[options]
+
+
+def read(options: Options, slot: Slot, epoch: int, planned_ms: float) -> Iterator[pa.RecordBatch]:
+    """Poll one slot, unless it comes too late."""
+    mine = kept(options)
+    try:
+        clock = Clock.learn(mine.database)
+    except LagscaleError as away:
+        report(options.reports, "skipped", reason=away.message, clusters=len(slot.clusters))
+        return
+    if not slot.clusters:
+        return
+    began = clock()
+    if began - planned_ms > max(_TOO_LATE_MS, 2 * options.tick_ms):
+        report(options.reports, "skipped", reason="the task came too late", clusters=len(slot.clusters))
+        return
+    answers: list[ClusterAnswer] = poll(slot, mine.open, clock)
+    report(options.reports, "polled", milliseconds=clock() - began, clusters=len(answers))
+    yield from wire.batches(answers, epoch, int(planned_ms))

@@ -1,0 +1,217 @@
+"""Polls the clusters of one slot against one shared deadline: metadata, commits, then ends, in slices of groups.
+
+Called in the worker by the source; the clusters' clients come through a seam, so tests need no broker.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Protocol
+
+from lagscale.domain.lag import Offsets
+from lagscale.store.targets import TargetEntry
+from services.scraper.problems import Code, Problem
+from services.scraper.round import Committed, Ends, GroupSeen, Partition, Polled, TopicSeen
+from services.scraper.targets import ClusterPlan, GroupPlan, Slot
+
+#: Groups whose commits are asked for together; their ends follow when all have answered.
+_SLICE = 500
+#: Ends answered later than this after the commits began to come make no round; seconds.
+_SPREAD_SECONDS = 2.0
+_THREADS = 64
+
+
+class Cluster(Protocol):
+    """Requests to one cluster; times are `time.monotonic()` seconds."""
+
+    def topics(self, names: Sequence[str], until: float) -> Mapping[str, TopicSeen | Problem]:
+        """Ids and partitions of topics."""
+        ...
+
+    def commits(
+        self, groups: Mapping[str, Sequence[Partition]], until: float
+    ) -> Callable[[], Mapping[str, Committed | Problem]]:
+        """Committed offsets, collected by calling the result."""
+        ...
+
+    def ends(
+        self, partitions: Iterable[Partition], committed_only: Iterable[Partition], until: float
+    ) -> Callable[[], Ends]:
+        """Log starts and ends, collected by calling the result."""
+        ...
+
+    def groups(self, names: Sequence[str], until: float) -> Callable[[], Mapping[str, GroupSeen | Problem]]:
+        """States and members, collected by calling the result."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class TargetAnswer:
+    """What became of one target: a round or none, and its state."""
+
+    target: TargetEntry
+    polled: Polled | None
+    problem: Problem
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterAnswer:
+    """What became of one cluster: its state, and its targets."""
+
+    cluster_id: int
+    tenant_id: int
+    problem: Problem
+    targets: tuple[TargetAnswer, ...]
+
+
+Open = Callable[[ClusterPlan], Cluster | Problem]
+Clock = Callable[[], int]
+
+
+def poll(slot: Slot, open_cluster: Open, clock: Clock) -> list[ClusterAnswer]:
+    """Poll every cluster of the slot at once; it ends within the slot's seconds and a little.
+
+    Args:
+        slot: what to poll.
+        open_cluster: a cluster's client, or why there is none.
+        clock: the database's clock, whole milliseconds.
+    """
+    until = time.monotonic() + slot.seconds
+    if len(slot.clusters) == 1:
+        return [_poll_cluster(slot.clusters[0], open_cluster, clock, until)]
+    with ThreadPoolExecutor(min(len(slot.clusters), _THREADS) or 1, "poll") as threads:
+        return list(threads.map(lambda plan: _poll_cluster(plan, open_cluster, clock, until), slot.clusters))
+
+
+def _poll_cluster(plan: ClusterPlan, open_cluster: Open, clock: Clock, until: float) -> ClusterAnswer:
+    client = open_cluster(plan)
+    if isinstance(client, Problem):
+        return _failed(plan, client)
+    topics = client.topics(sorted({t.topic for group in plan.groups for t in group.targets}), until)
+    common = _common_problem(topics)
+    if common is not None:
+        return _failed(plan, common)
+    answers: list[TargetAnswer] = []
+    pending: Callable[[], list[TargetAnswer]] | None = None
+    for begin in range(0, len(plan.groups), _SLICE):
+        groups = plan.groups[begin : begin + _SLICE]
+        # The ends of the slice before travel while this one's commits are asked for.
+        following = _Slice(client, groups, topics, clock, until)
+        if pending is not None:
+            answers += pending()
+        pending = following.ask_ends()
+    if pending is not None:
+        answers += pending()
+    return ClusterAnswer(plan.cluster.cluster_id, plan.cluster.tenant_id, Problem(Code.OK), tuple(answers))
+
+
+def _common_problem(topics: Mapping[str, TopicSeen | Problem]) -> Problem | None:
+    """The problem of the cluster, when no topic could be described for a reason that is not the topic's own."""
+    own = {Code.NO_TOPIC, Code.AUTHORIZATION_FAILED, Code.FAILED}
+    problems = [seen for seen in topics.values() if isinstance(seen, Problem)]
+    if topics and len(problems) == len(topics):
+        return next((problem for problem in problems if problem.code not in own), None)
+    return None
+
+
+def _failed(plan: ClusterPlan, problem: Problem) -> ClusterAnswer:
+    targets = tuple(
+        TargetAnswer(target, None, Problem(Code.CLUSTER)) for group in plan.groups for target in group.targets
+    )
+    return ClusterAnswer(plan.cluster.cluster_id, plan.cluster.tenant_id, problem, targets)
+
+
+class _Slice:
+    """Groups that are polled together: one time stamp, one request for all their ends."""
+
+    def __init__(
+        self,
+        client: Cluster,
+        groups: Sequence[GroupPlan],
+        topics: Mapping[str, TopicSeen | Problem],
+        clock: Clock,
+        until: float,
+    ) -> None:
+        self._client, self._groups, self._topics, self._until = client, groups, topics, until
+        wanted = {group.name: sorted({p for t in group.targets for p in self._readable(t)}) for group in groups}
+        self._at_ms = clock()
+        self._commits = client.commits({name: parts for name, parts in wanted.items() if parts}, until)
+        self._seen = client.groups([group.name for group in groups if group.describe], until)
+        self._wanted = wanted
+
+    def ask_ends(self) -> Callable[[], list[TargetAnswer]]:
+        """Collect the commits, ask for the ends; their answers come by calling the result."""
+        commits = self._commits()
+        answered = time.monotonic()
+        partitions = {partition for parts in self._wanted.values() for partition in parts}
+        stable = {p for group in self._groups for t in group.targets if t.read_committed for p in self._readable(t)}
+        asked = self._client.ends(partitions, stable, min(self._until, answered + _SPREAD_SECONDS))
+
+        def collect() -> list[TargetAnswer]:
+            ends = asked()
+            seen = self._seen()
+            return [
+                self._answer(group, target, commits.get(group.name, {}), ends, seen.get(group.name))
+                for group in self._groups
+                for target in group.targets
+            ]
+
+        return collect
+
+    def _readable(self, target: TargetEntry) -> list[Partition]:
+        # A partition without a leader would hold up the whole request until its deadline.
+        topic = self._topics.get(target.topic)
+        if not isinstance(topic, TopicSeen):
+            return []
+        return [(target.topic, number) for number, has_leader in topic.partitions.items() if has_leader]
+
+    def _answer(
+        self,
+        group: GroupPlan,
+        target: TargetEntry,
+        commits: Committed | Problem,
+        ends: Ends,
+        seen: GroupSeen | Problem | None,
+    ) -> TargetAnswer:
+        topic = self._topics.get(target.topic, Problem(Code.TIMEOUT))
+        members = seen if isinstance(seen, GroupSeen) else None
+        if isinstance(topic, Problem) and topic.code is not Code.NO_TOPIC:
+            return TargetAnswer(target, None, topic)
+        if isinstance(commits, Problem) and commits.code is Code.SHARE_GROUP:
+            return TargetAnswer(target, None, commits)
+        if isinstance(topic, Problem):
+            offsets: tuple[Offsets | None, ...] = ()
+            topic_id, problem = None, topic
+        else:
+            count = max(topic.partitions, default=-1) + 1
+            known: Committed = {} if isinstance(commits, Problem) else commits
+            offsets = tuple([_offsets((target.topic, n), target.read_committed, known, ends) for n in range(count)])
+            topic_id = topic.topic_id
+            complete = None not in offsets
+            problem = Problem(Code.OK) if complete else Problem(Code.INCOMPLETE)
+            if isinstance(commits, Problem):
+                problem = commits
+        polled = Polled(
+            self._at_ms,
+            topic_id,
+            offsets,
+            group.interval_ms,
+            target.stale_after_ms,
+            target.limitation,
+            None if members is None else members.members,
+            None if members is None else members.state,
+        )
+        return TargetAnswer(target, polled, problem)
+
+
+def _offsets(partition: Partition, read_committed: bool, commits: Committed, ends: Ends) -> Offsets | None:
+    if partition not in commits:
+        return None
+    start, high = ends.starts.get(partition), ends.highs.get(partition)
+    end = ends.stables.get(partition) if read_committed else high
+    if start is None or high is None or end is None:
+        return None
+    return Offsets(start, end, commits[partition], high)

@@ -1,0 +1,57 @@
+"""Named states of clusters and targets, with the texts that users read: no address, no secret, and the way out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Code(StrEnum):
+    """What is stored as the state of a cluster or a target."""
+
+    OK = "ok"
+    UNREACHABLE = "unreachable"
+    TIMEOUT = "timeout"
+    AUTHENTICATION_FAILED = "authentication_failed"
+    AUTHORIZATION_FAILED = "authorization_failed"
+    TLS_FAILED = "tls_failed"
+    SECRETS_UNREADABLE = "secrets_unreadable"
+    SETTINGS_REFUSED = "settings_refused"
+    NO_TOPIC = "no_topic"
+    SHARE_GROUP = "share_group"
+    INCOMPLETE = "incomplete"
+    CLUSTER = "cluster"
+    FAILED = "failed"
+
+
+MESSAGES: Mapping[Code, str] = {
+    Code.OK: "",
+    Code.UNREACHABLE: "No broker of the cluster answers; check its bootstrap servers and the network.",
+    Code.TIMEOUT: "The cluster did not answer in time.",
+    Code.AUTHENTICATION_FAILED: "The cluster refuses the credentials; check mechanism, user name and password.",
+    Code.AUTHORIZATION_FAILED: "The cluster's user may not describe this; it needs DESCRIBE on topics and groups.",
+    Code.TLS_FAILED: "TLS with the cluster fails; check the CA, the client certificate and the host name.",
+    Code.SECRETS_UNREADABLE: "The stored secret cannot be decrypted; set LAGSCALE_SECRET_KEYS to the set that wrote it, "
+    "or store the secret again.",
+    Code.SETTINGS_REFUSED: "The Kafka client refuses the cluster's settings; check protocol, certificate and key.",
+    Code.NO_TOPIC: "There is no such topic.",
+    Code.SHARE_GROUP: "This is a share group; it has no committed offsets, so its lag cannot be measured.",
+    Code.INCOMPLETE: "Some partitions could not be read: no leader, or no answer in time.",
+    Code.CLUSTER: "Its cluster could not be polled; see the cluster's state.",
+    Code.FAILED: "The cluster answered with an error.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Why something could not be read."""
+
+    code: Code
+    detail: str = ""
+
+    @property
+    def message(self) -> str:
+        """The text for the user."""
+        text = MESSAGES[self.code]
+        return f"{text} ({self.detail})" if self.detail else text

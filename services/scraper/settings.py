@@ -1,0 +1,34 @@
+"""The scraper's settings; `__main__.py` alone reads them."""
+
+from __future__ import annotations
+
+from pydantic import Field
+
+from lagscale.settings import Address, ServiceSettings
+
+
+class ScraperSettings(ServiceSettings):
+    """What a scraper needs beside the settings that all services share."""
+
+    scraper_http_listen: Address = Field(
+        default="0.0.0.0:8080", description="Where /healthz, /readyz, /livez and /metrics are served."
+    )
+    retention_hours: float = Field(
+        default=24.0,
+        ge=19,
+        le=24 * 365,
+        description="How long samples are kept; hours, more than any policy looks back.",
+    )
+    spark_master: str = Field(
+        default="local[*]",
+        description="Spark's master: threads of this machine, or a standalone or Kubernetes cluster.",
+    )
+    spark_driver_memory: str = Field(
+        default="768m", pattern=r"^\d+[mg]$", description="The heap of Spark's driver, as in 768m or 2g."
+    )
+    spark_slots: int = Field(
+        default=2,
+        ge=1,
+        le=256,
+        description="Tasks among which a tick's groups are divided; one for each core is enough.",
+    )

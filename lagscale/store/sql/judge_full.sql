@@ -152,6 +152,14 @@ cross join lateral (
             and (c.lag > a.lag_threshold or a.by_total or not n.tells_activity)
     ),
 
+    unnamed as (
+        -- A partition that a round no longer names is gone, with its samples until then.
+        select c.target, c.part, max(r.ts) as at
+        from rounds as r
+        inner join scope as c on c.target = r.target and c.part > cardinality(r.lags)
+        group by c.target, c.part
+    ),
+
     samples as (
         -- Samples before the last birth do not count.
         select
@@ -169,7 +177,8 @@ cross join lateral (
                 false
             ) as disturbed
         from observed as o
-        where o.birth is null or o.ts >= o.birth
+        left join unnamed as u on u.target = o.target and u.part = o.part
+        where (o.birth is null or o.ts >= o.birth) and (u.at is null or o.ts > u.at)
         window neighbours as (partition by o.target, o.part order by o.ts)
     ),
 

@@ -91,7 +91,7 @@ def _start(running: Running, tick: float, spinner: Status) -> dict[str, str]:
     database = Database("up", port=kept.port("database"), detached=True)
     for server in (broker.server, database.server):
         server.on_spawn = running.remember
-    broker.start()
+    broker.begin()
     spinner.update("starting the database")
     database.start()
     grpc = variables.get("GRPC_PORT") or str(kept.port("grpc"))
@@ -113,6 +113,8 @@ def _start(running: Running, tick: float, spinner: Status) -> dict[str, str]:
         on_spawn=running.remember,
     )
     stack.start(spinner.update)
+    spinner.update("waiting for the broker")
+    broker.await_ready()
     if variables.get("KAFKA_TOPIC"):
         monitor = monitor_name(variables["KAFKA_TOPIC"].split(",")[0])
     else:

@@ -1,10 +1,8 @@
-"""A real broker on loopback: Apache Kafka of one node, KRaft, from Maven Central by coordinates."""
+"""A real broker on loopback: Apache Kafka of one node, KRaft."""
 
 from __future__ import annotations
 
 import os
-import re
-import shutil
 import subprocess
 import uuid
 from dataclasses import dataclass
@@ -14,14 +12,11 @@ from typing import Self
 from confluent_kafka.admin import AdminClient
 from rich.console import Console
 
-from devstack import apt
-from devstack.cache import fetch_once
 from devstack.certificates import Certificates
 from devstack.claims import Claim
+from devstack.java import java, kafka_jars
 from devstack.server import Server, free_port
 
-_VERSION = "4.1.0"
-_JAVA_MAJOR = 17
 _ROOT = Path(__file__).resolve().parents[1]
 _console = Console(stderr=True, soft_wrap=True)
 
@@ -112,10 +107,20 @@ class Broker:
 
     def start(self) -> None:
         """Install what is missing, start on the same data and ports as before, wait until it answers."""
+        self.begin()
+        self.await_ready()
+
+    def await_ready(self) -> None:
+        """Wait until it answers, after `begin`."""
+        if not self._given:
+            self.server.await_ready(self._answers)
+
+    def begin(self) -> None:
+        """As `start`, but do not wait: something else can be started meanwhile."""
         if self._given:
             _console.print("broker: the one of LAGSCALE_KAFKA_BOOTSTRAP")
             return
-        jars = _jars()
+        jars = kafka_jars()
         if self._claim is None and not self._keep:
             self._claim = Claim(self._folder)
         self._folder.mkdir(parents=True, exist_ok=True)
@@ -125,14 +130,14 @@ class Broker:
         properties.write_text("\n".join(f"{key}={value}" for key, value in self._properties().items()) + "\n")
         log4j = self._folder / "log4j2.properties"
         log4j.write_text(_LOG4J)
-        java = [_java(), "-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={log4j}"]
-        java += ["-cp", f"{jars}/*"]
+        program = [java(), "-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={log4j}"]
+        program += ["-cp", f"{jars}/*"]
         if not (self._folder / "data/meta.properties").exists():
-            self._format([*java, "kafka.tools.StorageTool"], properties)
-        self.server.spawn([*java, "kafka.Kafka", str(properties)])
+            # A program of two seconds is done before an optimising compiler pays.
+            self._format([*program, "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool"], properties)
+        self.server.spawn([*program, "kafka.Kafka", str(properties)])
         if self._claim is not None:
             self._claim.note(self.server)
-        self.server.await_ready(self._answers)
 
     def stop(self) -> None:
         """End it; data that have no name are removed."""
@@ -230,69 +235,3 @@ class Broker:
             return bool(client.list_topics(timeout=1).brokers)
         except Exception:  # Whatever it is, the broker does not answer yet.
             return False
-
-
-def _java() -> str:
-    """Java 17 or newer; installed on Debian for root where it is missing.
-
-    Raises:
-        RuntimeError: there is none, or it is too old.
-    """
-    home = os.environ.get("JAVA_HOME")
-    found = str(Path(home) / "bin/java") if home else shutil.which("java")
-    if found is None and apt.is_root() and shutil.which("apt-get"):
-        with _console.status("broker: installing a Java runtime"):
-            apt.install("openjdk-17-jre-headless")
-        found = shutil.which("java")
-    if found is None or not Path(found).exists():
-        raise RuntimeError("Java 17 or newer is needed: install a runtime, or set JAVA_HOME")
-    said = subprocess.run([found, "-version"], capture_output=True, text=True, check=False).stderr
-    major = java_major(said)
-    if major is None or major < _JAVA_MAJOR:
-        raise RuntimeError(f"Java {_JAVA_MAJOR} or newer is needed, and {found} says: {said.strip()[:200]}")
-    return found
-
-
-def java_major(said: str) -> int | None:
-    """The major version in what `java -version` says."""
-    match = re.search(r'version "(?:1\.)?(\d+)', said)
-    return None if match is None else int(match[1])
-
-
-def _jars() -> Path:
-    """The folder of the broker's jars, fetched once."""
-    return fetch_once(f"kafka-{_VERSION}", _fetch_jars) / "jars"
-
-
-def _fetch_jars(place: Path) -> None:
-    """By Maven where it is there and works, else by the Ivy that comes with Spark."""
-    ways = [_maven, _ivy] if shutil.which("mvn") else [_ivy]
-    said = ""
-    with _console.status(f"broker: Apache Kafka {_VERSION} from Maven Central (43 MB, once)"):
-        for way in ways:
-            done = subprocess.run(way(place), capture_output=True, text=True, check=False, cwd=place)
-            if done.returncode == 0 and list((place / "jars").glob(f"kafka_2.13-{_VERSION}.jar")):
-                return
-            said += (done.stdout + done.stderr)[-2000:]
-            shutil.rmtree(place / "jars", ignore_errors=True)
-    raise RuntimeError(f"fetching Apache Kafka failed:\n{said}")
-
-
-def _maven(place: Path) -> list[str]:
-    (place / "pom.xml").write_text(
-        "<project><modelVersion>4.0.0</modelVersion><groupId>lagscale</groupId><artifactId>devstack</artifactId>"
-        "<version>1</version><dependencies><dependency><groupId>org.apache.kafka</groupId>"
-        f"<artifactId>kafka_2.13</artifactId><version>{_VERSION}</version></dependency></dependencies></project>"
-    )
-    return ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={place / 'jars'}"]
-
-
-def _ivy(place: Path) -> list[str]:
-    import pyspark  # Only where Maven is missing.
-
-    ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
-    return [
-        *(_java(), "-jar", str(ivy), "-cache", str(place / "ivy")),
-        *("-dependency", "org.apache.kafka", "kafka_2.13", _VERSION, "-confs", "default"),
-        *("-retrieve", f"{place}/jars/[artifact]-[revision].[ext]"),
-    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from devstack.apt import debian_mirror, os_release
-from devstack.broker import java_major
+from devstack.java import java_major
 from devstack.postgres import Source, best_source
 
 _MIRROR = "http://mirror.example/debian"

@@ -1,0 +1,84 @@
+"""Java, and the jars of Apache Kafka from Maven Central by coordinates. For `devstack.broker`."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+from rich.console import Console
+
+from devstack import apt
+from devstack.cache import fetch_once
+
+_KAFKA = "4.1.0"
+_JAVA_MAJOR = 17
+_console = Console(stderr=True, soft_wrap=True)
+
+
+def java() -> str:
+    """Java 17 or newer; installed on Debian for root where it is missing.
+
+    Raises:
+        RuntimeError: there is none, or it is too old.
+    """
+    home = os.environ.get("JAVA_HOME")
+    found = str(Path(home) / "bin/java") if home else shutil.which("java")
+    if found is None and apt.is_root() and shutil.which("apt-get"):
+        with _console.status("broker: installing a Java runtime"):
+            apt.install("openjdk-17-jre-headless")
+        found = shutil.which("java")
+    if found is None or not Path(found).exists():
+        raise RuntimeError("Java 17 or newer is needed: install a runtime, or set JAVA_HOME")
+    said = subprocess.run([found, "-version"], capture_output=True, text=True, check=False).stderr
+    major = java_major(said)
+    if major is None or major < _JAVA_MAJOR:
+        raise RuntimeError(f"Java {_JAVA_MAJOR} or newer is needed, and {found} says: {said.strip()[:200]}")
+    return found
+
+
+def java_major(said: str) -> int | None:
+    """The major version in what `java -version` says."""
+    match = re.search(r'version "(?:1\.)?(\d+)', said)
+    return None if match is None else int(match[1])
+
+
+def kafka_jars() -> Path:
+    """The folder of the broker's jars, fetched once."""
+    return fetch_once(f"kafka-{_KAFKA}", _fetch_jars) / "jars"
+
+
+def _fetch_jars(place: Path) -> None:
+    """By Maven where it is there and works, else by the Ivy that comes with Spark."""
+    ways = [_maven, _ivy] if shutil.which("mvn") else [_ivy]
+    said = ""
+    with _console.status(f"broker: Apache Kafka {_KAFKA} from Maven Central (43 MB, once)"):
+        for way in ways:
+            done = subprocess.run(way(place), capture_output=True, text=True, check=False, cwd=place)
+            if done.returncode == 0 and list((place / "jars").glob(f"kafka_2.13-{_KAFKA}.jar")):
+                return
+            said += (done.stdout + done.stderr)[-2000:]
+            shutil.rmtree(place / "jars", ignore_errors=True)
+    raise RuntimeError(f"fetching Apache Kafka failed:\n{said}")
+
+
+def _maven(place: Path) -> list[str]:
+    (place / "pom.xml").write_text(
+        "<project><modelVersion>4.0.0</modelVersion><groupId>lagscale</groupId><artifactId>devstack</artifactId>"
+        "<version>1</version><dependencies><dependency><groupId>org.apache.kafka</groupId>"
+        f"<artifactId>kafka_2.13</artifactId><version>{_KAFKA}</version></dependency></dependencies></project>"
+    )
+    return ["mvn", "-q", "-B", "dependency:copy-dependencies", f"-DoutputDirectory={place / 'jars'}"]
+
+
+def _ivy(place: Path) -> list[str]:
+    import pyspark  # Only where Maven is missing.
+
+    ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
+    return [
+        *(java(), "-jar", str(ivy), "-cache", str(place / "ivy")),
+        *("-dependency", "org.apache.kafka", "kafka_2.13", _KAFKA, "-confs", "default"),
+        *("-retrieve", f"{place}/jars/[artifact]-[revision].[ext]"),
+    ]

@@ -69,7 +69,7 @@ class RandomTopic:
         outside = frozenset({0}) if random.randrange(8) == 0 else frozenset()
         made = cls(random, outside, random.choice((0, 0, 1, 3, 6)))
         made.partitions = [RandomPartition.fresh(random) for _ in range(random.choice((1, 1, 1, 2, 2, 3, 4)))]
-        if random.randrange(20) == 0:
+        if random.randrange(30) == 0:
             made.absent_since = BEGIN_MS
         if random.randrange(30) == 0:
             made.partitions.clear()
@@ -93,7 +93,7 @@ class RandomTopic:
 
     def come_and_go(self, at_ms: int) -> bool:
         """The topic becomes unknown or known; whether it is another one when it comes back after it was gone."""
-        if self.random.randrange(40):
+        if self.random.randrange(60 if self.absent_since is None else 10):
             return False
         was_gone = self._gone(at_ms)
         self.absent_since = at_ms if self.absent_since is None else None

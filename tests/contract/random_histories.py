@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from random import Random
 
-from lagscale.domain.markers import Row, TargetRound
+from lagscale.domain.markers import Row, TargetRound, extend
 from lagscale.domain.policy import OffsetResetPolicy, PersistenceScope, Policy
 from lagscale.domain.signal import Ask
 from tests.contract.random_broker import RandomGroup, RandomTopic
@@ -39,10 +39,36 @@ class RandomHistory:
             target: [row.round for row in rows] + [row.round for row in rows[::2]] for target, rows in self.rows.items()
         }
 
+    def smaller(self, instant: Instant) -> Iterator[RandomHistory]:
+        """The same history with something left out, the greatest parts first, judged at one instant."""
+        if len(self.instants) > 1:
+            yield replace(self, instants=[instant])
+        for target in self.rows:
+            if len(self.rows) > 1:
+                yield self._with({name: rows for name, rows in self.rows.items() if name != target}, instant)
+        for target, rows in self.rows.items():
+            size = len(rows) // 2
+            while size:
+                for first in range(0, len(rows), size):
+                    left = [*rows[:first], *rows[first + size :]]
+                    yield self._with({**self.rows, target: left}, instant)
+                size //= 2
+
+    def _with(self, rows: Mapping[int, Sequence[Row]], instant: Instant) -> RandomHistory:
+        return RandomHistory(self.policy, {name: _marked(given) for name, given in rows.items()}, [instant])
+
     def asks(self, tenant: int, ids: Mapping[int, int]) -> list[Ask]:
         """One ask for each instant."""
         targets = tuple(ids[target] for target in sorted(self.rows))
         return [Ask(tenant, targets, self.policy, i.upto_ms, i.now_ms) for i in self.instants]
+
+
+def _marked(rows: Sequence[Row]) -> list[Row]:
+    """The rounds of some rows in true order, marked anew."""
+    made: list[Row] = []
+    for row in sorted(rows, key=lambda row: row.round.at_ms):
+        made.append(extend(made[-1] if made else None, row.round))
+    return made
 
 
 def random_history(random: Random) -> RandomHistory:

@@ -1,0 +1,82 @@
+"""The database against the reference on random histories with holes, births, resets, late and doubled rows."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import AsyncIterator
+from random import Random
+
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+from lagscale.domain.signal import Reason, Verdict
+from tests.contract.comparison import Difference, differences, references
+from tests.contract.database import Stored, stored
+from tests.contract.random_histories import RandomHistory, random_history
+
+#: In one round trip; together with the examples 2,000 histories, each judged at several instants in three ways.
+BATCH = 50
+EXAMPLES = 40
+#: One numbered batch that every run judges, so that a mismatch once seen stays seen.
+SEEDS = range(1, 501)
+
+
+@pytest.fixture
+async def samples(shared_url: str) -> AsyncIterator[Stored]:
+    """The real database, judged as the scaler judges."""
+    async with stored(shared_url) as opened:
+        yield opened
+
+
+@pytest.mark.contract
+@pytest.mark.timeout(600)
+@given(seeds=st.lists(st.integers(0, 2**48), min_size=BATCH, max_size=BATCH, unique=True))
+@settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    phases=(Phase.explicit, Phase.generate),
+    suppress_health_check=list(HealthCheck),
+)
+async def test_the_database_agrees_with_the_reference(samples: Stored, seeds: list[int]) -> None:
+    await _compare(samples, [random_history(Random(seed)) for seed in seeds])
+
+
+@pytest.mark.contract
+@pytest.mark.timeout(300)
+async def test_the_database_agrees_on_the_numbered_histories(samples: Stored) -> None:
+    for first in SEEDS[::BATCH]:
+        await _compare(samples, [random_history(Random(seed)) for seed in range(first, first + BATCH)])
+
+
+def test_random_histories_reach_every_verdict_and_reason_often() -> None:
+    histories = [random_history(Random(seed)) for seed in SEEDS]
+    judged = [one for history in histories for one in references(history)]
+    reasons = Counter(one.reason for one in judged)
+    assert {reason: reasons[reason] for reason in Reason if reasons[reason] < 5} == {}
+    assert min(Counter(one.verdict for one in judged)[verdict] for verdict in Verdict) > len(judged) // 10
+    assert sum(one.active is True and one.verdict is Verdict.CALM for one in judged) > 50
+    assert sum(one.active is False for one in judged) > 50
+    assert sum(one.wakes for one in judged) > 5
+    assert sum(one.island is not None and one.island.bounded for one in judged) > 50
+    assert sum(0 < one.missing < one.partitions for one in judged) > 50
+
+
+async def _compare(samples: Stored, histories: list[RandomHistory]) -> None:
+    samples.clear()
+    found = await differences(samples, histories)
+    if found:
+        pytest.fail(str(await _smallest(samples, found[0])))
+
+
+async def _smallest(samples: Stored, found: Difference) -> Difference:
+    """Leave out what the difference does not need."""
+    while True:
+        for smaller in found.history.smaller(found.instant):
+            samples.clear()
+            still = [one for one in await differences(samples, [smaller]) if one.way == found.way]
+            if still:
+                found = still[0]
+                break
+        else:
+            return found

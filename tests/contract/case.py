@@ -9,6 +9,7 @@ from typing import Any
 from lagscale.domain.policy import Policy
 from lagscale.domain.signal import Ask, Judgement, Reason, Told, Verdict
 from tests.contract.histories import History, ms
+from tests.contract.random_histories import Instant, RandomHistory
 
 #: The policy of the table; a case names what differs.
 DEFAULTS: Mapping[str, str] = {
@@ -82,6 +83,11 @@ class Case:
     def parsed(self) -> Policy:
         """The policy with every default resolved."""
         return Policy.parse({**DEFAULTS, **self.policy})
+
+    def judged(self) -> RandomHistory:
+        """The same history and its instants, to be compared with the random ones."""
+        instants = [Instant(ms(one.at), ms(one.at)) for one in self.expected]
+        return RandomHistory(self.parsed(), self.history().rows(), instants)
 
     def ask(self, at: float, tenant: int, targets: tuple[int, ...]) -> Ask:
         """As asked at an instant: later samples do not exist yet."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from lagscale.domain.markers import TargetRound
 from lagscale.domain.persistence import hold, judge
-from lagscale.domain.signal import Island, Judgement, Told, Verdict
+from lagscale.domain.signal import Ask, Island, Judgement, Told, Verdict
 from tests.contract.database import TENANT, Stored
 from tests.contract.random_histories import Instant, RandomHistory
 
@@ -45,35 +45,66 @@ def _told(this: TargetRound) -> str:
     return f"[{' '.join(samples)}] id {this.epoch} {this.notes!s} members {this.members} age {this.members_age_ms}"
 
 
+@dataclass(frozen=True)
+class Asked:
+    """One ask of a stored history, and what the reference says."""
+
+    history: RandomHistory
+    instant: Instant
+    ask: Ask
+    reference: Judgement
+    ids: Mapping[int, int]
+
+
 def references(history: RandomHistory) -> list[Judgement]:
     """The reference's judgement at each instant."""
     targets = history.targets()
     return [judge(targets, history.policy, now_ms=i.now_ms, upto_ms=i.upto_ms) for i in history.instants]
 
 
-async def differences(samples: Stored, histories: Sequence[RandomHistory], *, holding: bool = True) -> list[Difference]:
-    """Judge all histories in few round trips and compare."""
+def prepare(samples: Stored, histories: Sequence[RandomHistory]) -> list[Asked]:
+    """Store histories and judge them by the reference."""
     ids = samples.put([history.rows for history in histories])
-    asked = [
-        (history, instant, ask, wanted, names)
+    return [
+        Asked(history, instant, ask, reference, names)
         for history, names in zip(histories, ids, strict=True)
-        for instant, ask, wanted in zip(history.instants, history.asks(TENANT, names), references(history), strict=True)
+        for instant, ask, reference in zip(
+            history.instants, history.asks(TENANT, names), references(history), strict=True
+        )
     ]
-    asks = [ask for _, _, ask, _, _ in asked]
+
+
+async def judged_otherwise(samples: Stored, asked: Sequence[Asked], ways: Sequence[str]) -> list[Difference]:
+    """What the store says and the reference does not; islands are compared where every sample is read."""
     found: list[Difference] = []
-    for way, judged in [(way, await samples.judge(asks, way)) for way in samples.WAYS]:
-        for (history, instant, _, wanted, names), got in zip(asked, judged, strict=True):
-            plain = _by_own_names(got, names)
-            if plain != (wanted if way == "judge_full" else replace(wanted, island=plain.island)):
-                found.append(Difference(history, instant, way, wanted, plain))
-    if holding:
-        for history, instant, ask, wanted, _ in asked:
-            if wanted.verdict is Verdict.UNKNOWN:
-                told = hold(history.targets(), history.policy, now_ms=instant.now_ms, upto_ms=instant.upto_ms)
-                held = await samples.verdicts.hold(ask, wanted)
-                if held != told:
-                    found.append(Difference(history, instant, "hold", told, held))
+    for way in ways:
+        judged = await samples.judge([one.ask for one in asked], way)
+        for one, answer in zip(asked, judged, strict=True):
+            plain = _by_own_names(answer, one.ids)
+            wanted = one.reference if way == "judge_full" else replace(one.reference, island=plain.island)
+            if plain != wanted:
+                found.append(Difference(one.history, one.instant, way, wanted, plain))
     return found
+
+
+async def held_otherwise(samples: Stored, asked: Sequence[Asked]) -> list[Difference]:
+    """What the store holds while lag is unknown, and the reference does not."""
+    found: list[Difference] = []
+    for one in asked:
+        if one.reference.verdict is not Verdict.UNKNOWN:
+            continue
+        policy, instant = one.history.policy, one.instant
+        told = hold(one.history.targets(), policy, now_ms=instant.now_ms, upto_ms=instant.upto_ms)
+        held = await samples.verdicts.hold(one.ask, one.reference)
+        if held != told:
+            found.append(Difference(one.history, instant, "hold", told, held))
+    return found
+
+
+async def differences(samples: Stored, histories: Sequence[RandomHistory]) -> list[Difference]:
+    """Judge all histories in few round trips, in every way, and compare."""
+    asked = prepare(samples, histories)
+    return await judged_otherwise(samples, asked, samples.WAYS) + await held_otherwise(samples, asked)
 
 
 def _by_own_names(judged: Judgement, ids: Mapping[int, int]) -> Judgement:

@@ -11,12 +11,11 @@ from lagscale.domain.persistence import hold, judge
 from lagscale.domain.signal import Judgement, Verdict, told
 from lagscale.store import Lease, VerdictStore
 from lagscale.store.memory import MemorySamples
-from tests.contract import table_hold, table_islands, table_offsets, table_topics
 from tests.contract.case import Case, Expected
 from tests.contract.database import TENANT, Stored, stored
 from tests.contract.histories import ms
+from tests.contract.table import CASES
 
-CASES = table_islands.CASES + table_offsets.CASES + table_topics.CASES + table_hold.CASES
 every_case = pytest.mark.parametrize("case", CASES, ids=[f"{case.number}: {case.says}" for case in CASES])
 LEASE = Lease("a scraper", 1)
 

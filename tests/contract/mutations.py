@@ -1,0 +1,123 @@
+"""Breaks the verdict's SQL on purpose and sees that a wrong answer, not a text, tells of each break.
+
+`python -m tests.contract.mutations` starts a database, prints a table and fails on a survivor.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from importlib.resources import files
+from random import Random
+from unittest import mock
+
+from devstack.database import Database
+from lagscale.store import postgres, queries
+from tests.conftest import migrate
+from tests.contract.breakages import BREAKAGES, Breakage
+from tests.contract.comparison import Asked, Difference, judged_otherwise, prepare
+from tests.contract.database import Stored, stored
+from tests.contract.random_histories import random_history
+from tests.contract.table import CASES
+
+#: Numbered histories first, then random ones.
+SEEDS = range(100_000, 102_000)
+_BATCH = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one break: the first wrong answer, or none."""
+
+    breakage: Breakage
+    caught: Difference | None
+
+
+def prepare_all(samples: Stored, seeds: Iterable[int] = SEEDS) -> list[Asked]:
+    """Store the histories that every break is tried on."""
+    histories = [case.judged() for case in CASES] + [random_history(Random(seed)) for seed in seeds]
+    return prepare(samples, histories)
+
+
+@contextmanager
+def broken(breakage: Breakage) -> Iterator[None]:
+    """The statements with one slip.
+
+    Raises:
+        ValueError: its text does not occur exactly once.
+    """
+    path = files("lagscale.store").joinpath("sql", f"{breakage.statement}.sql")
+    text = path.read_text(encoding="utf-8")
+    if text.count(breakage.old) != 1:
+        raise ValueError(f"{breakage.name}: its text occurs {text.count(breakage.old)} times in {breakage.statement}")
+    slipped = text.replace(breakage.old, breakage.new)
+
+    def load(name: str) -> str:
+        if name == breakage.statement:
+            return queries._INCLUDE.sub(lambda found: queries.load(found[1]), slipped)
+        whole = queries.load(name)
+        return whole.replace(text, slipped) if breakage.statement.startswith("part_") else whole
+
+    with mock.patch.object(postgres, "load", load):
+        yield
+
+
+async def first_wrong(samples: Stored, asked: Sequence[Asked], breakage: Breakage | None) -> Difference | None:
+    """The first answer that differs from the reference."""
+    ways = ("judge_full",) if breakage is not None and breakage.statement == "judge_full" else samples.WAYS
+    for start in range(0, len(asked), _BATCH):
+        found = await judged_otherwise(samples, asked[start : start + _BATCH], ways)
+        if found:
+            return found[0]
+    return None
+
+
+async def try_all(samples: Stored, asked: Sequence[Asked], breakages: Sequence[Breakage] = BREAKAGES) -> list[Outcome]:
+    """Every break on the same histories."""
+    outcomes = []
+    for breakage in breakages:
+        with broken(breakage):
+            outcomes.append(Outcome(breakage, await first_wrong(samples, asked, breakage)))
+    return outcomes
+
+
+async def _run(url: str) -> int:
+    async with stored(url) as samples:
+        asked = prepare_all(samples)
+        whole = await first_wrong(samples, asked, None)
+        if whole is not None:
+            print(f"The SQL is wrong already:\n{whole}")
+            return 1
+        survivors = 0
+        for breakage in BREAKAGES:
+            (outcome,) = await try_all(samples, asked, [breakage])
+            survivors += outcome.caught is None
+            print(f"{breakage.statement:<10}  {breakage.name:<55}  {_told(outcome.caught)}", flush=True)
+    print(f"{len(BREAKAGES)} breaks, {survivors} not caught")
+    return 1 if survivors else 0
+
+
+def _told(found: Difference | None) -> str:
+    if found is None:
+        return "NOT CAUGHT"
+    differ = [
+        f"{name} {getattr(found.store, name)} for {getattr(found.reference, name)}"
+        for name in ("reason", "value", "active", "wakes", "missing", "total", "members")
+        if getattr(found.reference, name) != getattr(found.store, name)
+    ]
+    return differ[0] if differ else "another island"
+
+
+def main() -> int:
+    """Run all of it on a database of its own."""
+    with Database() as server:
+        url = server.create_database("mutations")
+        migrate(url)
+        return asyncio.run(_run(url))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

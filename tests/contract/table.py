@@ -1,0 +1,7 @@
+"""All numbered histories in one list."""
+
+from __future__ import annotations
+
+from tests.contract import table_hold, table_islands, table_offsets, table_topics
+
+CASES = table_islands.CASES + table_offsets.CASES + table_topics.CASES + table_hold.CASES

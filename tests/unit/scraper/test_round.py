@@ -130,7 +130,7 @@ def test_a_topic_created_after_its_absence_was_told_is_born() -> None:
 def test_partitions_outside_the_limitation_have_no_sample_and_do_not_count() -> None:
     row = Target().poll(at(0, 5), at(0, 6), at(0, 7), at(0, 8), limitation="1, 3-9")
     assert lags(row) == [None, 6, None, 8]
-    assert (row.markers.parts, row.round.outside) == (2, {0, 2})
+    assert (row.markers.parts, row.round.outside) == (2, frozenset({0, 2}))
 
 
 def test_a_round_that_is_not_later_makes_no_row() -> None:

@@ -28,7 +28,7 @@ def _gate(name: str, old: str, new: str) -> Breakage:
 
 
 BREAKAGES = (
-    _full("strictness: an island begins at the threshold", "where s.lag > a.lag_threshold", "where s.lag >= a.lag_threshold"),
+    _full("strictness: a sample at the threshold goes on", "or s.before_lag <= a.lag_threshold\n", "or s.before_lag < a.lag_threshold\n"),
     _full("strictness: the newest lag at the threshold", "where c.lag > a.lag_threshold\n", "where c.lag >= a.lag_threshold\n"),
     _full("strictness: a total at the level", "n.total > n.level as above", "n.total >= n.level as above"),
     _full("sustain: longer than, not as long as", "k.fresh and k.span >= a.sustain_time", "k.fresh and k.span > a.sustain_time"),
@@ -40,7 +40,13 @@ BREAKAGES = (
     _full("bound: reaching the threshold bridges", "s.lag - (s.ending - s.before_ending) <= a.lag_threshold", "s.lag - (s.ending - s.before_ending) < a.lag_threshold"),
     _full("bound: production is forgotten", "s.lag - (s.ending - s.before_ending) <= a.lag_threshold", "s.lag <= a.lag_threshold"),
     _full("bound: nothing disturbs it", "and (s.disturbed or s.lag", "and (s.lag"),
-    _full("bound: rewinds are overlooked", "or o.flag & 12 <> 0", "or o.flag & 4 <> 0"),
+    _full(
+        "bound: rewinds are overlooked",
+        "or o.position < lag(o.position) over neighbours\n                or o.flag & 1 <> lag(o.flag) over neighbours & 1\n                or o.flag & 12 <> 0",
+        "or o.flag & 1 <> lag(o.flag) over neighbours & 1\n                or o.flag & 4 <> 0",
+    ),
+    _full("bound: resets are overlooked", "or o.flag & 12 <> 0", "or o.flag & 8 <> 0"),
+    _full("bound: a first commit is overlooked", "or o.flag & 1 <> lag(o.flag) over neighbours & 1\n", "\n"),
     _full("bound of totals: production is forgotten", "greatest(v.lag - (newer.ending - older.ending), 0)", "v.lag"),
     _full("bound of totals: none below 0 is raised", "greatest(v.lag - (newer.ending - older.ending), 0)", "v.lag - (newer.ending - older.ending)"),
     _full("holes: carried samples are of now", "n.ts - coalesce(case when p.lag is null then p.carried_age else 0 end, 0) * interval '1 millisecond' as ts", "n.ts as ts"),
@@ -51,7 +57,7 @@ BREAKAGES = (
     _full("boundedness of totals: calm before a gap", "(k.before_total <= k.level and k.at - k.before_at <= a.gap_time)", "(k.before_total <= k.level)"),
     _full("boundedness of totals: births are overlooked", "k.all_born or (", "("),
     _full("resets: no new island", "or s.flag & 64 <> 0", ""),
-    _full("births: samples before them count", "(o.birth is null or o.ts >= o.birth)", "true"),
+    _full("births: samples before them count", "(o.birth is null or o.ts >= o.birth) and (u.at is null or o.ts > u.at)", "true"),
     _full("scope: partitions outside the limitation", "where coalesce(p.flag, 0) & 32 = 0", "where true"),
     _full("scope: an absent topic hides the others", "when f.absent_targets = f.targets then", "when f.absent_targets > 0 then"),
     _full("totals: lower bounds pass for sums", "where t.exact or v.total > l.level", "where true"),
@@ -66,7 +72,8 @@ BREAKAGES = (
     _full("missing: calm without a sample", "when f.missing > 0 then 'missing'", ""),
     _full("members: a reading of 180 s is too old", "n.members_age <= 180000", "n.members_age < 180000"),
     _full("work: the edge of its time", "> (select max(m.ts) from newest as m) - a.work_time", ">= (select max(m.ts) from newest as m) - a.work_time"),
-    _full("claim: inactive without knowing", "f.known and f.backlog_told as can_be_inactive,", "true as can_be_inactive,"),
+    _full("claim: inactive without knowing", "f.works or (f.known and f.backlog_told)", "f.works or f.backlog_told"),
+    _full("claim: inactive with open backlog", "f.works or (f.known and f.backlog_told)", "f.works or f.known"),
     _full("claim: known from the edge on", "<= (select max(m.ts) from newest as m) - a.work_time", "< (select max(m.ts) from newest as m) - a.work_time"),
     _full("backlog: waits with members too", "(i.members is distinct from 0 or b.span >= a.activation_time)", "(b.span >= a.activation_time)"),
     _full("waking: members are there", "coalesce(i.members = 0 and b.fresh", "coalesce(b.fresh"),

@@ -51,6 +51,14 @@ def by_a_hair() -> History:
     return history
 
 
+def still_reset() -> History:
+    """A topic created again, its commit beyond its end before and after a hole."""
+    history = History().rounds(-120, -15, offsets(500, 500))
+    history.round(0, offsets(150, 500), new_id=True)
+    history.round(75, offsets(170, 500))
+    return history
+
+
 CASES = (
     Case("1", "no samples", History, (unknown(0, Reason.NO_DATA, island=None),)),
     Case(
@@ -166,6 +174,12 @@ CASES = (
         (calm(45), sustained(60, 150, partitions=3)),
     ),
     Case("9 sum", "the sum of all three", lambda: many(20, 150, 70), (sustained(60, 240, lag=150),)),
+    Case(
+        "9 hotter",
+        "another partition is higher, for a shorter time",
+        lambda: History().known(0, 0).rounds(0, 45, 150, 0, members=1).rounds(60, 60, 150, 900, members=1),
+        (calm(45, active=True), sustained(60, 1050, span=60, lag=150)),
+    ),
     Case("10", "in turns", in_turns, every(60, 240, calm, active=True, reason=Reason.NOT_YET)),
     Case(
         "10 total",
@@ -184,5 +198,12 @@ CASES = (
         "a commit that moved backwards proves nothing of the hole before it",
         lambda: (h := constant(150, 0, 0), h.round(75, Offsets(0, 1160, 840, 1160)), h)[-1],
         (unknown(75, Reason.OPEN_ISLAND, span=0),),
+    ),
+    Case(
+        "reset in a hole",
+        "nor does a commit that is still beyond the end",
+        still_reset,
+        (calm(0, span=0, bounded=True), unknown(75, Reason.OPEN_ISLAND, span=0, bounded=False)),
+        {"offsetResetPolicy": "earliest"},
     ),
 )

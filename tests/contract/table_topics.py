@@ -96,6 +96,21 @@ def one_gone() -> History:
     return history
 
 
+def unseen_since() -> History:
+    """Two calm topics; the second is created again, and its partition is missing from then on."""
+    history = History().rounds(-120, 30, 0).rounds(-120, 0, 0, topic=2)
+    history.round(15, None, topic=2, new_id=True)
+    history.round(30, None, topic=2)
+    return history
+
+
+def gone_and_back() -> History:
+    """The second of two partitions is above the level, vanishes for one round with a new id, and comes back."""
+    history = History().known(0, 0).rounds(0, 0, 0, 150)
+    history.round(15, 0, new_id=True)
+    return history.rounds(30, 90, 0, 150)
+
+
 CASES = (
     Case("21", "two topics below the level", two_topics, (calm(60, active=True, partitions=2, total=160),)),
     Case("21 total", "their total above it", two_topics, (calm(45), sustained(60, 160), sustained(120, 160)), TOTAL),
@@ -239,5 +254,19 @@ CASES = (
         one_gone,
         (calm(75, absent=(2,), partitions=1),),
         {"workSeconds": "60"},
+    ),
+    Case(
+        "28 other id",
+        "a topic created again and not sampled since: nothing is known of its work",
+        unseen_since,
+        (calm(0), unknown(15, Reason.ACTIVITY_UNTOLD, missing=0), unknown(30, Reason.ACTIVITY_UNTOLD, missing=0)),
+        {"workSeconds": "60"},
+    ),
+    Case(
+        "37 again",
+        "a partition that went and came back is another one",
+        gone_and_back,
+        (calm(75, span=45, bounded=True), sustained(90, 150, span=60, bounded=True)),
+        {"activationLagThreshold": "500"},
     ),
 )  # fmt: skip

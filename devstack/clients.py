@@ -10,9 +10,10 @@ from typing import Any
 
 import grpc
 import httpx
-from confluent_kafka import Consumer, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewTopic
+from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
 from services.scaler.proto import externalscaler_pb2 as wire
 from services.scaler.proto.externalscaler_pb2_grpc import ExternalScalerStub
@@ -88,6 +89,10 @@ class Admin:
         """Read something."""
         return self._checked("GET", path, None)
 
+    def close(self) -> None:
+        """Close the connections."""
+        self.http.close()
+
     def _checked(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
         answer = self.http.request(method, path, json=body)
         if answer.is_error:
@@ -104,9 +109,14 @@ class Kafka:
         self.admin = AdminClient({"bootstrap.servers": bootstrap})
 
     def create_topic(self, topic: str, partitions: int) -> None:
-        """A topic; returns when it exists."""
+        """A topic; returns when every partition has a leader that answers."""
         for future in self.admin.create_topics([NewTopic(topic, partitions, 1)]).values():
             future.result(15)
+        again = Retrying(
+            retry=retry_if_exception_type(KafkaException), wait=wait_fixed(0.1), stop=stop_after_delay(15), reraise=True
+        )
+        ends = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
+        again(lambda: [future.result(5) for future in self.admin.list_offsets(ends).values()])
 
     def produce(self, topic: str, messages: int, partitions: int) -> None:
         """So many messages of 64 bytes, spread over the partitions; returns when all are stored."""

@@ -75,8 +75,8 @@ class Answers:
         self._registering: TTLCache[tuple[int, str], asyncio.Task[None]] = TTLCache(10_000, _REGISTERED_SECONDS)
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def tell(self, subject: Subject, deadline: float) -> Answer:
-        """What KEDA is told of the monitor.
+    async def tell(self, subject: Subject, deadline: float, *, begins_poll: bool = False) -> Answer:
+        """What KEDA is told of the monitor; `GetMetrics` begins a poll, and `IsActive` follows it.
 
         Raises:
             Unknown: the lag is not known, and nothing can be held.
@@ -87,7 +87,7 @@ class Answers:
             if subject.ask is None:
                 await self._register(subject, deadline)
                 raise HistoryTooShort(_BEGINS)
-            answer = await self._known(subject, subject.ask, deadline)
+            answer = await self._known(subject, subject.ask, deadline, begins_poll)
         except LagscaleError as error:
             metrics.ANSWERS.labels(Kind.ERROR.value).inc()
             self._recorder.failed(subject, error)
@@ -96,10 +96,10 @@ class Answers:
         self._recorder.told(subject, answer.told, answer.judgement)
         return answer
 
-    async def _known(self, subject: Subject, ask: Ask, deadline: float) -> Answer:
+    async def _known(self, subject: Subject, ask: Ask, deadline: float, begins_poll: bool) -> Answer:
         try:
             async with asyncio.timeout_at(deadline):
-                reading = await self._snapshots.get(ask)
+                reading = await self._snapshots.get(ask, begins_poll=begins_poll)
         except TimeoutError as slow:
             return self._remembered(subject, StoreTimeout(), slow)
         except StoreUnavailable as away:

@@ -54,7 +54,8 @@ class Servicer(pb_grpc.ExternalScalerServicer):  # type: ignore[misc]
         """The value of one metric, under the name that was asked for."""
 
         async def answer(asked: Asked, deadline: float) -> Any:
-            told = (await self._answers.tell(asked.metric(request.metricName), deadline)).told
+            subject = asked.metric(request.metricName)
+            told = (await self._answers.tell(subject, deadline, begins_poll=True)).told
             return pb.GetMetricsResponse(metricValues=[_value(request.metricName, told.value)])
 
         return await self._bounded("GetMetrics", request.scaledObjectRef, context, answer)

@@ -6,6 +6,7 @@ A memo, not state: losing it costs one query. `answers.py` and the streams ask h
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -37,6 +38,7 @@ class Reading:
     hold: Told | None
 
 
+_FORGOTTEN: Final = (float("-inf"), None)
 _HoldKey = tuple[Ask, int | None, Verdict, int | None]
 
 
@@ -50,24 +52,34 @@ class Snapshots:
         slots: int,
         seconds: float,
         on_reading: Callable[[Ask, Judgement], None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """`slots` queries run at once; a reading serves for `seconds`; `on_reading` hears of each judgement read."""
+        self._clock = clock
         self._store = store
         self._free = slots
         self._on_reading = on_reading
-        self._memo: TTLCache[Ask, Reading | LagscaleError] = TTLCache(_REMEMBERED, seconds)
+        self._seconds = seconds
+        self._memo: TTLCache[Ask, tuple[float, Reading | LagscaleError | None]] = TTLCache(
+            _REMEMBERED, seconds, timer=clock
+        )
         self._holds: TTLCache[_HoldKey, Told | None] = TTLCache(_REMEMBERED, _HOLD_SECONDS)
         self._flights: dict[Ask, asyncio.Future[Reading]] = {}
         self._queue: deque[Ask] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def get(self, ask: Ask) -> Reading:
+    async def get(self, ask: Ask, *, begins_poll: bool = False) -> Reading:
         """The monitor's reading; cancelling the caller leaves the flight to the others.
+
+        A call that begins a poll takes none that is about to be forgotten: the poll's next call must find the same
+        one, or value and activity would contradict each other.
 
         Raises:
             StoreUnavailable: the store does not answer.
         """
-        known = self._memo.get(ask)
+        kept_at, known = self._memo.get(ask, _FORGOTTEN)
+        if begins_poll and self._clock() - kept_at > self._seconds / 2:
+            known = None
         metrics.MEMO.labels("snapshot", "miss" if known is None else "hit").inc()
         if isinstance(known, LagscaleError):
             raise type(known)(known.message)
@@ -90,11 +102,11 @@ class Snapshots:
             try:
                 judgements = await self._judge(batch)
                 for ask, judgement in zip(batch, judgements, strict=True):
-                    self._memo[ask] = await self._reading(ask, judgement)
+                    self._keep(ask, await self._reading(ask, judgement))
             except StoreUnavailable as error:
                 # Each stream would ask by itself otherwise, and wait.
                 for ask in waiting[start:]:
-                    self._memo[ask] = error.with_traceback(None)
+                    self._keep(ask, error.with_traceback(None))
                 return
 
     async def close(self) -> None:
@@ -168,8 +180,11 @@ class Snapshots:
             hold = None
         return Reading(judgement, hold)
 
+    def _keep(self, ask: Ask, reading: Reading | LagscaleError) -> None:
+        self._memo[ask] = self._clock(), reading
+
     def _land(self, ask: Ask, reading: Reading) -> None:
-        self._memo[ask] = reading
+        self._keep(ask, reading)
         flight = self._flights.pop(ask, None)
         if flight is not None and not flight.done():
             flight.set_result(reading)

@@ -19,13 +19,13 @@ from confluent_kafka import (
     TopicPartition,
 )
 from confluent_kafka.admin import AdminClient
-from confluent_kafka.admin import OffsetSpec as _Spec  # type: ignore[attr-defined]
+from confluent_kafka.admin import OffsetSpec as _Spec
 
 from services.scraper.problems import Code, Problem
 from services.scraper.round import Committed, Ends, GroupSeen, Partition, TopicSeen
 
-_EARLIEST: Any = _Spec.earliest()  # type: ignore[no-untyped-call]
-_LATEST: Any = _Spec.latest()  # type: ignore[no-untyped-call]
+_EARLIEST: Any = _Spec.earliest()
+_LATEST: Any = _Spec.latest()
 #: The client's own limit is a little shorter than ours, so that its reason arrives.
 _EARLIER = 0.1
 _LEAST_TIMEOUT = 0.2

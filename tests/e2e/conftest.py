@@ -20,7 +20,9 @@ def system(database: Database, broker: Broker, tmp_path_factory: pytest.TempPath
     stack = Stack(database.create_database(name), tmp_path_factory.mktemp("stack"))
     try:
         stack.start()
-        yield System(stack, broker.address)
+        running = System(stack, broker.address)
+        yield running
+        running.close()
     finally:
         stack.stop()
         database.drop_database(name)

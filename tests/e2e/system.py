@@ -6,7 +6,9 @@ import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, TypeVar
+
+import grpc
 
 from devstack.clients import Admin, Answer, Kafka, Keda
 from devstack.server import wait_until
@@ -14,7 +16,17 @@ from devstack.stack import Stack
 
 #: Scenarios that speak of 120 s and a sampling interval of 10 s run in a tenth of the time.
 FACTOR = 10
-LOOK_SECONDS = 0.3
+
+
+class Closes(Protocol):
+    """Something that must be closed."""
+
+    def close(self) -> None:
+        """Close it."""
+        ...
+
+
+Closable = TypeVar("Closable", bound=Closes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +58,17 @@ class System:
         self.bootstrap = bootstrap
         self.admin = Admin(stack.addresses.api_url, stack.addresses.admin_key)
         self.kafka = Kafka(bootstrap)
+        self._closing: list[Closes] = [self.admin]
+
+    def close(self) -> None:
+        """Close every connection that was opened here."""
+        for one in self._closing:
+            one.close()
+
+    def closing(self, one: Closable) -> Closable:
+        """Have something closed at the end."""
+        self._closing.append(one)
+        return one
 
     def tenant(self, **settings: object) -> str:
         """A fresh tenant with a cluster `main` and a namespace of its own name."""
@@ -57,7 +80,23 @@ class System:
 
     def keda(self, tenant: str, metadata: Mapping[str, str]) -> Keda:
         """KEDA with a ScaledObject in the tenant's namespace."""
-        return Keda(self.stack.addresses.grpc, tenant, metadata)
+        return self.closing(Keda(self.stack.addresses.grpc, tenant, metadata))
+
+    def registered(self, keda: Keda) -> dict[str, float]:
+        """The specs, as soon as the registration has reached the scaler."""
+        found: dict[str, float] = {}
+
+        def known() -> bool:
+            try:
+                found.update(keda.specs())
+            except grpc.RpcError as error:
+                if error.code() is not grpc.StatusCode.NOT_FOUND:
+                    raise
+                return False
+            return True
+
+        wait_until(known, 30, "the registration did not reach the scaler")
+        return found
 
     def watch(
         self,
@@ -78,6 +117,7 @@ class System:
         body = {"name": monitor, "cluster": "main", "consumerGroup": group, "topics": [topic], "policy": dict(policy)}
         self.admin.post(f"/tenants/{tenant}/monitors", body)
         keda = self.keda(tenant, {"serviceType": monitor})
+        self.registered(keda)
         return Group(tenant, monitor, topic, group, partitions, keda)
 
     def verdict(self, group: Group) -> dict[str, Any]:

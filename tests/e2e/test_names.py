@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
 import uuid
@@ -50,6 +51,7 @@ def test_variables_alone_start_a_system_with_one_monitor(database: Database, bro
         assert keda.specs() == {topic: 100.0}
         kafka.produce(topic, 1_000, 2)
         until(lambda: keda.poll(topic), told(200.0), 60)
+        keda.close()
     finally:
         stack.stop()
         database.drop_database(name)
@@ -70,7 +72,7 @@ def test_inline_metadata_registers_for_a_tenant_that_allows_it(system: System) -
         "windowSize": "5",
     }
     keda = system.keda(tenant, metadata)
-    ((metric, target),) = keda.specs().items()
+    ((metric, target),) = system.registered(keda).items()
     assert target == 100.0
 
     first = keda.poll(metric)
@@ -88,8 +90,12 @@ def test_one_file_registers_eleven_services_and_serviceType_names_them(system: S
     done = subprocess.run(
         [
             *(sys.executable, str(ROOT / "examples" / "register.py"), str(file), "--bootstrap", system.bootstrap),
-            *("--url", system.stack.addresses.api_url, "--key", system.stack.addresses.admin_key),
         ],
+        env={
+            **os.environ,
+            "LAGSCALE_API_URL": system.stack.addresses.api_url,
+            "LAGSCALE_API_KEY": system.stack.addresses.admin_key,
+        },
         capture_output=True,
         text=True,
         check=False,
@@ -103,7 +109,7 @@ def test_one_file_registers_eleven_services_and_serviceType_names_them(system: S
     system.kafka.consume_all(logs["topics"][0], logs["consumerGroup"])
 
     keda = system.keda(namespace, {"serviceType": "ingest-logs"})
-    assert list(keda.specs()) == ["ingest-logs"]
+    assert list(system.registered(keda)) == ["ingest-logs"]
     until(lambda: keda.poll("ingest-logs"), lambda answer: answer.value == 0.0, 90)
     both = system.keda(namespace, {"serviceType": "boxer-compact-logs,boxer-rollup-metrics"})
     assert list(both.specs()) == ["boxer-compact-logs", "boxer-rollup-metrics"]
@@ -114,7 +120,7 @@ def test_one_file_registers_eleven_services_and_serviceType_names_them(system: S
 
 def test_a_caller_without_the_proto_finds_and_calls_the_service_by_reflection(system: System) -> None:
     group = system.watch({"samplingInterval": 1, "sustainSeconds": 2})
-    channel = grpc.insecure_channel(system.stack.addresses.grpc)
+    channel = system.closing(grpc.insecure_channel(system.stack.addresses.grpc))
     database = ProtoReflectionDescriptorDatabase(channel)
     assert "externalscaler.ExternalScaler" in database.get_services()
     pool = DescriptorPool(database)

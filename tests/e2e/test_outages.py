@@ -79,7 +79,9 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
         stack = Stack(database.create_database(f"out_{uuid.uuid4().hex[:8]}"), tmp_path_factory.mktemp("outages"))
         try:
             stack.start()
-            yield Fleet(System(stack, broker.address), broker, database)
+            system = System(stack, broker.address)
+            yield Fleet(system, broker, database)
+            system.close()
         finally:
             stack.stop()
 

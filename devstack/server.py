@@ -113,6 +113,7 @@ class Server:
         self.detached = detached
         self.on_spawn: Callable[[Server], None] | None = None
         self.process: subprocess.Popen[bytes] | None = None
+        self._asked = False
 
     @property
     def pid(self) -> int:
@@ -127,6 +128,7 @@ class Server:
 
     def spawn(self, argv: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None) -> None:
         """Start it; does not wait for it to answer."""
+        self._asked = False
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -185,13 +187,18 @@ class Server:
         self.send(signal.SIGKILL)
         self._reap()
 
+    def ask_to_end(self) -> None:
+        """Ask it to end, once, also if it was paused; does not wait."""
+        self.resume()
+        if self.process is not None and self.process.poll() is None and not self._asked:
+            os.kill(self.process.pid, self.ends_by)
+            self._asked = True
+
     def stop(self, seconds: float = 15) -> None:
         """Ask it to end, and kill what is left of its group after `seconds`."""
         if self.process is None:
             return
-        self.resume()
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.process.pid, self.ends_by)
+        self.ask_to_end()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(seconds)
         with contextlib.suppress(ProcessLookupError):

@@ -147,7 +147,9 @@ class Stack:
 
     def stop(self) -> None:
         """End all services; the scraper's Spark is given its time."""
-        for server in reversed(list(self.servers.values())):
+        for server in self.servers.values():
+            server.ask_to_end()
+        for server in self.servers.values():
             server.stop(seconds=15)
 
     def __enter__(self) -> Self:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import signal
 import sys
 import time
@@ -14,6 +13,7 @@ from types import FrameType
 from rich.console import Console
 from rich.table import Table
 
+from devstack.claims import Claim
 from devstack.clients import Admin, Kafka, Keda
 from devstack.demo.scenario import MONITOR, NAMESPACE, SUSTAIN_SECONDS, THRESHOLD, NotSeen, Record, Scenario
 from devstack.demo.screen import Screen
@@ -52,7 +52,7 @@ def _run(console: Console, record: Record, ends: ExitStack) -> None:
     folder = _ROOT / ".devstack" / f"demo-{uuid.uuid4().hex[:8]}"
     with console.status("starting the broker") as spinner:
         broker, database = parts()
-        ends.callback(shutil.rmtree, folder, ignore_errors=True)
+        ends.callback(Claim(folder).release)
         since = time.monotonic()
         ends.callback(broker.stop)
         broker.start()

@@ -55,8 +55,9 @@ def _from_keda(values: Values, faults: list[Fault]) -> dict[str, str | bool | No
         faults.append(Fault("security.sasl", f"must be none, {', '.join(_KEDA_SASL)}; others are not yet supported"))
     if tls not in {"enable", "disable"}:
         faults.append(Fault("security.tls", "must be enable or disable"))
-    if unsafe not in {"true", "false"}:
-        faults.append(Fault("security.unsafeSsl", "must be true or false"))
+    if unsafe != "false":
+        text = "cannot be true: the certificate is always checked; give `ca`, and verifyHostname false if names differ"
+        faults.append(Fault("security.unsafeSsl", text))
     for name in ("protocol", "mechanism"):
         if name in given:
             faults.append(Fault(f"security.{name}", "cannot stand beside KEDA's sasl and tls; give one or the other"))
@@ -64,8 +65,6 @@ def _from_keda(values: Values, faults: list[Fault]) -> dict[str, str | bool | No
     given["protocol"] = transport if sasl == "none" else f"SASL_{transport}"
     if sasl in _KEDA_SASL:
         given["mechanism"] = _KEDA_SASL[sasl]
-    if unsafe == "true":
-        given["verifyHostname"] = False
     return dict(given)
 
 

@@ -123,7 +123,7 @@ class ClusterIn(Payload):
         default_factory=dict,
         examples=[{"protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512", "username": "lagscale"}],
         description="`protocol`, `mechanism`, `username`, `ca`, `certificate`, `verifyHostname`; or KEDA's spellings "
-        "`sasl`, `tls`, `username`, `ca`, `cert`, `unsafeSsl`.",
+        "`sasl`, `tls`, `username`, `ca`, `cert`.",
     )
     secrets: dict[str, str | None] | None = Field(
         default=None,

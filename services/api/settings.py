@@ -24,7 +24,11 @@ class ApiSettings(ServiceSettings):
         default=5, ge=1, le=100, description="Database connections of the administration; verdicts have two more."
     )
     store_seconds: float = Field(
-        default=5.0, gt=0, le=60, description="How long a statement, or a wait for a connection, may take."
+        default=2.5,
+        gt=0,
+        le=2.5,
+        description="How long a statement, or a wait for a free connection, may take; a store that says nothing at "
+        "all is given up after 3 s.",
     )
 
     @field_validator("admin_key")

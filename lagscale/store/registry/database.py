@@ -10,14 +10,17 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
+import psycopg
 import sqlalchemy as sa
 from psycopg import errors as pg
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from lagscale.errors import Conflict, Fault, InvalidInput, NotFound, StoreTimeout, StoreUnavailable
 from lagscale.store.faults import translate
+from lagscale.store.pool import PatientConnection, take_role
 from lagscale.store.registry import tables
 
+ROLE = "lagscale_api"
 Row = dict[str, Any]
 
 #: What a violated constraint means to the one who asked.
@@ -83,31 +86,33 @@ class TenantWork(Work):
 class RegistryDatabase:
     """Opens transactions in the role `lagscale_api`."""
 
-    def __init__(self, url: str, *, size: int = 5, seconds: float = 5.0) -> None:
+    def __init__(self, url: str, *, size: int = 5, seconds: float = 2.5) -> None:
         """Prepare the engine; it connects at the first transaction.
 
         Args:
             url: as in `LAGSCALE_DATABASE_URL`; its user is a member of `lagscale_api`.
             size: connections at most.
-            seconds: bound of each statement, of connecting, and of waiting for a free connection.
+            seconds: bound of each statement and of waiting for a free connection; below the silence after which a
+                connection is cut.
         """
-        rest = url.split("://", 1)[1]
+        milliseconds = round(seconds * 1000)
+
+        async def connect() -> PatientConnection:
+            # The scaler's kind of connection: a store that accepts and stays silent fails a request, it hangs none.
+            connection = await PatientConnection.connect(url, connect_timeout=max(2, round(seconds)))
+            await take_role(connection, ROLE)
+            await connection.execute(f"set statement_timeout = {milliseconds}")
+            await connection.commit()
+            return connection
+
         self._engine = create_async_engine(
-            f"postgresql+psycopg://{rest}",
+            "postgresql+psycopg://",
+            async_creator=connect,
             pool_size=size,
             max_overflow=0,
             pool_timeout=seconds,
             pool_pre_ping=True,
-            connect_args={"connect_timeout": max(1, round(seconds))},
         )
-        milliseconds = round(seconds * 1000)
-
-        @sa.event.listens_for(self._engine.sync_engine, "connect")
-        def _step_down(connection: Any, _record: object) -> None:
-            with connection.cursor() as cursor:
-                cursor.execute("set role lagscale_api")
-                cursor.execute(f"set statement_timeout = {milliseconds}")
-            connection.commit()
 
     async def close(self) -> None:
         """Close every connection."""
@@ -197,12 +202,16 @@ async def _faults() -> AsyncIterator[None]:
         raise _translated(wrong) from wrong
     except sa.exc.TimeoutError as wrong:
         raise StoreTimeout("All connections to the store are busy; retry.") from wrong
-    except OSError as wrong:
-        raise (translate(wrong) or wrong) from wrong
+    except (OSError, psycopg.Error) as wrong:
+        # Connecting happens outside SQLAlchemy's own wrapping.
+        raise _of_driver(wrong) from wrong
 
 
 def _translated(wrong: sa.exc.DBAPIError) -> BaseException:
-    cause = wrong.orig
+    return wrong if wrong.orig is None else _of_driver(wrong.orig)
+
+
+def _of_driver(cause: BaseException) -> BaseException:
     if isinstance(cause, pg.UniqueViolation | pg.ForeignKeyViolation | pg.RestrictViolation):
         return Conflict(_CONFLICTS.get(cause.diag.constraint_name or ""))
     if isinstance(cause, pg.InvalidParameterValue):
@@ -210,6 +219,4 @@ def _translated(wrong: sa.exc.DBAPIError) -> BaseException:
         return StoreUnavailable("The store's schema is not this version's; run `lagscale migrate`.")
     if isinstance(cause, pg.DataError):
         return InvalidInput([Fault("body", "holds a character or a number that cannot be stored")])
-    if isinstance(cause, Exception):
-        return translate(cause) or wrong
-    return wrong
+    return translate(cause) or cause

@@ -56,7 +56,7 @@ def test_every_supported_key_is_shown_resolved() -> None:
             {"protocol": "SASL_PLAINTEXT", "mechanism": "SCRAM-SHA-512", "username": "admin"},
         ),
         (
-            {"sasl": "plaintext", "tls": "enable", "username": "a", "ca": PEM, "cert": PEM, "unsafeSsl": "true"},
+            {"sasl": "plaintext", "tls": "enable", "username": "a", "ca": PEM, "cert": PEM, "unsafeSsl": "false", "verifyHostname": False},
             {"password": "x", "key": KEY, "keyPassword": "y"},
             {"protocol": "SASL_SSL", "mechanism": "PLAIN", "username": "a", "ca": PEM, "certificate": PEM,
              "verify_hostname": False},
@@ -91,6 +91,7 @@ def test_secrets_are_renamed_and_none_stays_none() -> None:
         ({"protocol": "SASL_SSL", "mechanism": "PLAIN"}, None, "security.username"),
         ({"protocol": "SSL", "username": "a"}, None, "security.username"),
         ({"sasl": "gssapi"}, None, "security.sasl"),
+        ({"tls": "enable", "unsafeSsl": "true"}, None, "security.unsafeSsl"),
         ({"sasl": "none", "protocol": "SSL"}, None, "security.protocol"),
         ({"password": "canary"}, None, "security.password"),
         ({"sasl.kerberos.kinit.cmd": "canary"}, None, "security.sasl.kerberos.kinit.cmd"),

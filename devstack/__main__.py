@@ -87,55 +87,61 @@ def _start(running: Running, tick: float, spinner: Status) -> dict[str, str]:
     """Start everything, remembering each process; what is to be told about it."""
     kept = Kept(_UP / "kept.json")
     variables = one_monitor_variables(os.environ)
-    broker = Broker("up-broker", port=kept.port("broker"), detached=True)
+    broker = Broker("up-broker", port=kept.port("broker"), detached=True, given=variables.get("KAFKA_BROKERS"))
     database = Database("up", port=kept.port("database"), detached=True)
     for server in (broker.server, database.server):
         server.on_spawn = running.remember
     broker.begin()
     spinner.update("starting the database")
     database.start()
-    grpc = variables.get("GRPC_PORT") or str(kept.port("grpc"))
-    addresses = Addresses(
-        database.url,
-        api=f"127.0.0.1:{kept.port('api')}",
-        grpc=f"127.0.0.1:{grpc}",
-        scaler_http=f"127.0.0.1:{kept.port('scaler_http')}",
-        scraper_http=f"127.0.0.1:{kept.port('scraper_http')}",
-        admin_key=kept.text("admin_key", f"dev-{secrets.token_urlsafe(24)}"),
-        secret_key=kept.text("secret_key", Fernet.generate_key().decode()),
-    )
+    if variables.get("KAFKA_TOPIC"):
+        variables["KAFKA_BROKERS"] = broker.address
     stack = Stack(
         *(database.url, _UP),
         tick_seconds=tick,
         extra=variables,
         detached=True,
-        addresses=addresses,
+        addresses=_addresses(kept, database.url, variables.get("GRPC_PORT")),
         on_spawn=running.remember,
     )
     stack.start(spinner.update)
     spinner.update("waiting for the broker")
     broker.await_ready()
     if variables.get("KAFKA_TOPIC"):
-        monitor = monitor_name(variables["KAFKA_TOPIC"].split(",")[0])
+        # It answers every namespace that is not bound to a tenant of its own, as the first monitor's is.
+        namespace, monitor = "any", monitor_name(variables["KAFKA_TOPIC"].split(",")[0])
     else:
-        monitor = beginning.MONITOR
-        beginning.register(Admin(addresses.api_url, addresses.admin_key), broker.address)
+        namespace, monitor = beginning.NAMESPACE, beginning.MONITOR
+        beginning.register(Admin(stack.addresses.api_url, stack.addresses.admin_key), broker.address)
     return {
         "Kafka": broker.address,
         "database": f"{database.url} ({database.edition})",
-        "API": f"{addresses.api_url} (docs at /docs)",
-        "admin key": addresses.admin_key,
-        "scaler (gRPC)": addresses.grpc,
-        "scaler (HTTP)": f"http://{addresses.scaler_http}",
-        "scraper (HTTP)": f"http://{addresses.scraper_http}",
+        "API": f"{stack.addresses.api_url} (docs at /docs)",
+        "admin key": stack.addresses.admin_key,
+        "scaler (gRPC)": stack.addresses.grpc,
+        "scaler (HTTP)": f"http://{stack.addresses.scaler_http}",
+        "scraper (HTTP)": f"http://{stack.addresses.scraper_http}",
+        "namespace": namespace,
         "monitor": monitor,
         "logs": ".devstack/up/*.log, .devstack/log/*.log",
     }
 
 
+def _addresses(kept: Kept, database_url: str, grpc_port: str | None) -> Addresses:
+    return Addresses(
+        database_url,
+        api=f"127.0.0.1:{kept.port('api')}",
+        grpc=f"127.0.0.1:{grpc_port or kept.port('grpc')}",
+        scaler_http=f"127.0.0.1:{kept.port('scaler_http')}",
+        scraper_http=f"127.0.0.1:{kept.port('scraper_http')}",
+        admin_key=kept.text("admin_key", f"dev-{secrets.token_urlsafe(24)}"),
+        secret_key=kept.text("secret_key", Fernet.generate_key().decode()),
+    )
+
+
 def _tell_how_to_ask(facts: dict[str, str]) -> None:
     api, key = facts["API"].split()[0], facts["admin key"]
-    reference = f'{{"name":"workers","namespace":"{beginning.NAMESPACE}","scalerMetadata":{{"serviceType":"{facts["monitor"]}"}}}}'
+    reference = f'{{"name":"workers","namespace":"{facts["namespace"]}","scalerMetadata":{{"serviceType":"{facts["monitor"]}"}}}}'
     scaler = facts["scaler (gRPC)"]
     _console.print("\nAsk the API, and the scaler as KEDA does (reflection is on):\n", highlight=False)
     for line in (

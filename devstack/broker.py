@@ -48,6 +48,7 @@ class Broker:
         tls: one listener more, SSL, that asks for a client certificate.
         port: of the first listener; a free one by default.
         detached: lives on when this process ends.
+        given: the bootstrap servers of a broker that is there; nothing is started then either.
     """
 
     USER = "admin"
@@ -62,8 +63,9 @@ class Broker:
         tls: bool = False,
         port: int | None = None,
         detached: bool = False,
+        given: str | None = None,
     ) -> None:
-        self._given = os.environ.get("LAGSCALE_KAFKA_BOOTSTRAP")
+        self._given = os.environ.get("LAGSCALE_KAFKA_BOOTSTRAP") or given
         self._keep = name is not None
         name = name or f"broker-{uuid.uuid4().hex[:8]}"
         self._folder = _ROOT / ".devstack" / name
@@ -118,7 +120,7 @@ class Broker:
     def begin(self) -> None:
         """As `start`, but do not wait: something else can be started meanwhile."""
         if self._given:
-            _console.print("broker: the one of LAGSCALE_KAFKA_BOOTSTRAP")
+            _console.print(f"broker: the given one, {self._given}", highlight=False)
             return
         jars = kafka_jars()
         if self._claim is None and not self._keep:

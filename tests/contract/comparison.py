@@ -88,11 +88,10 @@ async def judged_otherwise(samples: Stored, asked: Sequence[Asked], ways: Sequen
 
 
 async def held_otherwise(samples: Stored, asked: Sequence[Asked]) -> list[Difference]:
-    """What the store holds while lag is unknown, and the reference does not."""
+    """What the store holds while lag is unknown, and the reference does not; once for each history."""
     found: list[Difference] = []
-    for one in asked:
-        if one.reference.verdict is not Verdict.UNKNOWN:
-            continue
+    unknown = {id(one.history): one for one in asked if one.reference.verdict is Verdict.UNKNOWN}
+    for one in unknown.values():
         policy, instant = one.history.policy, one.instant
         told = hold(one.history.targets(), policy, now_ms=instant.now_ms, upto_ms=instant.upto_ms)
         held = await samples.verdicts.hold(one.ask, one.reference)

@@ -54,6 +54,13 @@ class Topic:
         self.last[partition] = given
         return given
 
+    def sample(self, partition: int, answer: Offsets, at_ms: int, *, same_id: bool, born: bool) -> Sample:
+        """What the answer says after the rows so far."""
+        previous = self.rows[-1] if self.rows else None
+        newest = previous.newest(partition) if previous else None
+        born = born or is_born(previous, at_ms, SAMPLING * 1000, partition)
+        return measure(answer, newest.sample if newest else None, same_id=same_id, born=born)
+
 
 class History:
     """Rounds of one monitor's topics, in true order."""
@@ -89,21 +96,12 @@ class History:
         this = self.topics.setdefault(topic, Topic())
         previous = this.rows[-1] if this.rows else None
         this.epoch += new_id
-        samples: list[Sample | None] = []
-        for partition, given in enumerate(partitions):
-            if given is None or partition in outside:
-                samples.append(None)
-                continue
-            answer = this.answer(partition, given, produced)
-            newest = previous.newest(partition) if previous else None
-            samples.append(
-                measure(
-                    answer,
-                    newest.sample if newest else None,
-                    same_id=not new_id,
-                    born=born or is_born(previous, ms(at), SAMPLING * 1000, partition),
-                )
-            )
+        samples = [
+            None
+            if given is None or partition in outside
+            else this.sample(partition, this.answer(partition, given, produced), ms(at), same_id=not new_id, born=born)
+            for partition, given in enumerate(partitions)
+        ]
         made = TargetRound(
             at_ms=ms(at),
             epoch=this.epoch,

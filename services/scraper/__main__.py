@@ -8,6 +8,7 @@ import signal
 import socket
 import sys
 import threading
+import time
 import uuid
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,8 @@ log = structlog.get_logger("services.scraper")
 
 #: Pods are given half a minute to end; Spark has this much of it.
 _STOP_SECONDS = 7.0
+#: A query that ran for so long was well.
+_GOOD_SECONDS = 60.0
 
 
 def main() -> int:
@@ -125,28 +128,38 @@ class _Scraping(threading.Thread):
             self._give_up()
             return
         log.info("spark_started")
-        again = Retrying(
-            retry=retry_if_exception_type(_QueryEnded),
-            wait=wait_exponential_jitter(1.0, 30.0),
-            stop=stop_when_event_set(self._stop_asked),
-            sleep=sleep_using_event(self._stop_asked),
-            reraise=True,
-        )
         try:
-            again(self._keep_query, pipeline)
+            while not self._stop_asked.is_set():
+                # A query that ran well for a while begins with short pauses again.
+                Retrying(
+                    retry=retry_if_exception_type(_QueryEnded),
+                    wait=wait_exponential_jitter(0.5, 30.0),
+                    stop=stop_when_event_set(self._stop_asked),
+                    sleep=sleep_using_event(self._stop_asked),
+                    reraise=True,
+                )(self._keep_query, pipeline)
         except _QueryEnded:
-            log.info("query_given_up")
+            log.info("query_not_restarted", reason="the service stops")
         except Exception:
             log.exception("spark_lost")
             self._give_up()
         pipeline.stop()
 
     def _keep_query(self, pipeline: Pipeline) -> None:
+        """Run one query; returns when the service stops, or when the query fails after a good while.
+
+        Raises:
+            _QueryEnded: it failed soon.
+        """
+        began = time.monotonic()
         pipeline.start()
         while not self._stop_asked.wait(0.25):
             if not pipeline.is_active():
                 metrics.RESTARTS.inc()
                 log.error("query_failed", error=pipeline.failure())
+                pipeline.stop_query()
+                if time.monotonic() - began > _GOOD_SECONDS:
+                    return
                 raise _QueryEnded
 
     def _give_up(self) -> None:

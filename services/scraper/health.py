@@ -134,6 +134,14 @@ class HealthServer:
         self._server.server_close()
 
 
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A prober that went away is no news."""
+        log.debug("probe_failed", exc_info=True)
+
+
 def _server(health: Health, host: str, port: int) -> ThreadingHTTPServer:
     checks: dict[str, Callable[[], dict[str, bool]]] = {
         "/livez": health.live,
@@ -173,6 +181,4 @@ def _server(health: Health, host: str, port: int) -> ThreadingHTTPServer:
         def log_message(self, format: str, *args: Any) -> None:
             """Probes come every few seconds; their lines would bury the others."""
 
-    server = ThreadingHTTPServer((host, port), Handler)
-    server.daemon_threads = True
-    return server
+    return _Server((host, port), Handler)

@@ -1,9 +1,14 @@
-"""The only room that knows the Kafka client: requests to one cluster, and clients kept per process."""
+"""The only room that knows the Kafka client: requests to one cluster, and clients kept per process.
+
+librdkafka up to 2.16 can abort its process when a broker dies between the look-up of a coordinator and the request to
+it (confluentinc/librdkafka#5397). That ends a worker and fails a batch; the query is then started again.
+"""
 
 from __future__ import annotations
 
 import logging
 import time
+import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
@@ -50,6 +55,8 @@ _CODES: Mapping[int, Code] = {
 _REASONS = (Code.AUTHENTICATION_FAILED, Code.TLS_FAILED, Code.UNREACHABLE)
 #: A client tries again at least every second, so an older reason is none any more.
 _REASON_SECONDS = 10.0
+_KINDS_SECONDS = 30.0
+_MOST_STRANGERS = 20
 _GROUP_STATES = {"UNKNOWN": 0, "PREPARING_REBALANCING": 1, "COMPLETING_REBALANCING": 2, "STABLE": 3, "DEAD": 4,
                  "EMPTY": 5}  # fmt: skip
 
@@ -64,6 +71,8 @@ class KafkaCluster:
             ValueError: the client refuses the settings.
         """
         self._reasons: dict[Code, float] = {}
+        self._shares: frozenset[str] = frozenset()
+        self._kinds_at: dict[str, float] = {}
         settings: dict[str, Any] = {**config, "error_cb": self._told}
         try:
             self._admin = AdminClient(settings, logger=_library_log())
@@ -82,7 +91,8 @@ class KafkaCluster:
         timeout = _timeout(until)
         asked: dict[str, Future[Any]] = {}
         for group, partitions in groups.items():
-            wanted = [TopicPartition(topic, number) for topic, number in partitions]
+            # No partition named means all that the group has commits of.
+            wanted = [TopicPartition(topic, number) for topic, number in partitions] or None
             asked |= self._admin.list_consumer_group_offsets(
                 [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=timeout
             )
@@ -114,6 +124,40 @@ class KafkaCluster:
         """Ask for the groups' states and member counts; collected by calling the result."""
         asked = self._admin.describe_consumer_groups(list(names), request_timeout=_timeout(until)) if names else {}
         return lambda: {name: self._result(future, until, _group) for name, future in asked.items()}
+
+    def share_groups(self, names: Sequence[str], until: float) -> frozenset[str]:
+        """Which of the groups are share groups; looked up for new names, and every half minute for all.
+
+        The client does not know the kind. It leaves such a group out of the consumer groups; the older listing of
+        all groups names it, but its description is that of a dead one, and it has no commits, unlike one of Streams.
+        """
+        now = time.monotonic()
+        due = [name for name in names if now - self._kinds_at.get(name, -_KINDS_SECONDS) >= _KINDS_SECONDS]
+        if not due:
+            return self._shares
+        listed = self._result(self._admin.list_consumer_groups(request_timeout=_timeout(until)), until, _listed)
+        if isinstance(listed, Problem):
+            return self._shares
+        strangers = [name for name in due if name not in listed][:_MOST_STRANGERS]
+        shares = {name for name in strangers if self._is_listed_dead(name, until)}
+        if shares:
+            committed = self.commits(dict.fromkeys(shares, ()), until)()
+            shares = {name for name, found in committed.items() if found == {}}
+        # Names beyond the greatest number have their turn at the next poll.
+        checked = listed.intersection(due).union(strangers)
+        self._kinds_at |= dict.fromkeys(checked, now)
+        self._shares = (self._shares - checked) | shares
+        return self._shares
+
+    def _is_listed_dead(self, name: str, until: float) -> bool:
+        try:
+            with warnings.catch_warnings():
+                # The listing is old, but nothing newer names groups of other kinds.
+                warnings.simplefilter("ignore", DeprecationWarning)
+                found: Any = self._admin.list_groups(name, timeout=_timeout(until))
+        except KafkaException:
+            return False
+        return any(group.id == name and group.state == "Dead" for group in found)
 
     def _offsets(self, asked: Mapping[Any, Future[Any]], until: float) -> dict[Partition, int]:
         found: dict[Partition, int] = {}
@@ -172,6 +216,10 @@ def _committed(answer: Any) -> Committed:
     return found
 
 
+def _listed(listing: Any) -> set[str]:
+    return {one.group_id for one in listing.valid}
+
+
 def _group(described: Any) -> GroupSeen:
     return GroupSeen(len(described.members), _GROUP_STATES.get(described.state.name, 0))
 
@@ -199,33 +247,9 @@ class Clients:
             self._kept.popitem(last=False)
         return client
 
-
-def client_config(
-    bootstrap: Sequence[str], security: Mapping[str, Any], secrets: Mapping[str, str]
-) -> dict[str, str | int | bool]:
-    """The client's settings for a cluster's canonical security."""
-    config: dict[str, str | int | bool] = {
-        "bootstrap.servers": ",".join(bootstrap),
-        "client.id": "lagscale",
-        "security.protocol": str(security.get("protocol", "PLAINTEXT")),
-        "socket.connection.setup.timeout.ms": 3000,
-        "reconnect.backoff.max.ms": 1000,
-        "socket.keepalive.enable": True,
-        "enable.metrics.push": False,
-    }
-    named = (
-        ("sasl.mechanism", security.get("mechanism")),
-        ("sasl.username", security.get("username")),
-        ("sasl.password", secrets.get("password")),
-        ("ssl.ca.pem", security.get("ca")),
-        ("ssl.certificate.pem", security.get("certificate")),
-        ("ssl.key.pem", secrets.get("key")),
-        ("ssl.key.password", secrets.get("key_password")),
-    )
-    config |= {name: value for name, value in named if value}
-    if security.get("verify_hostname") is False:
-        config["ssl.endpoint.identification.algorithm"] = "none"
-    return config
+    def close(self) -> None:
+        """Let all clients go; they end with their last reference."""
+        self._kept.clear()
 
 
 class _Seldom(logging.Filter):

@@ -47,6 +47,10 @@ class Cluster(Protocol):
         """States and members, collected by calling the result."""
         ...
 
+    def share_groups(self, names: Sequence[str], until: float) -> frozenset[str]:
+        """Which of the groups are share groups."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class TargetAnswer:
@@ -94,10 +98,13 @@ def _poll_cluster(plan: ClusterPlan, open_cluster: Open, clock: Clock, until: fl
     common = _common_problem(topics)
     if common is not None:
         return _failed(plan, common)
-    answers: list[TargetAnswer] = []
+    shares = client.share_groups([group.name for group in plan.groups], until)
+    refused = Problem(Code.SHARE_GROUP)
+    answers = [TargetAnswer(t, None, refused) for group in plan.groups if group.name in shares for t in group.targets]
+    measured = [group for group in plan.groups if group.name not in shares]
     pending: Callable[[], list[TargetAnswer]] | None = None
-    for begin in range(0, len(plan.groups), _SLICE):
-        groups = plan.groups[begin : begin + _SLICE]
+    for begin in range(0, len(measured), _SLICE):
+        groups = measured[begin : begin + _SLICE]
         # The ends of the slice before travel while this one's commits are asked for.
         following = _Slice(client, groups, topics, clock, until)
         if pending is not None:
@@ -180,8 +187,6 @@ class _Slice:
         members = seen if isinstance(seen, GroupSeen) else None
         if isinstance(topic, Problem) and topic.code is not Code.NO_TOPIC:
             return TargetAnswer(target, None, topic)
-        if isinstance(commits, Problem) and commits.code is Code.SHARE_GROUP:
-            return TargetAnswer(target, None, commits)
         if isinstance(topic, Problem):
             offsets: tuple[Offsets | None, ...] = ()
             topic_id, problem = None, topic

@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 
 from devstack.broker import Broker
 from devstack.server import free_port, wait_until
@@ -29,6 +29,7 @@ class Scrapers:
 
     def __init__(self, stack: Stack, url: str, broker: Broker) -> None:
         self.stack, self.url, self.broker = stack, url, broker
+        self.admin = AdminClient({"bootstrap.servers": broker.address})
         self.listens: dict[str, str] = {}
 
     def start(self, name: str) -> None:
@@ -80,7 +81,7 @@ class Scrapers:
     def monitor(self) -> int:
         """A new tenant, cluster, topic and monitor; the target's id."""
         name = f"n-{uuid.uuid4().hex[:10]}"
-        AdminClient({"bootstrap.servers": self.broker.address}).create_topics([NewTopic(name, 2, 1)])[name].result(20)
+        self.admin.create_topics([NewTopic(name, 2, 1)])[name].result(20)
         tenant = self.ask("insert into tenant (name) values (%s) returning id", name)[0][0]
         cluster = self.ask(
             "insert into cluster (tenant_id, name, bootstrap) values (%s, 'main', %s) returning id",

@@ -124,5 +124,5 @@ def _session(master: str, driver_memory: str, scratch: Path) -> SparkSession:
     for name, value in settings.items():
         builder = builder.config(name, value)
     session: SparkSession = builder.getOrCreate()
-    session.sparkContext.setLogLevel("WARN")
+    session.sparkContext.setLogLevel("ERROR")
     return session

@@ -13,7 +13,8 @@ import structlog
 from lagscale.errors import LagscaleError, SecretsUnreadable
 from lagscale.store.secrets import SecretBox
 from lagscale.store.sync_connection import ScraperDatabase
-from services.scraper.kafka import Clients, KafkaCluster, client_config
+from services.scraper.client_config import client_config
+from services.scraper.kafka import Clients, KafkaCluster
 from services.scraper.pipeline import wire
 from services.scraper.pipeline.options import Options
 from services.scraper.poll import ClusterAnswer, poll
@@ -82,6 +83,14 @@ def kept(options: Options) -> Kept:
         database = ScraperDatabase(options.database_url, application="lagscale-scraper-worker")
         _kept[options] = Kept(database, SecretBox(options.secret_keys))
     return _kept[options]
+
+
+def forget(options: Options) -> None:
+    """Close what this process keeps."""
+    mine = _kept.pop(options, None)
+    if mine is not None:
+        mine.clients.close()
+        mine.database.close()
 
 
 def read(options: Options, slot: Slot, epoch: int, planned_ms: float) -> Iterator[pa.RecordBatch]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import psycopg
 import pyarrow as pa
 import pytest
 from confluent_kafka import Consumer, ConsumerGroupTopicPartitions, Producer, TopicPartition
-from confluent_kafka.admin import AdminClient, NewTopic  # type: ignore[attr-defined]
+from confluent_kafka.admin import AdminClient, NewTopic
 from psycopg.types.json import Jsonb
 
 from devstack.broker import Broker
@@ -19,10 +19,10 @@ from devstack.server import wait_until
 from lagscale.store import leases, targets
 from lagscale.store.secrets import SecretBox, generate_key
 from lagscale.store.sync_connection import ScraperDatabase
+from services.scraper.kafka import KafkaCluster
 from services.scraper.pipeline import worker
 from services.scraper.pipeline.options import Options
 from services.scraper.pipeline.sink import BatchPart, SampleWriter
-from services.scraper.reports import Reports
 from services.scraper.targets import Planner
 
 TICK_MS = 2000
@@ -46,7 +46,8 @@ class World:
     def close(self) -> None:
         self._owner.close()
         self.database.close()
-        worker.kept(self.options).database.close()
+        # Clients end before their broker does.
+        worker.forget(self.options)
 
     def ask(self, statement: str, *parameters: object) -> list[Any]:
         cursor = self._owner.execute(statement, parameters)
@@ -127,6 +128,14 @@ class World:
 
     # The broker's side.
 
+    def open(self) -> KafkaCluster:
+        """A client of its own, past all that workers keep."""
+        return KafkaCluster({"bootstrap.servers": self.broker.address})
+
+    def soon(self) -> float:
+        """A deadline for one request."""
+        return time.monotonic() + 5
+
     def topic(self, partitions: int = 1, name: str | None = None) -> str:
         name = name or f"t-{uuid.uuid4().hex[:10]}"
         self.admin.create_topics([NewTopic(name, partitions, 1)])[name].result(20)
@@ -170,14 +179,14 @@ def world(migrated_url: str, broker: Broker) -> Iterator[World]:
 
 
 @pytest.fixture
-def reports() -> Iterator[tuple[Reports, list[dict[str, Any]]]]:
-    heard: list[dict[str, Any]] = []
-    receiver = Reports(heard.append)
-    receiver.start()
-    yield receiver, heard
-    receiver.stop()
+def make_world(migrated_url: str) -> Iterator[Callable[[Broker], World]]:
+    """A world on a broker of one's own."""
+    made: list[World] = []
 
+    def make(broker: Broker) -> World:
+        made.append(World(migrated_url, broker))
+        return made[-1]
 
-def later(seconds: float) -> float:
-    """A deadline."""
-    return time.monotonic() + seconds
+    yield make
+    for world in made:
+        world.close()

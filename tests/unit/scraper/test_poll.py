@@ -18,6 +18,7 @@ class FakeCluster:
     def __init__(self, leaders: Mapping[str, Sequence[bool]]) -> None:
         self.leaders = leaders
         self.problem: Problem | None = None
+        self.shares: frozenset[str] = frozenset()
         self.refused: dict[str, Problem] = {}
         self.unread: set[Partition] = set()
         self.asked: list[str] = []
@@ -55,6 +56,9 @@ class FakeCluster:
 
     def groups(self, names: Sequence[str], until: float) -> Callable[[], Mapping[str, GroupSeen | Problem]]:
         return lambda: dict.fromkeys(names, GroupSeen(2, 3))
+
+    def share_groups(self, names: Sequence[str], until: float) -> frozenset[str]:
+        return self.shares
 
 
 def target(number: int, topic: str, *, read_committed: bool = False, group: str = "g") -> TargetEntry:
@@ -145,3 +149,13 @@ def test_a_cluster_without_a_client_costs_the_others_nothing() -> None:
     slot = Slot((plan(target(1, "orders")), plan(target(2, "orders"), cluster=2)), 1.0)
     answers = poll(slot, lambda p: good if p.cluster.cluster_id == 1 else Problem(Code.SECRETS_UNREADABLE), lambda: 1)
     assert [answer.problem.code for answer in answers] == [Code.OK, Code.SECRETS_UNREADABLE]
+
+
+def test_a_share_group_is_refused_by_name_and_makes_no_round() -> None:
+    cluster = FakeCluster({"orders": [True]})
+    cluster.shares = frozenset({"shared"})
+    answer = ask(cluster, target(1, "orders", group="shared"), target(2, "orders", group="plain"))
+    assert {t.target.target_id: (t.polled is None, t.problem.code) for t in answer.targets} == {
+        1: (True, Code.SHARE_GROUP),
+        2: (False, Code.OK),
+    }

@@ -1,0 +1,141 @@
+"""How long a round of many groups takes by the running scraper, from its first request to the commit of its rows.
+
+`python -m tests.bench.scrape`: starts a broker, a database and one scraper; prints the median of the rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from concurrent.futures import Future
+from pathlib import Path
+
+import psycopg
+from confluent_kafka import ConsumerGroupTopicPartitions, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from devstack.broker import Broker
+from devstack.database import Database
+from devstack.server import wait_until
+from devstack.stack import Stack
+
+BAR_SECONDS = 4.0
+_TOGETHER = 200
+_MOST_SECONDS = 900.0
+
+
+def main() -> int:
+    """Run it; 0 when the median is within the bar."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--groups", type=int, default=5000)
+    parser.add_argument("--topics", type=int, default=200)
+    parser.add_argument("--partitions", type=int, default=6)
+    parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--tick", type=float, default=10.0, help="seconds")
+    given = parser.parse_args()
+    with Broker() as broker, Database() as database, tempfile.TemporaryDirectory() as folder:
+        url = database.create_database("bench")
+        stack = Stack(url, Path(folder), tick_seconds=given.tick)
+        stack.migrate()
+        print("groups and topics are created", flush=True)
+        _fill(broker.address, given.groups, given.topics, given.partitions)
+        _register(url, broker.address, given.groups, given.topics, round(given.tick * 1000))
+        stack.spawn("scraper")
+        try:
+            seconds = _measure(url, given.groups, given.rounds)
+        finally:
+            stack.stop()
+    median = statistics.median(seconds)
+    print(
+        f"{given.groups} groups x {given.partitions} partitions over {given.topics} topics: first request to commit, "
+        f"median of {len(seconds)} rounds {median:.2f} s (least {min(seconds):.2f}, most {max(seconds):.2f}); "
+        f"bar {BAR_SECONDS:g} s"
+    )
+    return 0 if median <= BAR_SECONDS else 1
+
+
+def _fill(address: str, groups: int, topics: int, partitions: int) -> None:
+    admin = AdminClient({"bootstrap.servers": address})
+    for future in admin.create_topics([NewTopic(_topic(n), partitions, 1) for n in range(topics)]).values():
+        future.result(120)
+    for begin in range(0, groups, _TOGETHER):
+        asked: dict[str, Future[object]] = {}
+        for number in range(begin, min(begin + _TOGETHER, groups)):
+            commits = [TopicPartition(_topic(number % topics), part, 0) for part in range(partitions)]
+            asked |= admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(_group(number), commits)])
+        for future in asked.values():
+            future.result(120)
+
+
+def _register(url: str, address: str, groups: int, topics: int, sampling_ms: int) -> None:
+    with psycopg.connect(url) as connection:
+        tenant = _one(connection, "insert into tenant (name) values ('bench') returning id")
+        cluster = _one(
+            connection,
+            "insert into cluster (tenant_id, name, bootstrap) values (%s, 'main', %s) returning id",
+            *(tenant, [address]),
+        )
+        connection.execute(
+            "insert into monitor (tenant_id, name, cluster_id, consumer_group, topics, policy, sampling_ms, "
+            "stale_after_ms, content_hash) select %s, 'm-' || n, %s, 'group-' || n, array['topic-' || n %% %s], '{}', "
+            "%s, 60000, '' from generate_series(0, %s) n",
+            (tenant, cluster, topics, sampling_ms, groups - 1),
+        )
+        connection.execute(
+            "insert into lag_target (tenant_id, cluster_id, consumer_group, topic, isolation_level) "
+            "select tenant_id, cluster_id, consumer_group, topics[1], isolation_level from monitor"
+        )
+        connection.execute(
+            "insert into monitor_target select m.id, t.id, m.tenant_id from monitor m "
+            "join lag_target t using (consumer_group)"
+        )
+
+
+def _one(connection: psycopg.Connection, statement: str, *parameters: object) -> int:
+    row = connection.execute(statement, parameters).fetchone()
+    return 0 if row is None else int(row[0])
+
+
+def _measure(url: str, groups: int, rounds: int) -> list[float]:
+    """Seconds from a tick's first request until all its rows can be read, by polling the rows' number."""
+    found: list[float] = []
+    with psycopg.connect(url, autocommit=True) as connection:
+        deadline = time.monotonic() + _MOST_SECONDS
+        last = connection.execute("select coalesce(max(ts), '-infinity') from every_lag_sample").fetchone()
+        assert last is not None
+        seen = last[0]
+        while len(found) < rounds:
+            wait_until(_complete(connection, seen, groups), max(deadline - time.monotonic(), 1), "a round was stored")
+            row = connection.execute(
+                "select max(ts), extract(epoch from clock_timestamp() - min(ts)), count(*) "
+                "from every_lag_sample where ts > %s",
+                [seen],
+            ).fetchone()
+            assert row is not None
+            seen = row[0]
+            found.append(float(row[1]))
+            print(f"round {len(found)}: {row[1]:.2f} s, {row[2]} rows", flush=True)
+    return found
+
+
+def _complete(connection: psycopg.Connection, seen: object, groups: int) -> Callable[[], bool]:
+    def complete() -> bool:
+        row = connection.execute("select count(*) from every_lag_sample where ts > %s", [seen]).fetchone()
+        return row is not None and row[0] >= groups
+
+    return complete
+
+
+def _topic(number: int) -> str:
+    return f"topic-{number}"
+
+
+def _group(number: int) -> str:
+    return f"group-{number}"
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -35,6 +35,7 @@ log = structlog.get_logger("services.scraper")
 
 #: Pods are given half a minute to end; Spark has this much of it.
 _STOP_SECONDS = 7.0
+_LOOK_SECONDS = 0.5
 #: A query that ran for so long was well.
 _GOOD_SECONDS = 60.0
 
@@ -153,7 +154,9 @@ class _Scraping(threading.Thread):
         """
         began = time.monotonic()
         pipeline.start()
-        while not self._stop_asked.wait(0.25):
+        while not self._stop_asked.wait(_LOOK_SECONDS):
+            for phase, milliseconds in pipeline.phases().items():
+                metrics.PHASE_SECONDS.labels(phase).set(milliseconds / 1000)
             if not pipeline.is_active():
                 metrics.RESTARTS.inc()
                 log.error("query_failed", error=pipeline.failure())

@@ -30,6 +30,9 @@ BATCH_SECONDS = Histogram(
     "How long a batch took from plan to commit, seconds.",
     buckets=(0.1, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4, 6, 10, 30),
 )
+PHASE_SECONDS = Gauge(
+    "lagscale_scraper_batch_phase_seconds", "Spark's time for the phases of the newest batch, seconds.", ["phase"]
+)
 
 #: A cluster that has had no sample for so long is forgotten, as it may be removed.
 _FORGET_SECONDS = 24 * 3600.0

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import gc
-
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from services.scraper.pipeline import wire
 from services.scraper.pipeline.options import Options
 from services.scraper.pipeline.sink import SampleWriter
 from services.scraper.pipeline.source import TickReader
@@ -25,7 +22,9 @@ class LagDataSource(DataSource):
 
     def schema(self) -> str:
         """The columns."""
-        return wire.SCHEMA
+        from services.scraper.pipeline.wire import SCHEMA
+
+        return SCHEMA
 
     def streamReader(self, schema: StructType) -> TickReader:
         """The poll."""
@@ -34,7 +33,3 @@ class LagDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> SampleWriter:
         """The store."""
         return SampleWriter(Options.read(self.options))
-
-
-# Each task is a fork of a process that has imported this; without it every task's collections walk all modules again.
-gc.freeze()

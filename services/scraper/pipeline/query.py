@@ -66,16 +66,12 @@ class Pipeline:
             return str(self._query.exception() or "").strip().partition("\n")[0][:500]
         return "the driver does not answer"
 
-    def progress(self) -> Mapping[str, Any]:
-        """Spark's figures of the last batch: its id, durations in milliseconds, rows."""
+    def phases(self) -> Mapping[str, int]:
+        """Milliseconds of the newest batch by Spark's names of its phases."""
         with contextlib.suppress(Exception):
             last = self._query.lastProgress
             if last is not None:
-                return {
-                    "batch": last["batchId"],
-                    "milliseconds": dict(last["durationMs"]),
-                    "rows": last["numInputRows"],
-                }
+                return {str(phase): int(spent) for phase, spent in last["durationMs"].items()}
         return {}
 
     def stop_query(self) -> None:

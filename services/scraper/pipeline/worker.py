@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -93,15 +94,15 @@ def forget(options: Options) -> None:
         mine.database.close()
 
 
-def read(options: Options, slot: Slot, epoch: int, planned_ms: float) -> Iterator[pa.RecordBatch]:
+def read(options: Options, slot: Slot | None, epoch: int, planned_ms: float) -> Iterator[pa.RecordBatch]:
     """Poll one slot, unless it comes too late."""
     mine = kept(options)
     try:
         clock = Clock.learn(mine.database)
     except LagscaleError as away:
-        report(options.reports, "skipped", reason=away.message, clusters=len(slot.clusters))
+        report(options.reports, "skipped", reason=away.message, clusters=0 if slot is None else len(slot.clusters))
         return
-    if not slot.clusters:
+    if slot is None:
         return
     began = clock()
     if began - planned_ms > max(_TOO_LATE_MS, 2 * options.tick_ms):
@@ -110,3 +111,7 @@ def read(options: Options, slot: Slot, epoch: int, planned_ms: float) -> Iterato
     answers: list[ClusterAnswer] = poll(slot, mine.open, clock)
     report(options.reports, "polled", milliseconds=clock() - began, clusters=len(answers))
     yield from wire.batches(answers, epoch, int(planned_ms))
+
+
+# Every task ends with a collection; without this it would walk all modules again.
+gc.freeze()

@@ -1,0 +1,69 @@
+"""Ticks: the lease that is kept, and the plan of each tick. Lives in the one process beside the driver that plans."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import structlog
+
+from lagscale.errors import LagscaleError
+from lagscale.store import Lease, leases, targets
+from lagscale.store.sync_connection import ScraperDatabase
+from services.scraper.pipeline.options import Options
+from services.scraper.reports import report
+from services.scraper.targets import Planner, Slot
+
+log = structlog.get_logger(__name__)
+
+#: The lease lasts two ticks, and never less than this; seconds.
+_LEAST_LEASE = 4.0
+
+
+class Ticks:
+    """Keeps the lease while ticks go on, so that a scraper whose query hangs loses it."""
+
+    def __init__(self, options: Options) -> None:
+        self._options = options
+        self._database = ScraperDatabase(options.database_url, application="lagscale-scraper-plan")
+        self._planner = Planner(options.tick_ms, options.slots)
+        self._polling = targets.Polling(-1)
+        self.lease: Lease | None = None
+
+    def keep_lease(self) -> bool:
+        """Whether this scraper leads; takes the lease where it is free."""
+        seconds = max(2 * self._options.tick_ms / 1000, _LEAST_LEASE)
+        try:
+            self.lease = leases.keep(self._database, self._options.holder, seconds)
+        except LagscaleError as away:
+            # Whether the lease still stands is not known; the sink will ask again before it writes.
+            self._report(store=False, error=away.message)
+            return False
+        self._report(store=True)
+        return self.lease is not None
+
+    def plan(self) -> tuple[list[Slot], float]:
+        """The slots of this tick, and when it was planned by the database's clock; none when the store is away."""
+        try:
+            at_ms, version = self._database.now_ms()
+            if version != self._polling.version:
+                self._polling = targets.read(self._database)
+            failed = targets.failed_clusters(self._database)
+        except LagscaleError as away:
+            self._report(store=False, error=away.message)
+            return [], 0.0
+        slots = self._planner.plan(self._polling, failed, at_ms)
+        self._report(store=True, targets=len(self._polling.targets), clusters=len(self._polling.clusters))
+        return slots, at_ms
+
+    def stop(self) -> None:
+        """Give the lease back, so that a standby takes over at once."""
+        if self.lease is not None:
+            try:
+                leases.release(self._database, self._options.holder)
+            except LagscaleError as away:
+                log.warning("lease_not_released", error=away.message)
+        self._database.close()
+
+    def _report(self, **facts: Any) -> None:
+        epoch = 0 if self.lease is None else self.lease.epoch
+        report(self._options.reports, "plan", leading=self.lease is not None, epoch=epoch, **facts)

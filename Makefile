@@ -50,7 +50,7 @@ bench: $(STAMP) ## Cost of a verdict, and of a round of 5,000 groups; figures an
 	$(BIN)/python -m tests.bench.scrape
 
 fuzz: $(STAMP) ## Many random histories: SQL against the reference.
-	LAGSCALE_FUZZ_EXAMPLES=100000 $(BIN)/pytest tests/contract -k random
+	LAGSCALE_FUZZ_EXAMPLES=100000 $(BIN)/pytest tests/contract/test_random_histories.py --timeout 7200 -o timeout_func_only=true
 
 mutations: $(STAMP) ## Break the verdict's SQL on purpose and see that every break is caught.
 	$(BIN)/python -m tests.contract.mutations

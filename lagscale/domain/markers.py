@@ -201,7 +201,12 @@ def _moved_age(this: TargetRound, scope: list[int], previous: Row | None, elapse
 def _known_age(
     this: TargetRound, scope: list[int], carried: tuple[Carried | None, ...], previous: Row | None, elapsed: int
 ) -> int | None:
-    """Age of the youngest first sample in scope; None while a partition has no sample of the present id."""
+    """Age of the youngest first sample in scope; None while a partition has no sample of the present id.
+
+    With nothing in scope there is nothing that would have to be known.
+    """
+    if not scope:
+        return AGE_LIMIT_MS
     age = AGE_LIMIT_MS
     if previous is not None and previous.round.epoch == this.epoch and previous.markers.known_age is not None:
         age = min(previous.markers.known_age + elapsed, AGE_LIMIT_MS)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import AsyncIterator
 from random import Random
@@ -15,9 +16,9 @@ from tests.contract.comparison import Difference, differences, references
 from tests.contract.database import Stored, stored
 from tests.contract.random_histories import RandomHistory, random_history
 
-#: In one round trip; together with the examples 2,000 histories, each judged at several instants in three ways.
+#: In one round trip; each history is judged at several instants in three ways. `make fuzz` asks for more of them.
 BATCH = 50
-EXAMPLES = 40
+EXAMPLES = int(os.environ.get("LAGSCALE_FUZZ_EXAMPLES", "2000")) // BATCH
 #: One numbered batch that every run judges, so that a mismatch once seen stays seen.
 SEEDS = range(1, 501)
 

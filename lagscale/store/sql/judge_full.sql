@@ -395,7 +395,6 @@ cross join lateral (
         select
             f.*,
             f.lasted or f.backlog or f.works as is_active,
-            f.known and f.backlog_told as can_be_inactive,
             case
                 when f.lasted and f.incomplete and f.members is null then 'members_unknown'
                 when f.lasted then 'lasted'

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import gc
+
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
@@ -33,3 +35,7 @@ class LagDataSource(DataSource):
     def streamWriter(self, schema: StructType, overwrite: bool) -> SampleWriter:
         """The store."""
         return SampleWriter(Options.read(self.options))
+
+
+# Every call of Spark's into Python ends with a collection; without this it would walk all of pyspark again each time.
+gc.freeze()

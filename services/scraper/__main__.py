@@ -60,7 +60,7 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     url = settings.database_url.get_secret_value()
-    health = Health(settings.tick_seconds, metrics.register_ages())
+    health = Health(settings.tick_seconds, metrics.NewestAges())
     try:
         server = HealthServer(health, *split_address(settings.scraper_http_listen))
     except OSError as error:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from prometheus_client import Counter, Gauge, Histogram
-from prometheus_client.core import GaugeMetricFamily, Metric
-from prometheus_client.registry import REGISTRY, Collector
 
 ROUNDS = Counter("lagscale_scraper_rounds", "Rounds stored, one for each target and poll.")
 SAMPLES = Counter("lagscale_scraper_samples", "Samples stored, one for each partition of a round.")
@@ -38,8 +36,13 @@ PHASE_SECONDS = Gauge(
 _FORGET_SECONDS = 24 * 3600.0
 
 
-class NewestAges(Collector):
-    """Age of the newest sample by cluster, at the moment it is asked for."""
+NEWEST_AGE = Gauge(
+    "lagscale_scraper_newest_sample_age_seconds", "Age of a cluster's newest sample, seconds.", ["cluster"]
+)
+
+
+class NewestAges:
+    """Keeps the ages growing between samples: each is computed at the moment it is asked for."""
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -47,26 +50,10 @@ class NewestAges(Collector):
 
     def note(self, cluster: str, age_ms: int) -> None:
         """A cluster's newest sample is this old."""
-        self._taken[cluster] = self._monotonic() - age_ms / 1000
-
-    def collect(self) -> Iterator[Metric]:
-        """One gauge with a label for each cluster."""
         now = self._monotonic()
-        family = GaugeMetricFamily(
-            "lagscale_scraper_newest_sample_age_seconds",
-            "Age of a cluster's newest sample, seconds.",
-            labels=["cluster"],
-        )
-        for cluster, taken in list(self._taken.items()):
-            if now - taken > _FORGET_SECONDS:
-                del self._taken[cluster]
-            else:
-                family.add_metric([cluster], now - taken)
-        yield family
-
-
-def register_ages() -> NewestAges:
-    """The ages, served with the other metrics."""
-    ages = NewestAges()
-    REGISTRY.register(ages)
-    return ages
+        if cluster not in self._taken:
+            NEWEST_AGE.labels(cluster).set_function(lambda: self._monotonic() - self._taken[cluster])
+        self._taken[cluster] = now - age_ms / 1000
+        for other in [other for other, taken in self._taken.items() if now - taken > _FORGET_SECONDS]:
+            NEWEST_AGE.remove(other)
+            del self._taken[other]

@@ -94,34 +94,40 @@ def _start(running: Running, tick: float, spinner: Status) -> dict[str, str]:
     broker.begin()
     spinner.update("starting the database")
     database.start()
+    url = database.url
     if variables.get("KAFKA_TOPIC"):
         variables["KAFKA_BROKERS"] = broker.address
+        if not os.environ.get("LAGSCALE_DATABASE_URL"):
+            # Its monitor answers every namespace, which an earlier tenant with a namespace would exclude.
+            url = database.existing_or_new("one_monitor")
     stack = Stack(
-        *(database.url, _UP),
+        *(url, _UP),
         tick_seconds=tick,
         extra=variables,
         detached=True,
-        addresses=_addresses(kept, database.url, variables.get("GRPC_PORT")),
+        addresses=_addresses(kept, url, variables.get("GRPC_PORT")),
         on_spawn=running.remember,
     )
     stack.start(spinner.update)
     spinner.update("waiting for the broker")
     broker.await_ready()
     if variables.get("KAFKA_TOPIC"):
-        # It answers every namespace that is not bound to a tenant of its own, as the first monitor's is.
-        namespace, monitor = "any", monitor_name(variables["KAFKA_TOPIC"].split(",")[0])
+        topics = [topic.strip() for topic in variables["KAFKA_TOPIC"].split(",")]
+        monitor = monitor_name(topics[0])
+        if broker.server.process is not None:
+            for topic in topics:
+                beginning.create_topic(broker.address, topic)
     else:
-        namespace, monitor = beginning.NAMESPACE, beginning.MONITOR
+        monitor = beginning.MONITOR
         beginning.register(Admin(stack.addresses.api_url, stack.addresses.admin_key), broker.address)
     return {
         "Kafka": broker.address,
-        "database": f"{database.url} ({database.edition})",
+        "database": f"{url} ({database.edition})",
         "API": f"{stack.addresses.api_url} (docs at /docs)",
         "admin key": stack.addresses.admin_key,
         "scaler (gRPC)": stack.addresses.grpc,
         "scaler (HTTP)": f"http://{stack.addresses.scaler_http}",
         "scraper (HTTP)": f"http://{stack.addresses.scraper_http}",
-        "namespace": namespace,
         "monitor": monitor,
         "logs": ".devstack/up/*.log, .devstack/log/*.log",
     }
@@ -141,7 +147,7 @@ def _addresses(kept: Kept, database_url: str, grpc_port: str | None) -> Addresse
 
 def _tell_how_to_ask(facts: dict[str, str]) -> None:
     api, key = facts["API"].split()[0], facts["admin key"]
-    reference = f'{{"name":"workers","namespace":"{facts["namespace"]}","scalerMetadata":{{"serviceType":"{facts["monitor"]}"}}}}'
+    reference = f'{{"name":"workers","namespace":"{beginning.NAMESPACE}","scalerMetadata":{{"serviceType":"{facts["monitor"]}"}}}}'
     scaler = facts["scaler (gRPC)"]
     _console.print("\nAsk the API, and the scaler as KEDA does (reflection is on):\n", highlight=False)
     for line in (

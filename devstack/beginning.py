@@ -13,15 +13,15 @@ _POLICY = {"lagThreshold": 100, "sustainSeconds": 30, "samplingInterval": 1}
 
 
 def register(admin: Admin, bootstrap: str) -> None:
-    """Register it over REST, and create the topic, unless the tenant is there; the cluster's address is always set.
+    """Register it over REST, and create the topic, unless the monitor is there; the cluster's address is always set.
 
     Raises:
         RuntimeError: the API refused something; with its answer.
         KafkaException: the broker refused the topic.
     """
-    _create_topic(bootstrap)
+    create_topic(bootstrap, _TOPIC)
     cluster = {"name": CLUSTER, "bootstrapServers": [bootstrap]}
-    if admin.http.get(f"/tenants/{TENANT}").status_code != httpx.codes.NOT_FOUND:
+    if admin.http.get(f"/tenants/{TENANT}/monitors/{MONITOR}").status_code != httpx.codes.NOT_FOUND:
         # What a person changed since stays; but the broker may have come back on another port.
         admin.put(f"/tenants/{TENANT}/clusters/{CLUSTER}", cluster)
         return
@@ -32,9 +32,10 @@ def register(admin: Admin, bootstrap: str) -> None:
     admin.put(f"/tenants/{TENANT}/monitors/{MONITOR}", monitor)
 
 
-def _create_topic(bootstrap: str) -> None:
+def create_topic(bootstrap: str, topic: str) -> None:
+    """Create a topic unless it is there."""
     try:
-        Kafka(bootstrap).create_topic(_TOPIC, _PARTITIONS)
+        Kafka(bootstrap).create_topic(topic, _PARTITIONS)
     except KafkaException as refusal:
         if refusal.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise

@@ -115,7 +115,14 @@ class Database:
         """Create an empty database; its URL."""
         with psycopg.connect(self.url, autocommit=True) as connection:
             connection.execute(sql.SQL("create database {}").format(sql.Identifier(name)))
-        return urlunsplit(urlsplit(self.url)._replace(path=f"/{name}"))
+        return self._url_of(name)
+
+    def existing_or_new(self, name: str) -> str:
+        """The URL of a database of that name, which is created unless it is there."""
+        try:
+            return self.create_database(name)
+        except psycopg.errors.DuplicateDatabase:
+            return self._url_of(name)
 
     def drop_database(self, name: str) -> None:
         """Drop a database, ending its connections."""
@@ -128,6 +135,9 @@ class Database:
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+    def _url_of(self, name: str) -> str:
+        return urlunsplit(urlsplit(self.url)._replace(path=f"/{name}"))
 
     def _answers(self) -> bool:
         with contextlib.suppress(psycopg.OperationalError), psycopg.connect(self.url, connect_timeout=2):

@@ -40,12 +40,12 @@ insert into lag_sample (ts, target_id, tenant_id, epoch, notes, lags, ends, part
 """
 
 
-@pytest.fixture
-def url(migrated_url: str) -> str:
-    """A database in which two tenants have a row in each table."""
-    with psycopg.connect(migrated_url) as connection:
+@pytest.fixture(scope="module")
+def url(shared_url: str) -> str:
+    """A database in which two tenants have a row in each table; what the tests do in it they undo."""
+    with psycopg.connect(shared_url) as connection:
         connection.execute(FILL)
-    return migrated_url
+    return shared_url
 
 
 def relations(connection: psycopg.Connection[Any]) -> list[tuple[str, bool, bool]]:
@@ -77,8 +77,8 @@ def tenants_of(connection: psycopg.Connection[Any], relation: str) -> set[int]:
     return {row[0] for row in connection.execute(f"select distinct {column} from {relation}")}
 
 
-def test_every_table_with_a_tenant_has_a_forced_wall(migrated_url: str) -> None:
-    with psycopg.connect(migrated_url) as connection:
+def test_every_table_with_a_tenant_has_a_forced_wall(url: str) -> None:
+    with psycopg.connect(url) as connection:
         found = relations(connection)
     assert len(found) > 10
     for name, has_tenant, walled in found:
@@ -184,8 +184,8 @@ def test_a_role_may_not_do_anothers_work(url: str, role: str, statement: str) ->
         attempt(connection, role, 1, statement)
 
 
-def test_roles_cannot_log_in_and_bypass_nothing(migrated_url: str) -> None:
-    with psycopg.connect(migrated_url) as connection:
+def test_roles_cannot_log_in_and_bypass_nothing(url: str) -> None:
+    with psycopg.connect(url) as connection:
         found = connection.execute(
             "select rolname, rolcanlogin or rolsuper or rolbypassrls or rolcreaterole from pg_roles "
             "where rolname like 'lagscale\\_%'"

@@ -155,6 +155,9 @@ def _tell_how_to_ask(facts: dict[str, str]) -> None:
         f"  grpcurl -plaintext -d '{reference}' {scaler} externalscaler.ExternalScaler/IsActive",
     ):
         _console.print(line, highlight=False, markup=False)
+    _console.print(
+        "\nUntil there are samples enough to judge, the scaler answers with an error that says so, never with 0."
+    )
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

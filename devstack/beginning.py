@@ -9,7 +9,7 @@ from devstack.clients import Admin, Kafka
 
 TENANT, NAMESPACE, CLUSTER, MONITOR = "dev", "default", "local", "orders"
 _TOPIC, _GROUP, _PARTITIONS = "orders", "orders-workers", 3
-_POLICY = {"lagThreshold": 100, "sustainSeconds": 30, "samplingInterval": 1}
+_POLICY = {"lagThreshold": 100, "sustainSeconds": 10, "samplingInterval": 1}
 
 
 def register(admin: Admin, bootstrap: str) -> None:

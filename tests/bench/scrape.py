@@ -9,6 +9,7 @@ import argparse
 import statistics
 import tempfile
 import time
+import uuid
 from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
@@ -23,7 +24,9 @@ from devstack.server import wait_until
 from devstack.stack import Stack
 
 BAR_SECONDS = 4.0
-_TOGETHER = 200
+#: A given broker keeps what an earlier run left on it.
+_RUN = uuid.uuid4().hex[:6]
+_TOGETHER = 100
 _MOST_SECONDS = 900.0
 
 
@@ -60,14 +63,16 @@ def main() -> int:
 def _fill(address: str, groups: int, topics: int, partitions: int) -> None:
     admin = AdminClient({"bootstrap.servers": address})
     for future in admin.create_topics([NewTopic(_topic(n), partitions, 1) for n in range(topics)]).values():
-        future.result(120)
+        future.result(130)
     for begin in range(0, groups, _TOGETHER):
         asked: dict[str, Future[object]] = {}
         for number in range(begin, min(begin + _TOGETHER, groups)):
             commits = [TopicPartition(_topic(number % topics), part, 0) for part in range(partitions)]
-            asked |= admin.alter_consumer_group_offsets([ConsumerGroupTopicPartitions(_group(number), commits)])
+            asked |= admin.alter_consumer_group_offsets(
+                [ConsumerGroupTopicPartitions(_group(number), commits)], request_timeout=120
+            )
         for future in asked.values():
-            future.result(120)
+            future.result(130)
 
 
 def _register(url: str, address: str, groups: int, topics: int, sampling_ms: int) -> None:
@@ -80,9 +85,9 @@ def _register(url: str, address: str, groups: int, topics: int, sampling_ms: int
         )
         connection.execute(
             "insert into monitor (tenant_id, name, cluster_id, consumer_group, topics, policy, sampling_ms, "
-            "stale_after_ms, content_hash) select %s, 'm-' || n, %s, 'group-' || n, array['topic-' || n %% %s], '{}', "
+            "stale_after_ms, content_hash) select %s, 'm-' || n, %s, %s || n, array[%s || n %% %s::int], '{}', "
             "%s, 60000, '' from generate_series(0, %s) n",
-            (tenant, cluster, topics, sampling_ms, groups - 1),
+            (tenant, cluster, _group(""), _topic(""), topics, sampling_ms, groups - 1),
         )
         connection.execute(
             "insert into lag_target (tenant_id, cluster_id, consumer_group, topic, isolation_level) "
@@ -104,7 +109,7 @@ def _measure(url: str, groups: int, rounds: int) -> list[float]:
     found: list[float] = []
     with psycopg.connect(url, autocommit=True) as connection:
         deadline = time.monotonic() + _MOST_SECONDS
-        last = connection.execute("select coalesce(max(ts), '-infinity') from every_lag_sample").fetchone()
+        last = connection.execute("select coalesce(max(ts), 'epoch'::timestamptz) from every_lag_sample").fetchone()
         assert last is not None
         seen = last[0]
         while len(found) < rounds:
@@ -129,12 +134,12 @@ def _complete(connection: psycopg.Connection, seen: object, groups: int) -> Call
     return complete
 
 
-def _topic(number: int) -> str:
-    return f"topic-{number}"
+def _topic(number: int | str) -> str:
+    return f"topic-{_RUN}-{number}"
 
 
-def _group(number: int) -> str:
-    return f"group-{number}"
+def _group(number: int | str) -> str:
+    return f"group-{_RUN}-{number}"
 
 
 if __name__ == "__main__":

@@ -13,7 +13,11 @@ from lagscale.errors import Conflict, LagscaleError, StoreTimeout, StoreUnavaila
 #: The first class that fits decides; what fits none is a defect and passes untouched.
 _FAMILY: tuple[tuple[tuple[type[Exception], ...], type[LagscaleError], str | None], ...] = (
     ((psycopg_pool.PoolTimeout, psycopg_pool.TooManyRequests), StoreTimeout, None),
-    ((pg.QueryCanceled, pg.LockNotAvailable, pg.ConnectionTimeout), StoreTimeout, None),
+    (
+        (pg.QueryCanceled, pg.LockNotAvailable, pg.ConnectionTimeout, pg.IdleInTransactionSessionTimeout),
+        StoreTimeout,
+        None,
+    ),
     ((pg.UniqueViolation, pg.ExclusionViolation), Conflict, None),
     (
         (pg.UndefinedTable, pg.UndefinedColumn, pg.UndefinedFunction, pg.UndefinedObject, pg.InvalidSchemaName),

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from lagscale.settings import KNOWN, SingleMonitorSettings
+from tests.house.pages import one_monitor, settings
 
 ROOT = Path(__file__).parents[2]
 GENERATED = "_pb2"
@@ -79,9 +79,9 @@ def compose() -> dict[str, Any]:
 @pytest.fixture(scope="session")
 def settings_of() -> Callable[[str], set[str]]:
     """The names of all variables that a service reads."""
-    one_monitor = {str(field.alias) for field in SingleMonitorSettings.model_fields.values()}
+    one = {setting.name for setting in one_monitor()}
 
     def names(service: str) -> set[str]:
-        return {name for name, who in KNOWN.items() if who in {"all", service}} | one_monitor
+        return {setting.name for setting in settings() if setting.service in {"all", service}} | one
 
     return names

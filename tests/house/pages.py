@@ -16,7 +16,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
-from lagscale.settings import KNOWN, ServiceSettings, SingleMonitorSettings
+from lagscale.settings import ServiceSettings, SingleMonitorSettings
 from services.scaler.metadata import render_docs
 
 ROOT = Path(__file__).parents[2]
@@ -185,11 +185,6 @@ def render_metrics() -> str:
 
 #: Page -> what renders it.
 PAGES = {"settings.md": render_settings, "metrics.md": render_metrics, "metadata.md": render_docs}
-
-
-def unknown() -> set[str]:
-    """Names of the table of variables that the page does not tell."""
-    return set(KNOWN) - {setting.name for setting in settings()}
 
 
 if __name__ == "__main__":

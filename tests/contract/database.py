@@ -46,12 +46,21 @@ class Stored:
         names = []
         with psycopg.connect(self.url) as connection, connection.cursor() as cursor, cursor.copy(_COPY) as copy:
             for history in histories:
-                ids = {topic: next(_TARGETS) for topic in sorted(history)}
+                ids = self.name(history)
                 for topic, rows in history.items():
                     for row in rows:
                         copy.write(copy_line(TENANT, ids[topic], row))
                 names.append(ids)
         return names
+
+    def name(self, history: Mapping[int, Sequence[Row]]) -> dict[int, int]:
+        """Target ids of its own for a history whose rows come one by one."""
+        return {topic: next(_TARGETS) for topic in sorted(history)}
+
+    def add(self, target: int, row: Row) -> None:
+        """Store one row that arrived."""
+        with psycopg.connect(self.url) as connection, connection.cursor() as cursor, cursor.copy(_COPY) as copy:
+            copy.write(copy_line(TENANT, target, row))
 
     def clear(self) -> None:
         """Forget all samples."""

@@ -18,7 +18,7 @@ from devstack.database import Database
 from lagscale.store import postgres, queries
 from tests.conftest import migrate
 from tests.contract.breakages import BREAKAGES, Breakage
-from tests.contract.comparison import Asked, Difference, judged_otherwise, prepare
+from tests.contract.comparison import Asked, Difference, held_otherwise, judged_otherwise, prepare
 from tests.contract.database import Stored, stored
 from tests.contract.random_histories import random_history
 from tests.contract.table import CASES
@@ -26,6 +26,8 @@ from tests.contract.table import CASES
 #: Numbered histories first, then random ones.
 SEEDS = range(100_000, 102_000)
 _BATCH = 100
+#: The one statement that tells when a past verdict can have changed; judgements do not read it.
+HOLD = "sample_times"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +71,11 @@ async def first_wrong(samples: Stored, asked: Sequence[Asked], breakage: Breakag
     """The first answer that differs from the reference."""
     ways = ("judge_full",) if breakage is not None and breakage.statement == "judge_full" else samples.WAYS
     for start in range(0, len(asked), _BATCH):
-        found = await judged_otherwise(samples, asked[start : start + _BATCH], ways)
+        batch = asked[start : start + _BATCH]
+        if breakage is not None and breakage.statement == HOLD:
+            found = await held_otherwise(samples, batch)
+        else:
+            found = await judged_otherwise(samples, batch, ways)
         if found:
             return found[0]
     return None

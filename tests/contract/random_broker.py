@@ -41,6 +41,9 @@ class RandomPartition:
             self.committed = random.randint(0, self.committed)
         elif happens == 2:
             self.committed = random.choice((None, self.end + 2, self.start))
+        elif happens == 3:
+            # The end falls under the same topic id, as after an unclean election.
+            self.end = random.randint(self.start, self.end)
         elif happens < 14:
             self.committed = min(max(self.committed or 0, self.start) + random.choice((1, 2, 4)), self.end)
         elif happens < 18:
@@ -92,12 +95,12 @@ class RandomTopic:
         return False
 
     def come_and_go(self, at_ms: int) -> bool:
-        """The topic becomes unknown or known; whether it is another one when it comes back after it was gone."""
+        """The topic becomes unknown or known; whether it is another one: often, when it comes back after it was gone."""
         if self.random.randrange(60 if self.absent_since is None else 10):
             return False
         was_gone = self._gone(at_ms)
         self.absent_since = at_ms if self.absent_since is None else None
-        return was_gone and self.absent_since is None
+        return was_gone and self.absent_since is None and self.random.randrange(3) > 0
 
     def _gone(self, at_ms: int) -> bool:
         since = self.absent_since

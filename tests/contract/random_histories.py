@@ -9,6 +9,7 @@ from random import Random
 from lagscale.domain.markers import Row, TargetRound, extend
 from lagscale.domain.policy import OffsetResetPolicy, PersistenceScope, Policy
 from lagscale.domain.signal import Ask
+from tests.contract.histories import BEGIN_MS
 from tests.contract.random_broker import RandomGroup, RandomTopic
 
 
@@ -72,7 +73,10 @@ def _marked(rows: Sequence[Row]) -> list[Row]:
 
 
 def random_history(random: Random) -> RandomHistory:
-    """One monitor; the same random numbers give the same one."""
+    """One monitor; the same random numbers give the same one.
+
+    Some have a target that was never polled.
+    """
     policy = random_policy(random)
     topics = {name: RandomTopic.fresh(random) for name in range(1, random.choice((1, 1, 1, 2, 3)) + 1)}
     for topic in topics.values():
@@ -80,8 +84,10 @@ def random_history(random: Random) -> RandomHistory:
     group = RandomGroup(random, topics)
     group.run(random.choice((1, 4, 8, 12, 20, 30)))
     rows = {name: list(topic.rows) for name, topic in topics.items()}
-    times = sorted({row.round.at_ms for given in rows.values() for row in given})
-    instants = [_instant(random, times, policy) for _ in range(random.choice((1, 2, 3)))] if times else []
+    if random.randrange(15) == 0:
+        rows[len(rows) + 1] = []
+    times = sorted({row.round.at_ms for given in rows.values() for row in given}) or [BEGIN_MS]
+    instants = [_instant(random, times, policy) for _ in range(random.choice((1, 2, 3)))]
     for given in rows.values():
         random.shuffle(given)
     return RandomHistory(policy, rows, instants)

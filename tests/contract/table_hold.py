@@ -58,6 +58,13 @@ CASES = (
         HOUR,
     ),
     Case(
+        "41 both edges",
+        "asked holdSeconds after the last known instant, the last active one 300 s before it",
+        lambda: lasting(300, calm_until=600),
+        (Holding(600 + 3600, Told(500.0, True, ms(600))),),
+        HOUR,
+    ),
+    Case(
         "41 work",
         "calm and at work, then no samples",
         at_work,

@@ -59,6 +59,26 @@ def still_reset() -> History:
     return history
 
 
+def truncated() -> History:
+    """In a hole the end falls by 60 under the same id; the commit, below it, does not move."""
+    history = History().known().rounds(0, 0, offsets(100_300, 100_000))
+    history.round(75, offsets(100_240, 100_000))
+    return history
+
+
+def other_id() -> History:
+    """150 before and after a hole in which the topic was created again, with a log that reaches further."""
+    history = History().known().rounds(0, 0, offsets(100_150, 100_000))
+    history.round(75, offsets(100_160, 100_010), new_id=True)
+    return history
+
+
+def hottest_missing() -> History:
+    """One of two partitions is above the level at 0 to 45, and missing from the newest round."""
+    history = History().known(0, 0).rounds(0, 45, 0, 150, members=1)
+    return history.rounds(60, 60, 0, None, members=1)
+
+
 CASES = (
     Case("1", "no samples", History, (unknown(0, Reason.NO_DATA, island=None),)),
     Case(
@@ -198,6 +218,31 @@ CASES = (
         "a commit that moved backwards proves nothing of the hole before it",
         lambda: (h := constant(150, 0, 0), h.round(75, Offsets(0, 1160, 840, 1160)), h)[-1],
         (unknown(75, Reason.OPEN_ISLAND, span=0),),
+    ),
+    Case(
+        "end in a hole",
+        "nor does an end that fell",
+        truncated,
+        (calm(0, span=0, bounded=True), unknown(75, Reason.OPEN_ISLAND, span=0, bounded=False)),
+    ),
+    Case(
+        "other id in a hole",
+        "nor do samples of two topic ids",
+        other_id,
+        (calm(0, span=0, bounded=True), unknown(75, Reason.OPEN_ISLAND, span=0, bounded=False)),
+    ),
+    Case(
+        "calm before a gap",
+        "a member is there, and the gap is shorter than the sustain time",
+        lambda: History().known().rounds(45, 45, 150, members=1),
+        (unknown(45, Reason.OPEN_ISLAND, span=0, bounded=False),),
+        {"sustainSeconds": "120"},
+    ),
+    Case(
+        "hottest missing",
+        "a span ends with the partition's own newest sample",
+        hottest_missing,
+        (calm(60, active=True, reason=Reason.NOT_YET, span=45, missing=0, total=150),),
     ),
     Case(
         "reset in a hole",

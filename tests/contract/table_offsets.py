@@ -64,6 +64,13 @@ CASES = (
         {"scaleToZeroOnInvalidOffset": "true"},
     ),
     Case(
+        "11 zero members",
+        "that it is to count 0 does not depend on members",
+        lambda: History().rounds(0, 60, Offsets(0, 1_000_000, None, 1_000_000), members=1),
+        (calm(0, total=0), calm(60, total=0)),
+        {"scaleToZeroOnInvalidOffset": "true"},
+    ),
+    Case(
         "11 earliest",
         "all that can be read, never what was deleted",
         lambda: steady(Offsets(990_000, 1_000_000, None, 1_000_000)),
@@ -90,6 +97,12 @@ CASES = (
         lambda: steady(offsets(100, 90), offsets(0, None), offsets(40, None)),
         (calm(60, active=True, total=50),),
         EARLIEST,
+    ),
+    Case(
+        "12 first",
+        "a first commit begins an island: before it lag was 0",
+        lambda: History().rounds(-120, 45, offsets(200, None)).rounds(60, 60, offsets(200, 0), members=1),
+        (calm(60, active=True, reason=Reason.NOT_YET, span=0, bounded=True, total=200),),
     ),
     Case("13", "a commit below the log start", lambda: steady(Offsets(900, 1000, 100, 1000)), (calm(60, active=True, total=100),)),
     Case("13 lost", "the same above the level", lambda: steady(Offsets(899, 1000, 100, 1000)), (sustained(60, 101),)),

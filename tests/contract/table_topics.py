@@ -1,10 +1,10 @@
-"""Histories 21, 26 to 30 and 34 to 37: several topics, holes, births, activity."""
+"""Histories 21, 29 and 35 to 37: several topics, missing partitions, births."""
 
 from __future__ import annotations
 
-from lagscale.domain.signal import Reason, Told
-from tests.contract.case import Case, Holding, calm, every, sustained, unknown
-from tests.contract.histories import History, offsets
+from lagscale.domain.signal import Reason
+from tests.contract.case import Case, calm, every, sustained, unknown
+from tests.contract.histories import History, Topic
 
 TOTAL = {"persistenceScope": "total"}
 
@@ -30,28 +30,12 @@ def one_absent(*, both: bool = False) -> History:
     return history
 
 
-def working(first: int, last: int, *, then_until: int, missing: tuple[int, ...] = ()) -> History:
-    """Commits and ends advance by 500 each sample, then stand still."""
-    history = History()
-    moved = 0
-    for at in range(first, then_until + 1, 15):
-        moved += 500 if first < at <= last else 0
-        history.round(at, None if at in missing else offsets(1000 + moved, 1000 + moved))
-    return history
-
-
 def half_seen(lag: int) -> History:
     """P2 missing from each second round."""
     history = History().known(0, 0, 0)
     for number, at in enumerate(range(0, 76, 15)):
         history.round(at, 20, 0, None if number % 2 else lag)
     return history
-
-
-def waiting(members: int | None) -> History:
-    """Twelve partitions, one never seen, 5 messages on each of the others."""
-    history = History().rounds(-30, -15, *[0] * 11, None, members=members)
-    return history.rounds(0, 75, *[5] * 11, None, members=members)
 
 
 def half_stale(members: int | None) -> History:
@@ -68,11 +52,6 @@ def appears(*, born: bool) -> History:
     return history.rounds(15, 75, 500, topic=2)
 
 
-def hole(seconds: int, *, moved: int = 0) -> History:
-    history = History().rounds(-120, 0, offsets(1000, 1000))
-    return history.rounds(seconds, seconds + 15, offsets(1000 + moved, 1000 + moved))
-
-
 def outside() -> History:
     history = History()
     for at in range(0, 61, 15):
@@ -87,28 +66,26 @@ def half_seen_total() -> History:
     return history
 
 
-def one_gone() -> History:
-    """A calm topic, and a young one that is gone at once."""
-    history = History().rounds(-120, 75, 0)
-    history.round(45, 0, topic=2)
-    history.round(60, topic=2, absent=True)
-    history.round(75, topic=2, absent=True)
-    return history
-
-
-def unseen_since() -> History:
-    """Two calm topics; the second is created again, and its partition is missing from then on."""
-    history = History().rounds(-120, 30, 0).rounds(-120, 0, 0, topic=2)
-    history.round(15, None, topic=2, new_id=True)
-    history.round(30, None, topic=2)
-    return history
-
-
 def gone_and_back() -> History:
     """The second of two partitions is above the level, vanishes for one round with a new id, and comes back."""
     history = History().known(0, 0).rounds(0, 0, 0, 150)
     history.round(15, 0, new_id=True)
     return history.rounds(30, 90, 0, 150)
+
+
+def half_unmeasured(members: int | None) -> History:
+    """One topic above the level, and one that was registered and not polled yet."""
+    history = History().rounds(-120, -15, 0, members=members).rounds(0, 60, 600, members=members)
+    history.topics[2] = Topic()
+    return history
+
+
+def back_after_absence() -> History:
+    """150 messages wait; the topic is unknown for 60 s, and then there under the same id with as many."""
+    history = History().known(0).rounds(0, 30, 150)
+    for at in range(45, 106, 15):
+        history.round(at, absent=True)
+    return history.rounds(150, 210, 150)
 
 
 CASES = (
@@ -129,42 +106,6 @@ CASES = (
         (calm(45, absent=(2,)), sustained(60, 150, absent=(2,), partitions=1)),
     ),
     Case("21 both absent", "neither exists", lambda: one_absent(both=True), (unknown(60, Reason.NO_TOPIC, absent=(1, 2)),)),
-    Case(
-        "28",
-        "a consumer that keeps up works",
-        lambda: working(0, 300, then_until=420),
-        (
-            unknown(0, Reason.ACTIVITY_UNTOLD),
-            *every(15, 300, calm, active=True),
-            *every(315, 345, calm, active=True),
-            calm(360),
-            calm(420),
-        ),
-        {"workSeconds": "60"},
-    ),
-    Case(
-        "28 missing",
-        "the last advance is seen one sample later when one is missing",
-        lambda: working(0, 300, then_until=420, missing=(300,)),
-        (*every(315, 360, calm, active=True), calm(375)),
-        {"workSeconds": "60"},
-    ),
-    Case(
-        "28 young",
-        "30 s old, nothing moves",
-        lambda: working(0, 0, then_until=75),
-        (*every(0, 45, unknown, Reason.ACTIVITY_UNTOLD), calm(60)),
-        {"workSeconds": "60"},
-    ),
-    Case("28 off", "without the rule of work", lambda: working(0, 0, then_until=30), (calm(0), calm(30))),
-    Case("28 hole", "equal commits on both sides of 300 s", lambda: hole(300), (calm(300), calm(315)), {"workSeconds": "60"}),
-    Case(
-        "28 hole with work",
-        "the commit moved in the hole",
-        lambda: hole(300, moved=1),
-        (calm(300, active=True),),
-        {"workSeconds": "60"},
-    ),
     Case("29", "P2 missing from each second round", lambda: half_seen(0), every(0, 60, calm, total=20, missing=0)[:4]),
     Case(
         "29 lagging",
@@ -172,40 +113,6 @@ CASES = (
         lambda: half_seen(150),
         (calm(45), sustained(60, 170, missing=0), sustained(75, 170, span=60, missing=0)),
     ),
-    Case(
-        "30",
-        "a little backlog, no members",
-        lambda: History().known().rounds(0, 120, 3),
-        (*every(0, 15, calm), *every(30, 120, calm, active=True, reason=Reason.NO_BREACH)),
-        {"activationSustainSeconds": "30"},
-    ),
-    Case(
-        "30 member",
-        "a little backlog, one member",
-        lambda: History().known().rounds(0, 120, 3, members=1),
-        every(0, 120, calm, active=True),
-        {"activationSustainSeconds": "30"},
-    ),
-    Case(
-        "30 open",
-        "a little backlog, nothing known before",
-        lambda: History().rounds(0, 120, 3),
-        (*every(0, 15, unknown, Reason.ACTIVITY_UNTOLD), *every(30, 120, calm, active=True)),
-        {"activationSustainSeconds": "30"},
-    ),
-    Case(
-        "34",
-        "waking",
-        lambda: waiting(0),
-        (
-            unknown(45, Reason.MISSING, missing=1, wakes=False),
-            unknown(60, Reason.MISSING, missing=1, wakes=True, total=55),
-            Holding(45, None),
-            Holding(60, Told(100.0, True)),
-        ),
-    ),
-    Case("34 members", "members are there", lambda: waiting(3), (unknown(60, Reason.MISSING, wakes=False), Holding(60, None))),
-    Case("34 unknown", "members not known", lambda: waiting(None), (unknown(60, Reason.MISSING, wakes=False), Holding(60, None))),
     Case(
         "35",
         "the value does not fall below what the members stand for",
@@ -220,6 +127,18 @@ CASES = (
         (sustained(60, 106_600), unknown(135, Reason.MEMBERS_UNKNOWN, missing=6)),
         {"targetLag": "10000"},
     ),
+    Case(
+        "35 unmeasured",
+        "a target that was never polled counts as not fresh",
+        lambda: half_unmeasured(11),
+        (unknown(45, Reason.NO_DATA, missing=0), sustained(60, 1100, partitions=1, missing=0, total=600)),
+    ),
+    Case(
+        "35 unmeasured, members not known",
+        "a target that was never polled, and nobody knows the members",
+        lambda: half_unmeasured(None),
+        (unknown(60, Reason.MEMBERS_UNKNOWN, missing=0),),
+    ),
     Case("36", "no partition left", outside, (unknown(60, Reason.NOTHING_TO_MEASURE, partitions=0),)),
     Case(
         "37",
@@ -232,6 +151,12 @@ CASES = (
         "a topic appears after 50 s without metadata",
         lambda: appears(born=False),
         (*every(0, 45, unknown, Reason.OPEN_ISLAND, bounded=False), sustained(60, 500)),
+    ),
+    Case(
+        "37 partition",
+        "a partition appears in the first round for 45 s: when its lag began is not known",
+        lambda: History().known(0).rounds(30, 30, 0, 150, members=1),
+        (unknown(30, Reason.OPEN_ISLAND, span=0, bounded=False, partitions=2),),
     ),
     Case("37 total", "the total of a topic that is born", lambda: appears(born=True), (*every(0, 45, calm, bounded=True), sustained(60, 500)), TOTAL),
     Case(
@@ -249,18 +174,14 @@ CASES = (
         TOTAL,
     ),
     Case(
-        "28 gone",
-        "a topic without partitions needs no sample to be called idle",
-        one_gone,
-        (calm(75, absent=(2,), partitions=1),),
-        {"workSeconds": "60"},
-    ),
-    Case(
-        "28 other id",
-        "a topic created again and not sampled since: nothing is known of its work",
-        unseen_since,
-        (calm(0), unknown(15, Reason.ACTIVITY_UNTOLD, missing=0), unknown(30, Reason.ACTIVITY_UNTOLD, missing=0)),
-        {"workSeconds": "60"},
+        "37 same id",
+        "a topic that was gone and came back after a hole: when its lag began is not known",
+        back_after_absence,
+        (
+            calm(30, span=30, bounded=True),
+            unknown(150, Reason.OPEN_ISLAND, span=0, bounded=False),
+            sustained(210, 150, span=60, bounded=False),
+        ),
     ),
     Case(
         "37 again",

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
+from itertools import pairwise
 from random import Random
 
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
+from lagscale.domain.lag import Flag
+from lagscale.domain.markers import Note, TargetRound
 from lagscale.domain.signal import Reason, Verdict
 from tests.contract.comparison import Difference, differences, references
 from tests.contract.database import Stored, stored
@@ -51,16 +54,61 @@ async def test_the_database_agrees_on_the_numbered_histories(samples: Stored) ->
 
 
 def test_random_histories_reach_every_verdict_and_reason_often() -> None:
-    histories = [random_history(Random(seed)) for seed in SEEDS]
-    judged = [one for history in histories for one in references(history)]
+    judged = [one for history in _many() for one in references(history)]
     reasons = Counter(one.reason for one in judged)
-    assert {reason: reasons[reason] for reason in Reason if reasons[reason] < 5} == {}
+    assert {reason: reasons[reason] for reason in Reason if reasons[reason] < 20} == {}
     assert min(Counter(one.verdict for one in judged)[verdict] for verdict in Verdict) > len(judged) // 10
-    assert sum(one.active is True and one.verdict is Verdict.CALM for one in judged) > 50
-    assert sum(one.active is False for one in judged) > 50
-    assert sum(one.wakes for one in judged) > 5
-    assert sum(one.island is not None and one.island.bounded for one in judged) > 50
-    assert sum(0 < one.missing < one.partitions for one in judged) > 50
+    assert sum(one.active is True and one.verdict is Verdict.CALM for one in judged) > 200
+    assert sum(one.active is False for one in judged) > 200
+    assert sum(one.wakes for one in judged) > 20
+    assert sum(one.island is not None and one.island.bounded for one in judged) > 200
+    assert sum(0 < one.missing < one.partitions for one in judged) > 200
+    assert sum(one.verdict is Verdict.SUSTAINED and one.missing > 0 for one in judged) > 20
+
+
+def test_random_histories_hold_what_brokers_do_rarely() -> None:
+    found: Counter[str] = Counter()
+    for history in _many():
+        found["a target without a round"] += not all(history.rows.values())
+        for rounds in history.targets().values():
+            this = sorted({one.at_ms: one for one in rounds}.values(), key=lambda one: one.at_ms)
+            for older, newer in pairwise(this):
+                found.update(_between(older, newer))
+    wanted = {
+        "a target without a round",
+        "another id",
+        "gone",
+        "back under the same id",
+        "an end that fell",
+        "an end that fell without a reset",
+        "first commit",
+        *(flag.name or "" for flag in Flag if flag not in Flag.OUTSIDE | Flag.OLD_ID),
+    }
+    assert {name: found[name] for name in wanted if found[name] < 20} == {}
+
+
+def _between(older: TargetRound, newer: TargetRound) -> Iterator[str]:
+    """What happened between two neighbouring rounds of a target."""
+    if older.epoch != newer.epoch:
+        yield "another id"
+        return
+    if older.notes != newer.notes:
+        yield "gone" if newer.notes & Note.NO_TOPIC else "back under the same id"
+    for sample in newer.samples:
+        yield from (flag.name or "" for flag in sample.flags) if sample is not None else ()
+    for before, now in zip(older.samples, newer.samples, strict=False):
+        if before is None or now is None:
+            continue
+        if now.end < before.end:
+            yield "an end that fell"
+            if not now.flags & Flag.RESET:
+                yield "an end that fell without a reset"
+        if before.flags & Flag.UNCOMMITTED and not now.flags & Flag.UNCOMMITTED:
+            yield "first commit"
+
+
+def _many() -> Iterator[RandomHistory]:
+    return (random_history(Random(seed)) for seed in range(1, 2_001))
 
 
 async def _compare(samples: Stored, histories: list[RandomHistory]) -> None:

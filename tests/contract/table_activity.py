@@ -1,0 +1,146 @@
+"""Histories 28, 30 and 34: whether a workload has anything to do, and what wakes it."""
+
+from __future__ import annotations
+
+from lagscale.domain.signal import Reason, Told
+from tests.contract.case import Case, Holding, calm, every, unknown
+from tests.contract.histories import History, offsets
+
+
+def working(first: int, last: int, *, then_until: int, missing: tuple[int, ...] = ()) -> History:
+    """Commits and ends advance by 500 each sample, then stand still."""
+    history = History()
+    moved = 0
+    for at in range(first, then_until + 1, 15):
+        moved += 500 if first < at <= last else 0
+        history.round(at, None if at in missing else offsets(1000 + moved, 1000 + moved))
+    return history
+
+
+def waiting(members: int | None) -> History:
+    """Twelve partitions, one never seen, 5 messages on each of the others."""
+    history = History().rounds(-30, -15, *[0] * 11, None, members=members)
+    return history.rounds(0, 75, *[5] * 11, None, members=members)
+
+
+def hole(seconds: int, *, moved: int = 0) -> History:
+    history = History().rounds(-120, 0, offsets(1000, 1000))
+    return history.rounds(seconds, seconds + 15, offsets(1000 + moved, 1000 + moved))
+
+
+def one_gone() -> History:
+    """A calm topic, and a young one that is gone at once."""
+    history = History().rounds(-120, 75, 0)
+    history.round(45, 0, topic=2)
+    history.round(60, topic=2, absent=True)
+    history.round(75, topic=2, absent=True)
+    return history
+
+
+def unseen_since() -> History:
+    """Two calm topics; the second is created again, and its partition is missing from then on."""
+    history = History().rounds(-120, 30, 0).rounds(-120, 0, 0, topic=2)
+    history.round(15, None, topic=2, new_id=True)
+    history.round(30, None, topic=2)
+    return history
+
+
+def waits_beside_uncommitted() -> History:
+    """One partition never committed; on the other 5 messages wait from t = 30 on."""
+    history = History().rounds(-120, 15, 0, offsets(40, None))
+    return history.rounds(30, 105, 5, offsets(40, None))
+
+
+CASES = (
+    Case(
+        "28",
+        "a consumer that keeps up works",
+        lambda: working(0, 300, then_until=420),
+        (
+            unknown(0, Reason.ACTIVITY_UNTOLD),
+            *every(15, 300, calm, active=True),
+            *every(315, 345, calm, active=True),
+            calm(360),
+            calm(420),
+        ),
+        {"workSeconds": "60"},
+    ),
+    Case(
+        "28 missing",
+        "the last advance is seen one sample later when one is missing",
+        lambda: working(0, 300, then_until=420, missing=(300,)),
+        (*every(315, 360, calm, active=True), calm(375)),
+        {"workSeconds": "60"},
+    ),
+    Case(
+        "28 young",
+        "30 s old, nothing moves",
+        lambda: working(0, 0, then_until=75),
+        (*every(0, 45, unknown, Reason.ACTIVITY_UNTOLD), calm(60)),
+        {"workSeconds": "60"},
+    ),
+    Case("28 off", "without the rule of work", lambda: working(0, 0, then_until=30), (calm(0), calm(30))),
+    Case("28 hole", "equal commits on both sides of 300 s", lambda: hole(300), (calm(300), calm(315)), {"workSeconds": "60"}),
+    Case(
+        "28 hole with work",
+        "the commit moved in the hole",
+        lambda: hole(300, moved=1),
+        (calm(300, active=True),),
+        {"workSeconds": "60"},
+    ),
+    Case(
+        "30",
+        "a little backlog, no members",
+        lambda: History().known().rounds(0, 120, 3),
+        (*every(0, 15, calm), *every(30, 120, calm, active=True, reason=Reason.NO_BREACH)),
+        {"activationSustainSeconds": "30"},
+    ),
+    Case(
+        "30 member",
+        "a little backlog, one member",
+        lambda: History().known().rounds(0, 120, 3, members=1),
+        every(0, 120, calm, active=True),
+        {"activationSustainSeconds": "30"},
+    ),
+    Case(
+        "30 open",
+        "a little backlog, nothing known before",
+        lambda: History().rounds(0, 120, 3),
+        (*every(0, 15, unknown, Reason.ACTIVITY_UNTOLD), *every(30, 120, calm, active=True)),
+        {"activationSustainSeconds": "30"},
+    ),
+    Case(
+        "34",
+        "waking",
+        lambda: waiting(0),
+        (
+            unknown(45, Reason.MISSING, missing=1, wakes=False),
+            unknown(60, Reason.MISSING, missing=1, wakes=True, total=55),
+            Holding(45, None),
+            Holding(60, Told(100.0, True)),
+        ),
+    ),
+    Case("34 members", "members are there", lambda: waiting(3), (unknown(60, Reason.MISSING, wakes=False), Holding(60, None))),
+    Case("34 unknown", "members not known", lambda: waiting(None), (unknown(60, Reason.MISSING, wakes=False), Holding(60, None))),
+    Case(
+        "28 gone",
+        "a topic without partitions needs no sample to be called idle",
+        one_gone,
+        (calm(75, absent=(2,), partitions=1),),
+        {"workSeconds": "60"},
+    ),
+    Case(
+        "28 other id",
+        "a topic created again and not sampled since: nothing is known of its work",
+        unseen_since,
+        (calm(0), unknown(15, Reason.ACTIVITY_UNTOLD, missing=0), unknown(30, Reason.ACTIVITY_UNTOLD, missing=0)),
+        {"workSeconds": "60"},
+    ),
+    Case(
+        "11 zero waits",
+        "a partition without a commit is no backlog of the past either",
+        waits_beside_uncommitted,
+        (calm(15, total=0), *every(30, 75, calm, total=5), calm(90, active=True), calm(105, active=True)),
+        {"scaleToZeroOnInvalidOffset": "true"},
+    ),
+)  # fmt: skip

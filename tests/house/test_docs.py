@@ -17,6 +17,7 @@ from fastapi.routing import APIRoute
 from lagscale.domain.keys import KEYS
 from lagscale.settings import known_names
 from services.scaler.metadata import TRIGGER_KEYS
+from services.scraper.problems import Code
 from tests.house.pages import PAGES as RENDERED
 from tests.house.pages import metrics_of, one_monitor, settings
 
@@ -184,3 +185,9 @@ def test_paths_that_are_told_exist(page: Path) -> None:
     # A path with a placeholder or a star stands for several.
     missing = [path for path in told if not any(ROOT.glob(re.sub(r"NNNN\w*|<\w+>", "*", path.rstrip("/"))))]
     assert missing == []
+
+
+def test_every_state_of_clusters_and_targets_is_told() -> None:
+    text = (DOCS / "operations.md").read_text(encoding="utf-8")
+    section = text.partition("## States of clusters and targets")[2].partition("\n## ")[0]
+    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == {code.value for code in Code}

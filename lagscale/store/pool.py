@@ -6,6 +6,7 @@ Opened by the scaler's and the API's wiring; every adapter that judges takes its
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import socket
 from typing import Any, TypeVar
@@ -20,10 +21,27 @@ SILENCE_SECONDS = 3.0
 #: The server ends a statement that nobody waits for any more.
 _STATEMENT_MS = 2000
 _CONNECT = {"connect_timeout": 2, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
+_TOLD_EVERY_SECONDS = 60.0
 _PLANS = "set plan_cache_mode = force_generic_plan; set jit = off; set max_parallel_workers_per_gather = 0"
 
 Result = TypeVar("Result")
 Pool = AsyncConnectionPool[AsyncConnection[Any]]
+
+
+class _Seldom(logging.Filter):
+    """The driver tells each failed attempt to connect; one line a minute says as much."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._told_at = float("-inf")
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno > logging.WARNING:
+            return True
+        due = record.created - self._told_at >= _TOLD_EVERY_SECONDS
+        if due:
+            self._told_at = record.created
+        return due
 
 
 class PatientConnection(AsyncConnection[Any]):
@@ -57,6 +75,10 @@ def open_pool(url: str, role: str, size: int, *, application: str) -> Pool:
         size: connections kept; two to four for each core of the database's share, more only queue.
         application: how the connections are named in the database's views.
     """
+
+    driver = logging.getLogger("psycopg.pool")
+    if not any(isinstance(each, _Seldom) for each in driver.filters):
+        driver.addFilter(_Seldom())
 
     async def configure(connection: AsyncConnection[Any]) -> None:
         await take_role(connection, role)

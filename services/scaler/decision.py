@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
+from weakref import WeakKeyDictionary
 
 from lagscale.domain.keys import BY_NAME
 from lagscale.domain.policy import Policy
@@ -27,7 +28,7 @@ _NEVER_BESIDE: Final = frozenset(name for name, key in BY_NAME.items() if key.me
 }
 #: KEDA writes the index of the trigger before the name.
 _INDEX: Final = re.compile(r"s\d+-")
-#: Resolved triggers of one version of the registrations.
+#: Monitors whose short names are remembered.
 _REMEMBERED: Final = 50_000
 _HINT: Final = "check serviceType and the trigger's other keys, and that this namespace is bound to its tenant"
 _ALSO_REGISTER: Final = "or register it"
@@ -103,8 +104,8 @@ class Directory:
         for monitor in registrations.monitors:
             self._named.setdefault(monitor.tenant_id, {})[monitor.name] = monitor
             self._by_content[monitor.tenant_id, monitor.content_hash] = monitor
-        # Lives as long as this version of the registrations, and holds no more than there are triggers.
-        self._resolved: dict[tuple[Trigger, int], Asked | LagscaleError] = {}
+        # By trigger and tenant; forgotten with the trigger, or with this version of the registrations.
+        self._resolved: WeakKeyDictionary[Trigger, dict[int, Asked | LagscaleError]] = WeakKeyDictionary()
 
     def resolve(self, trigger: Trigger, instance: str, namespace: str) -> Asked:
         """What the trigger asks for on behalf of (KEDA instance, Kubernetes namespace).
@@ -116,25 +117,21 @@ class Directory:
         tenant = self._tenants.get(tenant_of(self.registrations.bindings, instance, namespace) or 0)
         if tenant is None or (trigger.tenant is not None and trigger.tenant != tenant.name):
             raise missing(_subject_of(trigger))
-        resolved = self._resolved.get((trigger, tenant.tenant_id))
+        of_trigger = self._resolved.setdefault(trigger, {})
+        resolved = of_trigger.get(tenant.tenant_id)
         if resolved is None:
-            resolved = self._remember(trigger, tenant)
+            resolved = of_trigger[tenant.tenant_id] = self._find(trigger, tenant)
         if isinstance(resolved, InvalidInput):
             raise InvalidInput(resolved.faults)
         if isinstance(resolved, LagscaleError):
             raise type(resolved)(resolved.message)
         return resolved
 
-    def _remember(self, trigger: Trigger, tenant: TenantEntry) -> Asked | LagscaleError:
-        result: Asked | LagscaleError
+    def _find(self, trigger: Trigger, tenant: TenantEntry) -> Asked | LagscaleError:
         try:
-            result = self._by_service(trigger, tenant) if trigger.services else self._inline(trigger, tenant)
+            return self._by_service(trigger, tenant) if trigger.services else self._inline(trigger, tenant)
         except LagscaleError as error:
-            result = error.with_traceback(None)
-        if len(self._resolved) >= _REMEMBERED:
-            self._resolved.clear()
-        self._resolved[trigger, tenant.tenant_id] = result
-        return result
+            return error.with_traceback(None)
 
     def _by_service(self, trigger: Trigger, tenant: TenantEntry) -> Asked:
         named = self._named.get(tenant.tenant_id, {})

@@ -21,6 +21,8 @@ _FROM_ENV: Final = "FromEnv"
 _SLIP: Final = 2
 #: Different triggers whose reading is remembered.
 _REMEMBERED: Final = 20_000
+#: Longer metadata are read again each time, so that a caller cannot fill the memory; characters.
+_SHORT: Final = 8_192
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +73,7 @@ _READ_OR_ENV: Final = _READ | {name + _FROM_ENV for name in _READ}
 _KNOWN: Final = _READ | frozenset(KEDA_KEYS) | frozenset(PASSED_OVER)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class Trigger:
     """A trigger's metadata, read: what is asked for, and the policy keys as given, without spaces around them.
 
@@ -120,7 +122,9 @@ class Reader:
         known = self._memo.get(content)
         self._on_memo(known is not None)
         if known is None:
-            known = self._memo[content] = self._parse(dict(content))
+            known = self._parse(dict(content))
+            if sum(len(text) for _, text in content) <= _SHORT:
+                self._memo[content] = known
         if isinstance(known, InvalidInput):
             # A new error each time: a raised one keeps the frames that it went through.
             raise InvalidInput(known.faults)

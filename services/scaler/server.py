@@ -14,7 +14,7 @@ from services.scaler.servicer import Servicer
 from services.scaler.streams import Ages
 
 SERVICE: Final = pb.DESCRIPTOR.services_by_name["ExternalScaler"].full_name
-_GREATEST_MESSAGE: Final = 1024 * 1024
+_GREATEST_MESSAGE: Final = 256 * 1024
 
 
 class Server:

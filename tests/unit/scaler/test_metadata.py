@@ -122,6 +122,14 @@ def test_one_content_is_read_once_and_credentials_are_not_kept() -> None:
     assert "hunter" not in repr(vars(reader))
 
 
+def test_metadata_of_any_length_do_not_fill_the_memory() -> None:
+    hits: list[bool] = []
+    reader = Reader(5.0, hits.append)
+    for _ in range(2):
+        assert len(reader.read({**INLINE, "topic": "x" * 9000}).topics) == 1
+    assert hits == [False, False]
+
+
 def test_faults_are_remembered_too() -> None:
     reader = Reader(5.0)
     for _ in range(2):

@@ -11,10 +11,12 @@ import subprocess
 import sys
 import zipfile
 from collections.abc import Iterable
-from importlib.metadata import distribution
+from importlib.metadata import Distribution, distribution
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 ROOT = Path(__file__).parents[2]
 SCRIPTS = {
@@ -50,6 +52,26 @@ def locked(extra: str) -> set[str]:
     """Names of what a service's lock installs."""
     text = (ROOT / "requirements" / f"{extra}.lock").read_text(encoding="utf-8")
     return set(re.findall(r"^([\w.-]+)(?:\[[^\]]*\])?==", text, re.MULTILINE))
+
+
+def needed(wheel: Distribution, extra: str) -> dict[str, Distribution]:
+    """Name -> distribution of all that the extra asks for, directly or not."""
+    found: dict[str, Distribution] = {}
+    todo = [(wheel, frozenset({extra}))]
+    seen: set[tuple[str, frozenset[str]]] = set()
+    while todo:
+        item, extras = todo.pop()
+        for text in item.requires or ():
+            requirement = Requirement(text)
+            marker = requirement.marker
+            if marker is not None and not any(marker.evaluate({"extra": one}) for one in extras | {""}):
+                continue
+            key = (canonicalize_name(requirement.name), frozenset(requirement.extras))
+            if key not in seen:
+                seen.add(key)
+                found[key[0]] = distribution(requirement.name)
+                todo.append((found[key[0]], key[1]))
+    return found
 
 
 def furnish(folder: Path, wheel: Path, names: Iterable[str]) -> None:
@@ -90,6 +112,14 @@ def test_every_door_opens_with_what_its_lock_names(wheel: Path, tmp_path: Path) 
     for script, (text, code) in said.items():
         assert code == 0, f"{script}: {text}"
         assert "usage" in text.lower(), f"{script}: {text}"
+
+
+def test_every_extra_asks_for_what_its_lock_names(wheel: Path, tmp_path: Path) -> None:
+    furnish(tmp_path, wheel, ())
+    (info,) = tmp_path.glob("*.dist-info")
+    for extra in SCRIPTS.values():
+        asked = set(needed(Distribution.at(info), extra))
+        assert {canonicalize_name(name) for name in locked(extra)} == asked, extra
 
 
 def test_the_scripts_are_those_of_the_project(wheel: Path) -> None:

@@ -15,6 +15,7 @@ from random import Random
 from unittest import mock
 
 from devstack.database import Database
+from lagscale.domain.signal import Judgement, Told
 from lagscale.store import postgres, queries
 from tests.conftest import migrate
 from tests.contract.breakages import BREAKAGES, Breakage
@@ -109,12 +110,18 @@ async def _run(url: str) -> int:
 def _told(found: Difference | None) -> str:
     if found is None:
         return "NOT CAUGHT"
+    if not isinstance(found.reference, Judgement) or not isinstance(found.store, Judgement):
+        return f"holds {_answer(found.store)} for {_answer(found.reference)}"
     differ = [
         f"{name} {getattr(found.store, name)} for {getattr(found.reference, name)}"
         for name in ("reason", "value", "active", "wakes", "missing", "total", "members")
         if getattr(found.reference, name) != getattr(found.store, name)
     ]
     return differ[0] if differ else "another island"
+
+
+def _answer(held: Judgement | Told | None) -> str:
+    return f"{held.value:g} since {held.held_since_ms}" if held is not None else "nothing"
 
 
 def main() -> int:

@@ -110,7 +110,7 @@ async def _run(url: str) -> int:
 def _told(found: Difference | None) -> str:
     if found is None:
         return "NOT CAUGHT"
-    if not isinstance(found.reference, Judgement) or not isinstance(found.store, Judgement):
+    if found.way == "hold":
         return f"holds {_answer(found.store)} for {_answer(found.reference)}"
     differ = [
         f"{name} {getattr(found.store, name)} for {getattr(found.reference, name)}"
@@ -121,7 +121,7 @@ def _told(found: Difference | None) -> str:
 
 
 def _answer(held: Judgement | Told | None) -> str:
-    return f"{held.value:g} since {held.held_since_ms}" if held is not None else "nothing"
+    return f"{held.value:g} since {held.held_since_ms}" if isinstance(held, Told) else "nothing"
 
 
 def main() -> int:

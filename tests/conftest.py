@@ -7,6 +7,7 @@ cannot be started fails the tests that need it.
 from __future__ import annotations
 
 import uuid
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,6 +19,32 @@ from devstack.broker import Broker
 from devstack.database import Database
 
 ROOT = Path(__file__).parents[1]
+#: From the cheapest to the dearest. What is cheap fails first, and nothing runs beside a whole stack.
+SHELVES = ("house", "unit", "contract", "integration", "spark", "e2e")
+_SECONDS: Counter[str] = Counter()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Shelf by shelf; within a shelf the random order stays."""
+    items.sort(key=lambda item: SHELVES.index(_shelf(item.nodeid)))
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Count the time of set-up, test and tear-down to its shelf."""
+    _SECONDS[_shelf(report.nodeid)] += report.duration
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the minutes of each shelf."""
+    terminalreporter.section("minutes per shelf")
+    for shelf in SHELVES:
+        if shelf in _SECONDS:
+            terminalreporter.write_line(f"{_SECONDS[shelf] / 60:6.1f}  {shelf}")
+
+
+def _shelf(nodeid: str) -> str:
+    return nodeid.split("/")[1]
 
 
 @pytest.fixture(scope="session")

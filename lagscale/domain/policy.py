@@ -99,6 +99,8 @@ class _Reader:
         for name in self.values:
             if not BY_NAME[name].supported and self.values[name] not in {BY_NAME[name].default, ""}:
                 self.fault(name, "is not yet supported by this version; remove it")
+        if self.choice("metric") == "timeLag":
+            self.fault("metric", "timeLag is not yet supported by this version; use lag or remove it")
 
     def fault(self, name: str, text: str) -> None:
         self.faults.append(Fault(name, text))

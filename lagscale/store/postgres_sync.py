@@ -23,6 +23,9 @@ _STAGE = (
     "create temporary table if not exists scraped on commit delete rows as select * from every_lag_sample with no data"
 )
 _COPY = f"copy pg_temp.scraped ({', '.join(COLUMNS)}) from stdin"
+#: For statements that remove many rows; their connection must be as patient.
+REMOVAL_SECONDS = 60.0
+_PATIENCE = f"set local statement_timeout = '{REMOVAL_SECONDS:.0f}s'"
 _CHARACTERS_A_WRITE = 1 << 18
 
 
@@ -114,11 +117,22 @@ class PostgresSamples:
             StoreUnavailable: the store did not answer.
         """
         with self._database.transaction() as connection:
-            connection.execute("set local statement_timeout = '60s'")
+            connection.execute(_PATIENCE)
             found = connection.execute(
                 "select dropped from drop_samples_before(clock_timestamp() - %s::float8 * interval '1 hour')", [hours]
             ).fetchall()
         return [str(row[0]) for row in found]
+
+    def tidy(self) -> dict[str, int]:
+        """Remove what nobody needs any more from the registry; what -> how many rows, where there were any.
+
+        Raises:
+            StoreUnavailable: the store did not answer.
+        """
+        with self._database.transaction() as connection:
+            connection.execute(_PATIENCE)
+            found = connection.execute("select what, removed from tidy_registry(clock_timestamp())").fetchall()
+        return {what: removed for what, removed in found if removed}
 
     def is_chunked(self) -> bool:
         """Whether TimescaleDB keeps the samples in chunks; on plain PostgreSQL retention deletes row by row.

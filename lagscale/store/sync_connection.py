@@ -35,8 +35,10 @@ Result = TypeVar("Result")
 class PatientConnection(Connection[Any]):
     """A connection that is cut when the server stays silent; a stopped server would block its client for ever."""
 
+    silence_seconds = SILENCE_SECONDS
+
     def wait(self, gen: PQGen[Result], *args: Any, **kwargs: Any) -> Result:
-        watch = threading.Timer(SILENCE_SECONDS, self._cut)
+        watch = threading.Timer(self.silence_seconds, self._cut)
         watch.daemon = True
         watch.start()
         try:
@@ -50,10 +52,19 @@ class PatientConnection(Connection[Any]):
 
 
 class ScraperDatabase:
-    """One connection that is opened at need, and again after it broke. Not for several threads at once."""
+    """One connection that is opened at need, and again after it broke. Not for several threads at once.
 
-    def __init__(self, url: str, *, application: str = "lagscale-scraper") -> None:
+    Args:
+        url: the database.
+        application: how the connection is named in the database's views.
+        silence_seconds: a server that is silent for longer is away; more than the longest statement takes.
+    """
+
+    def __init__(
+        self, url: str, *, application: str = "lagscale-scraper", silence_seconds: float = SILENCE_SECONDS
+    ) -> None:
         self._url = url
+        self._silence_seconds = silence_seconds
         self._application = application
         self._connection: PatientConnection | None = None
 
@@ -104,5 +115,6 @@ class ScraperDatabase:
             except BaseException:
                 connection.close()
                 raise
+            connection.silence_seconds = self._silence_seconds
             self._connection = connection
         return self._connection

@@ -22,10 +22,7 @@ from lagscale.store import InlineMonitor, Registration, Registrations, TenantEnt
 from services.scaler.metadata import Reader, Trigger
 
 #: Keys that change what is measured: no registration opens them to override.
-_NEVER_BESIDE: Final = frozenset(name for name, key in BY_NAME.items() if key.measures) | {
-    "offsetResetPolicy",
-    "scaleToZeroOnInvalidOffset",
-}
+_NEVER_BESIDE: Final = frozenset(name for name, key in BY_NAME.items() if key.measures)
 #: KEDA writes the index of the trigger before the name.
 _INDEX: Final = re.compile(r"s\d+-")
 #: Monitors whose short names are remembered.

@@ -200,7 +200,6 @@ def _trigger_faults(trigger: Trigger, values: Mapping[str, str]) -> list[Fault]:
     ]
     if values.get("excludePersistentLag", "").lower() == "true":
         faults.append(Fault("excludePersistentLag", _STUCK))
-    faults += _metric_faults(values.get("metric", "lag"))
     if "serviceType" in values:
         if not trigger.services:
             faults.append(Fault("serviceType", "names no monitor; give one, or several by commas"))
@@ -210,13 +209,6 @@ def _trigger_faults(trigger: Trigger, values: Mapping[str, str]) -> list[Fault]:
         ]
         return faults
     return faults + _inline_faults(trigger, values)
-
-
-def _metric_faults(metric: str) -> list[Fault]:
-    if metric == "lag":
-        return []
-    supported = "is not yet supported by this version" if metric == "timeLag" else "is no metric"
-    return [Fault("metric", f"{metric[:40]!r} {supported}; use lag or remove it")]
 
 
 def _inline_faults(trigger: Trigger, values: Mapping[str, str]) -> list[Fault]:

@@ -18,6 +18,7 @@ from tenacity.nap import sleep_using_event
 
 from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
 from lagscale.settings import SingleMonitorSettings, load, split_address
+from lagscale.store.postgres_sync import REMOVAL_SECONDS
 from lagscale.store.registry.bootstrap import ensure_single_monitor
 from lagscale.store.secrets import SecretBox
 from lagscale.store.sync_connection import ScraperDatabase
@@ -71,7 +72,8 @@ def main() -> int:
     reports.start()
     if SingleMonitorSettings.wanted(os.environ):
         threading.Thread(target=_register_single, args=(url, stop), name="single-monitor", daemon=True).start()
-    retention = Retention(ScraperDatabase(url), settings.retention_hours, lambda: health.leading)
+    patient = ScraperDatabase(url, silence_seconds=REMOVAL_SECONDS + 5.0)
+    retention = Retention(patient, settings.retention_hours, lambda: health.leading)
     retention.start()
     log.info("scraper_starting", http=settings.scraper_http_listen, spark=settings.spark_master)
     # Spark is spoken to in a thread, so that a signal ends the process in time whatever Spark is doing.

@@ -1,4 +1,7 @@
-"""Drops samples that are too old, while this scraper leads; a thread of its own, so that no batch waits for it."""
+"""Drops samples that are too old and tidies the registry, while this scraper leads.
+
+A thread of its own, so that no batch waits for it.
+"""
 
 from __future__ import annotations
 
@@ -51,14 +54,17 @@ class Retention:
                 self.drop()
 
     def drop(self) -> None:
-        """Drop what is too old, and say what it was."""
+        """Drop what is too old, tidy the registry, and say what it was."""
         try:
             if not self._warned and not self._store.is_chunked():
                 log.warning("samples_in_plain_table", advice="retention deletes row by row; TimescaleDB drops chunks")
             self._warned = True
             dropped = self._store.drop_before(self._hours)
+            removed = self._store.tidy()
         except LagscaleError as away:
             log.warning("retention_failed", error=away.message)
             return
         if dropped:
             log.info("samples_dropped", older_than_hours=self._hours, dropped=dropped)
+        if removed:
+            log.info("registry_tidied", removed=removed)

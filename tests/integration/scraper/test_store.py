@@ -183,3 +183,29 @@ def test_retention_drops_what_is_old_and_says_so(
     assert len(store.drop_before(24)) == 1
     assert len(world.rows(target)) == 1
     assert store.drop_before(24) == []
+
+
+def test_a_removal_may_take_longer_than_a_poll_waits(world: World) -> None:
+    impatient = ScraperDatabase(world.url, silence_seconds=0.2)
+    with pytest.raises(StoreUnavailable), impatient.transaction() as connection:
+        connection.execute("select pg_sleep(1)")
+    patient = ScraperDatabase(world.url, silence_seconds=60)
+    with patient.transaction() as connection:
+        connection.execute("select pg_sleep(1)")
+    patient.close()
+
+
+def test_decisions_and_unasked_monitors_are_removed_in_time(world: World, store: PostgresSamples, target: int) -> None:
+    with psycopg.connect(world.url, autocommit=True) as connection:
+        for age in ("15 days", "13 days"):
+            connection.execute(
+                "insert into decision (told_at, tenant_id, monitor_id, replica, verdict, reason, code)"
+                " values (now() - %s::interval, %s, 1, 'r', 'calm', 'no_breach', 'OK')",
+                [age, world.tenant],
+            )
+        connection.execute(
+            "update monitor set auto_registered = true, created_at = now() - interval '8 days' where tenant_id = %s",
+            [world.tenant],
+        )
+        assert store.tidy() == {"decisions": 1, "unasked monitors": 1}
+        assert store.tidy() == {}

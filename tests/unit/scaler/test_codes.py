@@ -11,7 +11,9 @@ from services.scaler.codes import CODES, code_of, text_of
 
 
 def family(root: type[LagscaleError] = LagscaleError) -> Iterator[type[LagscaleError]]:
-    yield root
+    """The family itself; another service's own children never reach this edge."""
+    if root.__module__ == LagscaleError.__module__:
+        yield root
     for child in root.__subclasses__():
         yield from family(child)
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from lagscale.domain.activity import Activity, activity
 from lagscale.domain.islands import Reading, Trailing, readings_of, trailing
 from lagscale.domain.markers import TargetRound
-from lagscale.domain.measured import Measured, Point, Series, lag_of, measured
+from lagscale.domain.measured import Measured, Point, Series, activity_lag_of, lag_of, measured
 from lagscale.domain.policy import HPA_WINDOW_MS, PersistenceScope, Policy
 from lagscale.domain.signal import Island, Judgement, Reason, Told, Verdict, capped_value, floor_value, held
 from lagscale.domain.totals import counted_totals
@@ -93,7 +93,7 @@ def judge(targets: Targets, policy: Policy, *, now_ms: int, upto_ms: int | None 
         partitions=len(seen.series),
         missing=picture.missing,
         members=picture.members,
-        wakes=verdict is Verdict.UNKNOWN and picture.activity.backlog and picture.members == 0,
+        wakes=verdict is Verdict.UNKNOWN and _wakes(picture, policy),
         island=_island(picture, policy),
         absent=seen.without_topic(),
     )
@@ -198,6 +198,12 @@ def _answer(verdict: Verdict, picture: _Picture, total: int, policy: Policy) -> 
     if not picture.whole and picture.members is not None:
         value = max(value, floor_value(picture.members, policy))
     return value, True
+
+
+def _wakes(picture: _Picture, policy: Policy) -> bool:
+    """Whether the fresh partitions prove a backlog, and nobody is there to read it."""
+    waiting = sum(activity_lag_of(point.sample, policy) for point in picture.fresh)
+    return picture.members == 0 and picture.activity.backlog and waiting > policy.activation_lag_threshold
 
 
 def _island(picture: _Picture, policy: Policy) -> Island | None:

@@ -23,6 +23,16 @@ def waiting(members: int | None) -> History:
     return history.rounds(0, 75, *[5] * 11, None, members=members)
 
 
+def stale_backlog() -> History:
+    """5 messages on a partition that is then missing, none on the other."""
+    return History().rounds(-120, 0, 5, 0).rounds(15, 45, None, 0)
+
+
+def uncommitted_then_backlog() -> History:
+    """5 messages that nobody committed, and from t = 0 on 5 that wait beside them."""
+    return History().rounds(-120, -15, offsets(5, None), 0).rounds(0, 60, offsets(5, None), 5)
+
+
 def hole(seconds: int, *, moved: int = 0) -> History:
     history = History().rounds(-120, 0, offsets(1000, 1000))
     return history.rounds(seconds, seconds + 15, offsets(1000 + moved, 1000 + moved))
@@ -110,6 +120,13 @@ CASES = (
         {"activationSustainSeconds": "30"},
     ),
     Case(
+        "11 backlog",
+        "an uncommitted partition counts 1 in a backlog, whatever waits there",
+        uncommitted_then_backlog,
+        (*every(0, 45, calm), calm(60, active=True)),
+        {"activationLagThreshold": "1"},
+    ),
+    Case(
         "34",
         "waking",
         lambda: waiting(0),
@@ -122,6 +139,12 @@ CASES = (
     ),
     Case("34 members", "members are there", lambda: waiting(3), (unknown(60, Reason.MISSING, wakes=False), Holding(60, None))),
     Case("34 unknown", "members not known", lambda: waiting(None), (unknown(60, Reason.MISSING, wakes=False), Holding(60, None))),
+    Case(
+        "34 stale",
+        "a backlog that is stale by now proves nothing",
+        stale_backlog,
+        (unknown(61, Reason.MISSING, missing=1, total=0, wakes=False), Holding(61, None)),
+    ),
     Case(
         "28 gone",
         "a topic without partitions needs no sample to be called idle",

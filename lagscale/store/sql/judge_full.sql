@@ -371,13 +371,19 @@ cross join lateral (
             coalesce(b.fresh and b.above and (i.members is distinct from 0 or b.span >= a.activation_time), false)
             as backlog,
             coalesce(b.fresh and (not b.above or b.bounded), false) as backlog_told,
-            coalesce(i.members = 0 and b.fresh and b.above and b.span >= a.activation_time, false) as proven
+            -- Only what is fresh proves a backlog that may wake a group.
+            coalesce(
+                i.members = 0 and b.fresh and b.above and b.span >= a.activation_time
+                and p.activity_total > a.activation_lag,
+                false
+            ) as proven
         from instant as i
         left join (
             select
                 count(*) as partitions,
                 count(*) filter (where not c.fresh) as missing,
-                sum(c.lag) filter (where c.fresh) as total
+                sum(c.lag) filter (where c.fresh) as total,
+                sum(c.activity_lag) filter (where c.fresh) as activity_total
             from scope as c
         ) as p on true
         left join (

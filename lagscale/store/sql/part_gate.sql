@@ -20,7 +20,7 @@ cross join lateral (
             select
                 max(n.ts) as at,
                 -- All targets have a round, of one time, and something is in scope.
-                count(n.ts) = count(*) and min(n.ts) = max(n.ts) and sum(n.parts) > 0 as whole,
+                coalesce(count(n.ts) = count(*) and min(n.ts) = max(n.ts) and sum(n.parts) > 0, false) as whole,
                 count(*) filter (where n.notes & 1 = 0) as present,
                 coalesce(array_agg(g.target_id) filter (where n.notes & 1 <> 0), '{}') as absent,
                 sum(n.parts) as partitions,

@@ -112,11 +112,8 @@ class Kafka:
         """A topic; returns when every partition has a leader that answers."""
         for future in self.admin.create_topics([NewTopic(topic, partitions, 1)]).values():
             future.result(15)
-        again = Retrying(
-            retry=retry_if_exception_type(KafkaException), wait=wait_fixed(0.1), stop=stop_after_delay(15), reraise=True
-        )
         ends = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
-        again(lambda: [future.result(5) for future in self.admin.list_offsets(ends).values()])
+        _again(lambda: [future.result(5) for future in self.admin.list_offsets(ends).values()])
 
     def produce(self, topic: str, messages: int, partitions: int) -> None:
         """So many messages of 64 bytes, spread over the partitions; returns when all are stored."""
@@ -142,15 +139,23 @@ class Kafka:
             consumer.close()
 
 
+#: A fresh topic's leader and a fresh group's coordinator need a moment.
+_again = Retrying(
+    retry=retry_if_exception_type(KafkaException), wait=wait_fixed(0.1), stop=stop_after_delay(15), reraise=True
+)
+
+
 def _drain(consumer: Consumer, topic: str) -> int:
     numbers = list(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
     partitions = [TopicPartition(topic, number) for number in numbers]
     ends = {one.partition: consumer.get_watermark_offsets(one, timeout=10)[1] for one in partitions}
-    starts = {one.partition: max(one.offset, 0) for one in consumer.committed(partitions, timeout=10)}
+    committed = _again(lambda: consumer.committed(partitions, timeout=10))
+    starts = {one.partition: max(one.offset, 0) for one in committed}
     consumer.assign([TopicPartition(topic, number, start) for number, start in starts.items()])
     wanted = sum(ends.values()) - sum(starts.values())
     read = 0
     while read < wanted:
         read += len(consumer.consume(min(1000, wanted - read), timeout=10))
-    consumer.commit(offsets=[TopicPartition(topic, number, end) for number, end in ends.items()], asynchronous=False)
+    reached = [TopicPartition(topic, number, end) for number, end in ends.items()]
+    _again(lambda: consumer.commit(offsets=reached, asynchronous=False))
     return read

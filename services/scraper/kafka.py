@@ -34,6 +34,8 @@ _LATEST: Any = _Spec.latest()
 #: The client's own limit is a little shorter than ours, so that its reason arrives.
 _EARLIER = 0.1
 _LEAST_TIMEOUT = 0.2
+#: A client that met silence is replaced, but not before it is so many seconds old.
+_LEAST_LIFE = 5.0
 _CODES: Mapping[int, Code] = {
     KafkaError._AUTHENTICATION: Code.AUTHENTICATION_FAILED,
     KafkaError.SASL_AUTHENTICATION_FAILED: Code.AUTHENTICATION_FAILED,
@@ -71,6 +73,8 @@ class KafkaCluster:
             ValueError: the client refuses the settings.
         """
         self._reasons: dict[Code, float] = {}
+        self._made_at = time.monotonic()
+        self._silent = False
         self._shares: frozenset[str] = frozenset()
         self._kinds_at: dict[str, float] = {}
         settings: dict[str, Any] = {**config, "error_cb": self._told}
@@ -181,7 +185,17 @@ class KafkaCluster:
             return self._behind(code, "")
         return Problem(code, error.name() if code is Code.FAILED else "")
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether another client must take over.
+
+        After a broker's restart librdkafka may send no more requests for committed offsets on the old connection,
+        for ever; only a new client asks again. A dead cluster does not get one at every tick.
+        """
+        return self._silent and time.monotonic() - self._made_at > _LEAST_LIFE
+
     def _behind(self, code: Code, detail: str) -> Problem:
+        self._silent = True
         # Callbacks are served here: errors of connections come by them only.
         self._admin.poll(0)
         recent = time.monotonic() - _REASON_SECONDS
@@ -239,7 +253,9 @@ class Clients:
             SecretsUnreadable: from `config`.
         """
         key = (cluster_id, version)
-        client = self._kept.pop(key, None) or KafkaCluster(config())
+        client: KafkaCluster | None = self._kept.pop(key, None)
+        if client is None or client.is_spent:
+            client = KafkaCluster(config())
         for stale in [other for other in self._kept if other[0] == cluster_id]:
             del self._kept[stale]
         self._kept[key] = client

@@ -36,6 +36,8 @@ _EARLIER = 0.1
 _LEAST_TIMEOUT = 0.2
 #: A client that met silence is replaced, but not before it is so many seconds old.
 _LEAST_LIFE = 5.0
+#: Longer than any request of it is under way.
+_RETIRED_SECONDS = 30.0
 _CODES: Mapping[int, Code] = {
     KafkaError._AUTHENTICATION: Code.AUTHENTICATION_FAILED,
     KafkaError.SASL_AUTHENTICATION_FAILED: Code.AUTHENTICATION_FAILED,
@@ -244,6 +246,8 @@ class Clients:
     def __init__(self, limit: int = 64) -> None:
         self._limit = limit
         self._kept: OrderedDict[tuple[int, int], KafkaCluster] = OrderedDict()
+        # A client with requests under way must not be destroyed: the library crashes. They end by themselves.
+        self._retired: list[tuple[float, KafkaCluster]] = []
 
     def get(self, cluster_id: int, version: int, config: Callable[[], Mapping[str, Any]]) -> KafkaCluster:
         """The cluster's client at this version of its settings.
@@ -254,8 +258,12 @@ class Clients:
         """
         key = (cluster_id, version)
         client: KafkaCluster | None = self._kept.pop(key, None)
-        if client is None or client.is_spent:
-            client = KafkaCluster(config())
+        now = time.monotonic()
+        self._retired = [(at, old) for at, old in self._retired if now - at < _RETIRED_SECONDS]
+        if client is not None and client.is_spent:
+            self._retired.append((now, client))
+            client = None
+        client = client or KafkaCluster(config())
         for stale in [other for other in self._kept if other[0] == cluster_id]:
             del self._kept[stale]
         self._kept[key] = client

@@ -20,6 +20,7 @@ from devstack.clients import Answer
 from devstack.database import Database
 from devstack.server import wait_until
 from devstack.stack import Stack, answers
+from services.scaler.scratch import ANSWERS
 from tests.e2e.system import Group, System, is_calm, told, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
@@ -48,6 +49,25 @@ class Fleet:
         """Wait until both are measured as they are."""
         until(self.busy.poll, told(1_500.0), 120, never=_is_wrong_for_busy)
         until(self.idle.poll, is_calm, 120)
+
+    def await_kept(self) -> None:
+        """Wait until the scaler has put on scratch what it told last: it does so at most every second."""
+        kept = self.system.stack.folder / "scratch/scaler/scaler/scaler" / ANSWERS
+        until(self.busy.poll, told(1_500.0), 30)
+        wait_until(lambda: kept.exists() and "1500.0" in kept.read_text(), 30, "the answers were not kept on scratch")
+
+    def mend(self) -> None:
+        """Start again whatever a test has left ended or stopped, so that its failure is its own."""
+        stack = self.system.stack
+        if self.database.server.process is None:
+            self.database.start()
+        self.database.resume()
+        if self.broker.server.process is None:
+            self.broker.start()
+        for service, server in list(stack.servers.items()):
+            if server.process is None:
+                stack.spawn(service)
+                stack.await_ready(service)
 
     def endure(self, seconds: float) -> list[Answer]:
         """Ask both during an outage: the busy one is held, the idle one ends in an error; the idle one's answers."""
@@ -84,6 +104,12 @@ def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
             system.close()
         finally:
             stack.stop()
+
+
+@pytest.fixture(autouse=True)
+def _mended(fleet: Fleet) -> Iterator[None]:
+    yield
+    fleet.mend()
 
 
 def test_a_broker_that_is_gone_leaves_a_group_at_work_held_and_an_idle_one_unknown(fleet: Fleet) -> None:
@@ -127,6 +153,7 @@ def test_a_store_that_hangs_bounds_every_call(fleet: Fleet) -> None:
 
 def test_a_scaler_that_restarts_while_the_store_is_away_knows_its_registrations(fleet: Fleet) -> None:
     fleet.settle()
+    fleet.await_kept()
     fleet.database.kill()
     stack = fleet.system.stack
     stack.servers["scaler"].kill()

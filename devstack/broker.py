@@ -10,15 +10,15 @@ from pathlib import Path
 from typing import Self
 
 from confluent_kafka.admin import AdminClient
-from rich.console import Console
 
 from devstack.certificates import Certificates
 from devstack.claims import Claim
+from devstack.console import console
 from devstack.java import java, kafka_jars
 from devstack.server import Server, free_port
 
 _ROOT = Path(__file__).resolve().parents[1]
-_console = Console(stderr=True, soft_wrap=True)
+
 
 _LOG4J = """
 status = error
@@ -120,7 +120,7 @@ class Broker:
     def begin(self) -> None:
         """As `start`, but do not wait: something else can be started meanwhile."""
         if self._given:
-            _console.print(f"broker: the given one, {self._given}", highlight=False)
+            console.print(f"broker: the given one, {self._given}", highlight=False)
             return
         jars = kafka_jars()
         if self._claim is None and not self._keep:

@@ -13,15 +13,14 @@ from urllib.parse import urlsplit, urlunsplit
 
 import psycopg
 from psycopg import sql
-from rich.console import Console
 
 from devstack.claims import Claim
+from devstack.console import console
 from devstack.postgres import Home, Source, find_home
 from devstack.server import Server, family, free_port, signal_all, started_at, wait_until
 
 _ROOT = Path(__file__).resolve().parents[1]
 _CLONE = hashlib.sha256(str(_ROOT).encode()).hexdigest()[:12]
-_console = Console(stderr=True, soft_wrap=True)
 
 
 class Database:
@@ -72,7 +71,7 @@ class Database:
     def start(self) -> None:
         """Install what is missing, start on the same data and port as before, wait until it answers."""
         if self._given:
-            _console.print(f"database: {Source.GIVEN.value}", highlight=False)
+            console.print(f"database: {Source.GIVEN.value}", highlight=False)
             return
         self._home = self._home or find_home(_ROOT / ".devstack")
         if self._claim is None and not self._keep:

@@ -8,14 +8,12 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from rich.console import Console
-
 from devstack import apt
 from devstack.cache import fetch_once
+from devstack.console import console
 
 _KAFKA = "4.1.0"
 _JAVA_MAJOR = 17
-_console = Console(stderr=True, soft_wrap=True)
 
 
 def java() -> str:
@@ -27,7 +25,7 @@ def java() -> str:
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home) / "bin/java") if home else shutil.which("java")
     if found is None and apt.is_root() and shutil.which("apt-get"):
-        with _console.status("broker: installing a Java runtime"):
+        with console.status("broker: installing a Java runtime"):
             apt.install("openjdk-17-jre-headless")
         found = shutil.which("java")
     if found is None or not Path(found).exists():
@@ -54,7 +52,7 @@ def _fetch_jars(place: Path) -> None:
     """By Maven where it is there and works, else by the Ivy that comes with Spark."""
     ways = [_maven, _ivy] if shutil.which("mvn") else [_ivy]
     said = ""
-    with _console.status(f"broker: Apache Kafka {_KAFKA} from Maven Central (43 MB, once)"):
+    with console.status(f"broker: Apache Kafka {_KAFKA} from Maven Central (43 MB, once)"):
         for way in ways:
             done = subprocess.run(way(place), capture_output=True, text=True, check=False, cwd=place)
             if done.returncode == 0 and list((place / "jars").glob(f"kafka_2.13-{_KAFKA}.jar")):

@@ -12,10 +12,9 @@ from collections.abc import Callable, Mapping
 from enum import Enum
 from pathlib import Path
 
-from rich.console import Console
-
 from devstack import apt
 from devstack.cache import fetch_once
+from devstack.console import console
 from devstack.server import dying_with_parent
 
 _MAJOR = "17"
@@ -25,7 +24,6 @@ _ROOTFS = f"debian-{_SUITE}-pg{_MAJOR}-timescaledb"
 _DEBIAN_PROGRAMS = f"/usr/lib/postgresql/{_MAJOR}/bin"
 #: Where a server that may not run as root keeps its data: below root's home it could not reach them.
 _SYSTEM_DATA = Path("/var/lib/lagscale-devstack")
-_console = Console(stderr=True, soft_wrap=True)
 
 
 class Source(Enum):
@@ -147,17 +145,17 @@ def find_home(clone_data: Path) -> Home:
         try:
             home = attempts[source]()
         except RuntimeError as failure:
-            _console.print(f"database: not {source.value}: {failure}", highlight=False, markup=False)
+            console.print(f"database: not {source.value}: {failure}", highlight=False, markup=False)
             source = Source.WHEEL
     if source is Source.WHEEL:
         home = _from_wheel(clone_data)
-    _console.print(f"database: {source.value}", highlight=False)
+    console.print(f"database: {source.value}", highlight=False)
     return home
 
 
 def _packaged() -> Home:
     if not Path(f"/usr/lib/postgresql/{_MAJOR}/lib/timescaledb.so").exists():
-        with _console.status(f"database: installing {_PACKAGE}"):
+        with console.status(f"database: installing {_PACKAGE}"):
             apt.install(_PACKAGE)
     return Home(Path("/"), _DEBIAN_PROGRAMS, str(_SYSTEM_DATA), "postgres", timescaledb=True)
 
@@ -169,9 +167,9 @@ def _bootstrapped(mirror: str) -> Home:
 
 def _debootstrap(place: Path, mirror: str) -> None:
     if shutil.which("debootstrap") is None:
-        with _console.status("database: installing debootstrap"):
+        with console.status("database: installing debootstrap"):
             apt.install("debootstrap")
-    with _console.status(f"database: Debian {_SUITE} with TimescaleDB, into a folder of its own (700 MB, once)"):
+    with console.status(f"database: Debian {_SUITE} with TimescaleDB, into a folder of its own (700 MB, once)"):
         argv = [
             *dying_with_parent(),
             "debootstrap",

@@ -15,6 +15,7 @@ from rich.table import Table
 
 from devstack.claims import Claim
 from devstack.clients import Admin, Kafka, Keda
+from devstack.console import console as said
 from devstack.demo.scenario import MONITOR, NAMESPACE, SUSTAIN_SECONDS, THRESHOLD, NotSeen, Record, Scenario
 from devstack.demo.screen import Screen
 from devstack.server import ServerFailed
@@ -50,7 +51,7 @@ def main() -> int:
 
 def _run(console: Console, record: Record, ends: ExitStack) -> None:
     folder = _ROOT / ".devstack" / f"demo-{uuid.uuid4().hex[:8]}"
-    with console.status("starting the broker") as spinner:
+    with said.status("starting the broker") as spinner:
         broker, database = parts()
         ends.callback(Claim(folder).release)
         since = time.monotonic()

@@ -43,7 +43,7 @@ def activity(measured: Measured, members: int | None, now_ms: int, policy: Polic
        partition in scope sampled under the topic's present id at or before T - `workSeconds`, or born under it.
     """
     level = policy.activation_lag_threshold
-    totals = counted_totals(measured, lambda point: activity_lag_of(point.sample, policy), level, policy)
+    totals = counted_totals(measured, lambda _, point: activity_lag_of(point.sample, policy), level, policy)
     told = bool(totals) and now_ms - totals[-1].at_ms <= policy.stale_after_ms
     run = trailing(totals, level) if told else None
     backlog = run is not None and (members is None or members >= 1 or run.lasted(policy.activation_sustain_ms))

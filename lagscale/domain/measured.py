@@ -92,6 +92,16 @@ class Measured:
         ]
         return min(readings)[1] if readings else None
 
+    def running(self, target_id: int) -> dict[int, bool]:
+        """At the time of each of a target's rounds: whether the group was known to have a member."""
+        found: dict[int, bool] = {}
+        read_ms, members = 0, None
+        for this in self.rounds[target_id]:
+            if this.members is not None:
+                read_ms, members = this.at_ms - (this.members_age_ms or 0), this.members
+            found[this.at_ms] = members is not None and members >= 1 and this.at_ms - read_ms <= MEMBERS_KNOWN_MS
+        return found
+
     def without_topic(self) -> tuple[int, ...]:
         """Targets whose topic does not exist."""
         return tuple(t for t, rounds in sorted(self.rounds.items()) if rounds and rounds[-1].notes & Note.NO_TOPIC)

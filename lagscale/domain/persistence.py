@@ -7,65 +7,22 @@ in-memory twin of the store answers by this module.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 
-from lagscale.domain.activity import Activity, activity
-from lagscale.domain.islands import Reading, Trailing, readings_of, trailing
+from lagscale.domain.draining import drains
+from lagscale.domain.islands import Trailing
 from lagscale.domain.markers import TargetRound
-from lagscale.domain.measured import Measured, Point, Series, activity_lag_of, lag_of, measured
-from lagscale.domain.policy import HPA_WINDOW_MS, PersistenceScope, Policy
-from lagscale.domain.signal import Island, Judgement, Reason, Told, Verdict, capped_value, floor_value, held
-from lagscale.domain.totals import counted_totals
+from lagscale.domain.measured import activity_lag_of, lag_of, measured
+from lagscale.domain.picture import Picture, name_of, picture_of
+from lagscale.domain.policy import PersistenceScope, Policy
+from lagscale.domain.signal import Island, Judgement, Reason, Told, Verdict, held
+from lagscale.domain.valuation import Load, value_of
 
 Targets = Mapping[int, Sequence[TargetRound]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Trail:
-    """The trailing island of one fresh partition."""
-
-    series: Series
-    run: Trailing
-
-
-@dataclass(frozen=True, slots=True)
-class _Picture:
-    """What the rules of the verdict look at.
-
-    Attributes:
-        fresh: the newest samples of the partitions that are fresh.
-        missing: partitions in scope that are not.
-        unmeasured: targets without any round; they count as not fresh.
-        trails: trailing islands of fresh partitions.
-        total_told: the newest counted total exists and is fresh.
-        total_run: the trailing run of totals, if that total is a breach.
-    """
-
-    measured: Measured
-    members: int | None
-    fresh: tuple[Point, ...]
-    missing: int
-    unmeasured: bool
-    trails: tuple[_Trail, ...]
-    total_told: bool
-    total_run: Trailing | None
-    activity: Activity
-
-    @property
-    def whole(self) -> bool:
-        """Whether everything that is listed is known and fresh."""
-        return not self.missing and not self.unmeasured
-
-
 def judge(targets: Targets, policy: Policy, *, now_ms: int, upto_ms: int | None = None) -> Judgement:
-    """Judge a monitor from the raw rounds of its targets.
-
-    1. *Now* decides freshness and nothing else; everything else is computed at T, the time of the newest round.
-    2. *Sustained*: a fresh partition's trailing island (scope total: the total's) has a span of `sustainSeconds`.
-       With a partition that is not fresh the value must not fall below what the members stand for; not knowing them,
-       the verdict is unknown.
-    3. *Calm*: every partition is fresh, none has an island that lasted or may have lasted, and activity can be told.
-    4. *Unknown* is everything else, with its first reason.
+    """Judge a monitor from the raw rounds of its targets, and stabilise the answer from the same samples.
 
     Args:
         targets: target id -> its rounds, in any order, doubled or not.
@@ -73,15 +30,83 @@ def judge(targets: Targets, policy: Policy, *, now_ms: int, upto_ms: int | None 
         now_ms: the instant judged, milliseconds since 1970.
         upto_ms: rounds after this do not exist.
     """
+    present = judge_once(targets, policy, now_ms, upto_ms)
+    if present.value is None or present.at_ms is None or not policy.stabilisation_ms:
+        return present
+    past = _past(targets, policy, present.at_ms - policy.stabilisation_ms, present.at_ms - 1)
+    return _stabilised([*past, present], policy)
+
+
+def hold(targets: Targets, policy: Policy, *, now_ms: int, upto_ms: int | None = None) -> Told | None:
+    """The held answer, from what would have been told at every sample time, each with only the samples until then.
+
+    Looks back `holdSeconds` for the last known instant K and 300 s, or `scaleDownStabilization`, further for the
+    greatest answer before it.
+    """
+    seen = measured(targets, policy, upto_ms)
+    if seen is None or policy.hold_ms == 0:
+        return None
+    from_ms = now_ms - policy.hold_ms - policy.hold_window_ms
+    until_ms = now_ms if upto_ms is None else min(now_ms, upto_ms)
+    known = _past(targets, policy, from_ms - policy.stabilisation_ms, until_ms)
+    answers = [
+        _stabilised(known[: number + 1], policy) if policy.stabilisation_ms else judgement
+        for number, judgement in enumerate(known)
+        if (judgement.at_ms or 0) >= from_ms
+    ]
+    return held(answers, seen.members(), now_ms, policy)
+
+
+def _past(targets: Targets, policy: Policy, from_ms: int, until_ms: int) -> list[Judgement]:
+    """What was known at each sample time of a span, with the samples until then; before stabilisation."""
+    instants = sorted({r.at_ms for rounds in targets.values() for r in rounds if from_ms <= r.at_ms <= until_ms})
+    judged = [judge_once(targets, policy, at, at) for at in instants]
+    return [judgement for judgement in judged if judgement.value is not None]
+
+
+def _stabilised(known: Sequence[Judgement], policy: Policy) -> Judgement:
+    """The last of these judgements with the stabilised answer: two windows, read off their definition.
+
+    1. up(t) is the least value of the known instants of [t - scaleUpStabilization, t] since the last value of 0.
+    2. The answer is the greatest up(t) of the known instants of [T - scaleDownStabilization, T], active if any is.
+    """
+    last = known[-1]
+    values = [(judgement.at_ms or 0, judgement.value or 0.0, bool(judgement.active)) for judgement in known]
+
+    def up(number: int) -> float:
+        at, least, _ = values[number]
+        for before, value, _ in reversed(values[: number + 1]):
+            if value == 0 or before < at - policy.scale_up_ms:
+                break
+            least = min(least, value)
+        return least
+
+    window = [n for n, (at, _, _) in enumerate(values) if at >= values[-1][0] - policy.scale_down_ms]
+    value, active = max(map(up, window)), any(values[number][2] for number in window)
+    return replace(last, value=value, active=active, risen=up(len(values) - 1))
+
+
+def judge_once(targets: Targets, policy: Policy, now_ms: int, upto_ms: int | None) -> Judgement:
+    """One instant by itself, before stabilisation.
+
+    1. *Now* decides freshness and nothing else; everything else is computed at T, the time of the newest round.
+    2. *Sustained*: a fresh partition's trailing island (scope total: the total's) has a span of `sustainSeconds`.
+       With a partition that is not fresh the value must not fall below what the members stand for; not knowing them,
+       the verdict is unknown.
+    3. *Calm*: every partition is fresh, none has an island that lasted or may have lasted, and activity can be told.
+    4. *Unknown* is everything else, with its first reason.
+    5. A stuck partition has no island and no value; it counts for activity, and as a partition.
+    """
     if not targets:
         return Judgement(Verdict.UNKNOWN, Reason.NOTHING_TO_MEASURE, None, None, None, now_ms)
     seen = measured(targets, policy, upto_ms)
     if seen is None:
-        return Judgement(Verdict.UNKNOWN, Reason.NO_DATA, None, None, None, now_ms)
-    picture = _picture(seen, now_ms, policy)
+        return Judgement(Verdict.UNKNOWN, Reason.NO_DATA, None, None, None, now_ms, incomplete=True)
+    picture = picture_of(seen, now_ms, policy)
     verdict, reason = _verdict(picture, now_ms, policy)
-    total = sum(lag_of(point.sample, policy) for point in picture.fresh)
-    value, active = _answer(verdict, picture, total, policy)
+    load = _load(picture, verdict, policy)
+    value, active = _answer(verdict, picture, load, policy)
+    total = sum(lag_of(point.sample, policy) for _, point in picture.fresh)
     return Judgement(
         verdict=verdict,
         reason=reason,
@@ -89,9 +114,16 @@ def judge(targets: Targets, policy: Policy, *, now_ms: int, upto_ms: int | None 
         active=active,
         at_ms=seen.at_ms,
         now_ms=now_ms,
+        raw=value,
+        risen=value,
         total=total,
         partitions=len(seen.series),
         missing=picture.missing,
+        incomplete=load.incomplete,
+        lagging=load.lagging,
+        stuck=tuple(sorted(picture.stuck)),
+        stuck_lag=total - int(load.amount),
+        draining=load.draining,
         members=picture.members,
         wakes=verdict is Verdict.UNKNOWN and _wakes(picture, policy),
         island=_island(picture, policy),
@@ -99,61 +131,51 @@ def judge(targets: Targets, policy: Policy, *, now_ms: int, upto_ms: int | None 
     )
 
 
-def hold(targets: Targets, policy: Policy, *, now_ms: int, upto_ms: int | None = None) -> Told | None:
-    """The held answer, from what would have been judged at every sample time, each with only the samples until then.
-
-    Looks back `holdSeconds` for the last known instant K and 300 s further for the greatest answer before it.
-    """
-    seen = measured(targets, policy, upto_ms)
-    if seen is None or policy.hold_ms == 0:
-        return None
-    from_ms = now_ms - policy.hold_ms - HPA_WINDOW_MS
-    instants = sorted({r.at_ms for rounds in seen.rounds.values() for r in rounds if from_ms <= r.at_ms <= now_ms})
-    past = [judge(targets, policy, now_ms=at, upto_ms=at) for at in instants]
-    return held((j for j in past if j.verdict is not Verdict.UNKNOWN), seen.members(), now_ms, policy)
-
-
-def _picture(seen: Measured, now_ms: int, policy: Policy) -> _Picture:
-    fresh, trails = [], []
-    for series in seen.in_lookback():
-        newest = series.newest()
-        if newest is None or now_ms - newest.at_ms > policy.stale_after_ms:
-            continue
-        fresh.append(newest)
-        run = trailing(_readings(series, policy), policy.lag_threshold)
-        if run is not None:
-            trails.append(_Trail(series, run))
-    totals = counted_totals(seen, lambda point: lag_of(point.sample, policy), policy.lag_threshold, policy)
-    told = bool(totals) and now_ms - totals[-1].at_ms <= policy.stale_after_ms
-    members = seen.members()
-    return _Picture(
-        measured=seen,
-        members=members,
-        fresh=tuple(fresh),
-        missing=len(seen.series) - len(fresh),
-        unmeasured=any(not rounds for rounds in seen.rounds.values()),
-        trails=tuple(trails),
-        total_told=told,
-        total_run=trailing(totals, policy.lag_threshold) if told else None,
-        activity=activity(seen, members, now_ms, policy),
+def _load(picture: Picture, verdict: Verdict, policy: Policy) -> Load:
+    """What the value of a sustained monitor is made of: the fresh partitions, without those that are stuck."""
+    lags = [lag_of(point.sample, policy) for series, point in picture.fresh if name_of(series) not in picture.stuck]
+    return Load(
+        amount=sum(lags),
+        partitions=len(picture.measured.series),
+        lagging=sum(lag > 0 for lag in lags),
+        draining=verdict is Verdict.SUSTAINED and _draining(picture, policy),
+        members=picture.members,
+        incomplete=not picture.whole,
     )
 
 
-def _readings(series: Series, policy: Policy) -> list[Reading]:
-    def lag(point: Point) -> int:
-        return lag_of(point.sample, policy)
+def _draining(picture: Picture, policy: Policy) -> bool:
+    """Whether the line through each lasting backlog of the last `sustainSeconds` reaches the threshold in time."""
+    if not policy.drain_ms or not picture.whole or picture.members is None:
+        return False
+    at_ms = picture.measured.at_ms
+    if policy.persistence_scope is PersistenceScope.TOTAL:
+        backlogs = [[(reading.at_ms, reading.lag) for reading in picture.totals]]
+    else:
+        backlogs = [
+            [(point.at_ms, lag_of(point.sample, policy)) for point in trail.series.points]
+            for trail in picture.trails
+            if trail.run.lasted(policy.sustain_ms)
+        ]
+    return all(
+        drains(
+            [(at, lag) for at, lag in samples if at >= at_ms - policy.sustain_ms],
+            at_ms,
+            policy.lag_threshold,
+            policy.drain_ms,
+        )
+        for samples in backlogs
+    )
 
-    return readings_of(series.points, lag, policy.lag_threshold, policy.max_gap_ms)
 
-
-def _runs(picture: _Picture, policy: Policy) -> list[Trailing]:
+def _runs(picture: Picture, policy: Policy) -> list[Trailing]:
     """The islands that decide: of the partitions, or of the total."""
     if policy.persistence_scope is PersistenceScope.TOTAL:
         return [picture.total_run] if picture.total_run is not None else []
     return [trail.run for trail in picture.trails]
 
 
-def _verdict(picture: _Picture, now_ms: int, policy: Policy) -> tuple[Verdict, Reason]:
+def _verdict(picture: Picture, now_ms: int, policy: Policy) -> tuple[Verdict, Reason]:
     runs = _runs(picture, policy)
     if any(run.lasted(policy.sustain_ms) for run in runs):
         if picture.whole or picture.members is not None:
@@ -165,7 +187,7 @@ def _verdict(picture: _Picture, now_ms: int, policy: Policy) -> tuple[Verdict, R
     return Verdict.CALM, Reason.NOT_YET if runs else Reason.NO_BREACH
 
 
-def _not_told(picture: _Picture, runs: list[Trailing], policy: Policy) -> Reason | None:
+def _not_told(picture: Picture, runs: list[Trailing], policy: Policy) -> Reason | None:
     """Why calm cannot be claimed although every partition is fresh."""
     untold = policy.persistence_scope is PersistenceScope.TOTAL and not picture.total_told
     if untold or any(run.may_have_lasted(policy.sustain_ms) for run in runs):
@@ -174,7 +196,7 @@ def _not_told(picture: _Picture, runs: list[Trailing], policy: Policy) -> Reason
     return None if told else Reason.ACTIVITY_UNTOLD
 
 
-def _nothing_measured(picture: _Picture, now_ms: int, policy: Policy) -> Reason | None:
+def _nothing_measured(picture: Picture, now_ms: int, policy: Policy) -> Reason | None:
     """Why calm cannot be claimed for want of samples, by the first reason that applies."""
     rounds = picture.measured.rounds
     if picture.unmeasured:
@@ -188,25 +210,22 @@ def _nothing_measured(picture: _Picture, now_ms: int, policy: Policy) -> Reason 
     return Reason.MISSING if picture.missing else None
 
 
-def _answer(verdict: Verdict, picture: _Picture, total: int, policy: Policy) -> tuple[float | None, bool | None]:
+def _answer(verdict: Verdict, picture: Picture, load: Load, policy: Policy) -> tuple[float | None, bool | None]:
     """Value and activity, from one place: within one judgement they cannot contradict."""
     if verdict is Verdict.UNKNOWN:
         return None, None
     if verdict is Verdict.CALM:
         return 0.0, picture.activity.backlog or picture.activity.work
-    value = capped_value(total, len(picture.measured.series), policy)
-    if not picture.whole and picture.members is not None:
-        value = max(value, floor_value(picture.members, policy))
-    return value, True
+    return float(value_of(load, policy)), True
 
 
-def _wakes(picture: _Picture, policy: Policy) -> bool:
+def _wakes(picture: Picture, policy: Policy) -> bool:
     """Whether the fresh partitions prove a backlog, and nobody is there to read it."""
-    waiting = sum(activity_lag_of(point.sample, policy) for point in picture.fresh)
+    waiting = sum(activity_lag_of(point.sample, policy) for _, point in picture.fresh)
     return picture.members == 0 and picture.activity.backlog and waiting > policy.activation_lag_threshold
 
 
-def _island(picture: _Picture, policy: Policy) -> Island | None:
+def _island(picture: Picture, policy: Policy) -> Island | None:
     """The island that matters most: the total's, or the longest, then highest, of the fresh partitions."""
     if policy.persistence_scope is PersistenceScope.TOTAL:
         run = picture.total_run

@@ -5,12 +5,11 @@ Pure functions; the scaler, the API and the in-memory twin call them, the SQL co
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from lagscale.domain.policy import HPA_WINDOW_MS, Policy
+from lagscale.domain.policy import Policy
 
 
 class Verdict(StrEnum):
@@ -84,8 +83,14 @@ class Judgement:
         active: None while unknown.
         at_ms: T, the time of the newest round; None without one.
         now_ms: the instant judged.
+        raw, risen: the value before stabilisation, and after that of rising.
         total: lag of the fresh partitions, messages, before caps.
         partitions, missing: in scope, and of these without a fresh sample.
+        incomplete: whether one of them, or a whole target, is not fresh.
+        lagging: partitions with fresh lag above 0, those that are stuck left out.
+        stuck, stuck_lag: (target id, partition) of those whose commit stands still under a running group, and the lag
+            of the fresh ones among them, which counts for activity only.
+        draining: sustained, and every lasting backlog will be gone within `drainSeconds`.
         members: of the newest round, None when not known.
         wakes: backlog is proven and the group has no members, though the verdict is unknown.
         absent: listed topics that do not exist, by target id.
@@ -97,9 +102,16 @@ class Judgement:
     active: bool | None
     at_ms: int | None
     now_ms: int
+    raw: float | None = None
+    risen: float | None = None
     total: int = 0
     partitions: int = 0
     missing: int = 0
+    incomplete: bool = False
+    lagging: int = 0
+    stuck: tuple[tuple[int, int], ...] = ()
+    stuck_lag: int = 0
+    draining: bool = False
     members: int | None = None
     wakes: bool = False
     island: Island | None = None
@@ -118,18 +130,6 @@ class Told:
     held_since_ms: int | None = None
 
 
-def capped_value(total: int, partitions: int, policy: Policy) -> float:
-    """Value of a sustained monitor before the floor: the total, capped at the replicas that can work."""
-    if policy.allow_idle_consumers:
-        return float(total)
-    return min(float(total), math.ceil(partitions / policy.consumers_per_replica) * policy.target_lag)
-
-
-def floor_value(members: int, policy: Policy) -> float:
-    """What the present members stand for: with missing partitions the value may rise but not fall below it."""
-    return math.ceil(members / policy.consumers_per_replica) * policy.target_lag
-
-
 def held(known: Iterable[Judgement], members: int | None, now_ms: int, policy: Policy) -> Told | None:
     """The held answer from the known judgements of the past, each made at its own sample time.
 
@@ -145,7 +145,7 @@ def held(known: Iterable[Judgement], members: int | None, now_ms: int, policy: P
     last = max(at for at, _, _ in instants)
     if now_ms - last > policy.hold_ms or policy.hold_ms == 0:
         return None
-    window = [(value, active) for at, value, active in instants if at >= last - HPA_WINDOW_MS]
+    window = [(value, active) for at, value, active in instants if at >= last - policy.hold_window_ms]
     if not any(active for _, active in window) and not (members is not None and members >= 1):
         return None
     return Told(max(value for value, _ in window), True, last)

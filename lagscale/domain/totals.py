@@ -13,7 +13,7 @@ from lagscale.domain.lag import Flag
 from lagscale.domain.measured import Measured, Point, Series
 from lagscale.domain.policy import Policy
 
-Lag = Callable[[Point], int]
+Lag = Callable[[Series, Point], int]
 
 
 def counted_totals(measured: Measured, lag: Lag, level: int, policy: Policy) -> list[Reading]:
@@ -32,7 +32,7 @@ def counted_totals(measured: Measured, lag: Lag, level: int, policy: Policy) -> 
     partitions = measured.in_lookback()
     for at_ms in measured.times:
         counted, whole = _counted(partitions, at_ms, policy.max_gap_ms)
-        total = sum(lag(point) for point in counted)
+        total = sum(lag(series, point) for series, point in counted)
         if not whole and total <= level:
             continue
         joined = False
@@ -42,18 +42,18 @@ def counted_totals(measured: Measured, lag: Lag, level: int, policy: Policy) -> 
                 at_ms - before <= policy.max_gap_ms
                 or sum(_bound(series, before, at_ms, lag, policy.max_gap_ms) for series in partitions) > level
             )
-        begins = all(point.at_ms == at_ms and point.has(Flag.BORN) for point in counted)
+        begins = all(point.at_ms == at_ms and point.has(Flag.BORN) for _, point in counted)
         totals.append(Reading(at_ms, total, joined, begins))
     return totals
 
 
-def _counted(partitions: Sequence[Series], at_ms: int, max_gap_ms: int) -> tuple[list[Point], bool]:
+def _counted(partitions: Sequence[Series], at_ms: int, max_gap_ms: int) -> tuple[list[tuple[Series, Point]], bool]:
     """The samples that count at an instant, and whether they are the whole sum."""
     counted, whole = [], True
     for series in partitions:
         point = series.newest(at_ms)
         if point is not None and at_ms - point.at_ms <= max_gap_ms:
-            counted.append(point)
+            counted.append((series, point))
         elif not series.born_after(at_ms):
             whole = False
     return counted, whole
@@ -70,4 +70,4 @@ def _bound(series: Series, from_ms: int, to_ms: int, lag: Lag, max_gap_ms: int) 
     between = [point for point in series.points if first.at_ms <= point.at_ms <= last.at_ms]
     if not all(undisturbed(older, newer) for older, newer in pairwise(between)):
         return 0
-    return max(0, bound(first, last, lag(last)))
+    return max(0, bound(first, last, lag(series, last)))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -12,19 +12,17 @@ from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
-from lagscale.domain.policy import HPA_WINDOW_MS, OffsetResetPolicy, PersistenceScope
+from lagscale.domain.policy import Metric, OffsetResetPolicy, PersistenceScope
 from lagscale.domain.signal import Ask, Island, Judgement, Reason, Told, Verdict, held
+from lagscale.domain.stabilisation import stabilised
 from lagscale.store.faults import translated
+from lagscale.store.past import NOTHING, Instants, Past, look_back
 from lagscale.store.queries import load
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
-#: Past instants judged in one statement while the last known one is looked for.
-_HOLD_CHUNK = 16
 #: Monitors whose past judgements are remembered.
 _REMEMBERED = 20_000
-#: Instants younger than this are judged again: a late row may still change them.
-_LATE_ROWS_MS = 120_000
 
 Row = dict[str, Any]
 
@@ -39,7 +37,7 @@ class PostgresVerdicts:
     def __init__(self, pool: AsyncConnectionPool[AsyncConnection[Any]]) -> None:
         self._pool = pool
         # Both are memos, which can be lost at any time. Samples do not change, so neither do judgements of the past.
-        self._past: LRUCache[Ask, _Past] = LRUCache(_REMEMBERED)
+        self._past: LRUCache[Ask, Past] = LRUCache(_REMEMBERED)
         # What the gate could not decide last time is not asked of the gate first.
         self._hot: LRUCache[Ask, None] = LRUCache(_REMEMBERED)
 
@@ -48,8 +46,8 @@ class PostgresVerdicts:
 
         Args:
             asks: the monitors.
-            evidence: read every sample of the lookback, so that the judgement names the island. Without it the
-                newest rows decide where they can, with the same verdict, value and activity.
+            evidence: read every sample of the lookback, so that the judgement names the island, what is stuck and what
+                drains. Without it the newest rows decide where they can, with the same verdict, value and activity.
 
         Raises:
             StoreUnavailable: the store did not answer.
@@ -60,12 +58,14 @@ class PostgresVerdicts:
         first = [_FULL if evidence else _FAST if key in self._hot else _GATE for key in keys]
         async with translated(), self._pool.connection() as connection:
             judged = await _judge(connection, asks, first)
-        for key, judgement in zip(keys, judged, strict=True):
-            if judgement.reason in _TOLD_BY_GATE:
-                self._hot.pop(key, None)
-            else:
-                self._hot[key] = None
-        return judged
+            for key, judgement in zip(keys, judged, strict=True):
+                if judgement.reason in _TOLD_BY_GATE:
+                    self._hot.pop(key, None)
+                else:
+                    self._hot[key] = None
+            return [
+                await self._stabilised(connection, ask, judgement) for ask, judgement in zip(asks, judged, strict=True)
+            ]
 
     async def hold(self, ask: Ask, judgement: Judgement) -> Told | None:
         """The held answer for an unknown judgement; None when there is nothing to hold.
@@ -73,26 +73,49 @@ class PostgresVerdicts:
         Raises:
             StoreUnavailable: the store did not answer.
         """
-        if ask.policy.hold_ms == 0 or not ask.target_ids or judgement.at_ms is None:
+        policy, now_ms = ask.policy, judgement.now_ms
+        if policy.hold_ms == 0 or not ask.target_ids or judgement.at_ms is None:
             return None
-        key = _timeless(ask)
-        past = self._past.get(key, _NOTHING) if ask.upto_ms is None else _NOTHING
+
+        def reach(known_ms: int | None) -> int:
+            last = now_ms - policy.hold_ms if known_ms is None else known_ms
+            return last - policy.hold_window_ms - policy.stabilisation_ms
+
         async with translated(), self._pool.connection() as connection:
-            past = await _look_back(connection, ask, judgement.now_ms, past)
-        if ask.upto_ms is None:
+            known = await self._look_back(connection, ask, now_ms, reach)
+        return held(stabilised(known, policy), judgement.members, now_ms, policy)
+
+    async def _stabilised(self, connection: AsyncConnection[Any], ask: Ask, judgement: Judgement) -> Judgement:
+        """The judgement with its answer stabilised by the values of the instants before."""
+        at_ms, policy = judgement.at_ms, ask.policy
+        if not policy.stabilisation_ms or judgement.value is None or at_ms is None:
+            return judgement
+        since = at_ms - policy.stabilisation_ms
+        known = await self._look_back(connection, ask, at_ms - 1, lambda _: since)
+        before = [one for one in known if (one.at_ms or 0) >= since]
+        return stabilised([*before, judgement], policy)[-1]
+
+    async def _look_back(
+        self, connection: AsyncConnection[Any], ask: Ask, until_ms: int, reach: Callable[[int | None], int]
+    ) -> list[Judgement]:
+        """The known judgements up to an instant, each as asked at its own sample time; oldest first."""
+        key = _timeless(ask)
+        remembered = ask.upto_ms is None
+        past = await look_back(
+            Instants(
+                lambda since, until: _instants(connection, ask, since, until),
+                lambda instants: _judge_at(connection, ask, instants),
+            ),
+            self._past.get(key, NOTHING) if remembered else NOTHING,
+            until_ms,
+            reach,
+            keep_ms=ask.policy.hold_window_ms + ask.policy.stabilisation_ms,
+        )
+        if remembered:
             self._past[key] = past
-        return held(past.known, judgement.members, judgement.now_ms, ask.policy)
+        return [judgement for judgement in reversed(past.known) if (judgement.at_ms or 0) <= until_ms]
 
 
-@dataclass(frozen=True, slots=True)
-class _Past:
-    """Judgements with a known verdict at past instants, and the instant up to which all were looked at."""
-
-    looked_upto_ms: int
-    known: tuple[Judgement, ...]
-
-
-_NOTHING = _Past(0, ())
 #: From the cheapest to the one that decides everything; all give the same judgement where they give one.
 _STATEMENTS = ("judge_gate", "judge_fast", "judge_full")
 _GATE, _FAST, _FULL = range(3)
@@ -114,31 +137,10 @@ def _timeless(ask: Ask) -> Ask:
     return replace(ask, upto_ms=None, judged_at_ms=None)
 
 
-async def _look_back(connection: AsyncConnection[Any], ask: Ask, now_ms: int, past: _Past) -> _Past:
-    """The known judgements from K back through the window, each as asked at its own sample time.
-
-    Newest first in chunks: K is most often the newest time, and then one chunk is enough.
-    """
-    settled = past.looked_upto_ms - _LATE_ROWS_MS
-    kept = [judgement for judgement in past.known if (judgement.at_ms or 0) <= settled]
-    since = max(now_ms - ask.policy.hold_ms - HPA_WINDOW_MS, settled + 1)
-    instants = await _instants(connection, ask, since, now_ms)
-    known: list[Judgement] = []
-    for start in range(0, len(instants), _HOLD_CHUNK):
-        chunk = [at for at in instants[start : start + _HOLD_CHUNK] if not known or at >= _window_start(known)]
-        if not chunk:
-            break
-        asks = [replace(ask, upto_ms=at, judged_at_ms=at) for at in chunk]
-        judged = await _judge(connection, asks, [_GATE] * len(asks))
-        known += [judgement for judgement in judged if judgement.verdict is not Verdict.UNKNOWN]
-    known += kept
-    start_ms = _window_start(known) if known else 0
-    looked_upto = max(instants[0] if instants else 0, past.looked_upto_ms)
-    return _Past(looked_upto, tuple(judgement for judgement in known if (judgement.at_ms or 0) >= start_ms))
-
-
-def _window_start(known: Sequence[Judgement]) -> int:
-    return max(judgement.at_ms or 0 for judgement in known) - HPA_WINDOW_MS
+async def _judge_at(connection: AsyncConnection[Any], ask: Ask, instants: Sequence[int]) -> list[Judgement]:
+    """The ask as of each of these times, with the samples until then."""
+    asks = [replace(ask, upto_ms=at, judged_at_ms=at) for at in instants]
+    return await _judge(connection, asks, [_GATE] * len(asks))
 
 
 async def _instants(connection: AsyncConnection[Any], ask: Ask, from_ms: int, now_ms: int) -> list[int]:
@@ -159,7 +161,7 @@ async def _run(connection: AsyncConnection[Any], query: str, asks: dict[int, Ask
 
 
 def _literal(number: int, ask: Ask) -> str:
-    """An ask as text of the composite type `verdict_ask`, in the order of its columns."""
+    """An ask as text of the composite type `full_ask`, in the order of its columns."""
     policy = ask.policy
     fields: tuple[object, ...] = (
         number,
@@ -181,6 +183,11 @@ def _literal(number: int, ask: Ask) -> str:
         policy.scale_to_zero_on_invalid_offset,
         policy.allow_idle_consumers,
         policy.consumers_per_replica,
+        policy.limit_to_lagging,
+        policy.even_split,
+        policy.stuck_after_ms,
+        policy.drain_ms,
+        policy.metric is Metric.TIME_LAG,
     )
     return "(" + ",".join(map(str, fields)) + ")"
 
@@ -191,12 +198,19 @@ def _judgement(row: Row) -> Judgement:
         verdict=Verdict(row["verdict"]),
         reason=Reason(row["reason"]),
         value=row["value"],
+        raw=row["value"],
+        risen=row["value"],
         active=row["active"],
         at_ms=None if at is None else _ms(at),
         now_ms=_ms(row["now_at"]),
         total=int(row["total"] or 0),
         partitions=int(row["partitions"] or 0),
         missing=int(row["missing"] or 0),
+        incomplete=row["incomplete"] or False,
+        lagging=int(row["lagging"] or 0),
+        stuck=tuple(zip(row.get("stuck_targets") or (), row.get("stuck_partitions") or (), strict=True)),
+        stuck_lag=int(row.get("stuck_lag") or 0),
+        draining=row.get("draining", False),
         members=row["members"],
         wakes=row.get("wakes", False),
         island=_island(row) if row.get("island_since") is not None else None,

@@ -10,7 +10,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from lagscale.domain.policy import HPA_WINDOW_MS, Policy
+from lagscale.domain.policy import Policy
 from lagscale.domain.signal import Judgement, Reason, Told, Verdict, held
 
 _GREATEST: Final = 50_000
@@ -53,7 +53,7 @@ class _Seen:
     newest_ms: int = 0
     members: int | None = None
 
-    def note(self, judgement: Judgement, at_ms: int) -> bool:
+    def note(self, judgement: Judgement, at_ms: int, window_ms: int) -> bool:
         """Take a judgement in; whether there is something new to keep on scratch."""
         if at_ms >= self.newest_ms:
             self.newest_ms, self.members = at_ms, judgement.members
@@ -63,10 +63,10 @@ class _Seen:
         while self.peaks and (self.peaks[-1][1] <= judgement.value or self.peaks[-1][0] == at_ms):
             self.peaks.pop()
         self.peaks.append((at_ms, judgement.value))
-        self.peaks = [peak for peak in self.peaks if peak[0] >= at_ms - HPA_WINDOW_MS]
+        self.peaks = [peak for peak in self.peaks if peak[0] >= at_ms - window_ms]
         if judgement.active:
             self.active_ms = at_ms
-        elif self.active_ms is not None and (self.active_ms < at_ms - HPA_WINDOW_MS or self.active_ms == at_ms):
+        elif self.active_ms is not None and (self.active_ms < at_ms - window_ms or self.active_ms == at_ms):
             self.active_ms = None
         return newer
 
@@ -83,7 +83,7 @@ class LastAnswers:
         self.dirty = False
         self._seen: OrderedDict[str, _Seen] = OrderedDict()
 
-    def note(self, key: str, judgement: Judgement) -> None:
+    def note(self, key: str, judgement: Judgement, policy: Policy) -> None:
         """A judgement that the store made just now."""
         self.clock.note(judgement.now_ms)
         if judgement.at_ms is None:
@@ -94,7 +94,7 @@ class LastAnswers:
             if len(self._seen) > _GREATEST:
                 self._seen.popitem(last=False)
         self._seen.move_to_end(key)
-        self.dirty |= seen.note(judgement, judgement.at_ms)
+        self.dirty |= seen.note(judgement, judgement.at_ms, policy.hold_window_ms)
 
     def held(self, key: str, policy: Policy) -> Told | None:
         """The held answer for a monitor while the store is silent; None when there is nothing to hold."""

@@ -66,7 +66,7 @@ class Scaler:
             parts.verdicts,
             slots=settings.scaler_pool_size,
             seconds=settings.memo_seconds,
-            on_reading=lambda ask, judgement: self._last.note(key_of(ask), judgement),
+            on_reading=lambda ask, judgement: self._last.note(key_of(ask), judgement, ask.policy),
         )
         ages = Ages(settings.connection_age_seconds, settings.connection_grace_seconds)
         self._streams = Streams(self._snapshots, self._known, ages, settings.call_seconds)

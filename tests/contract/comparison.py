@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from lagscale.domain.markers import TargetRound
-from lagscale.domain.persistence import hold, judge
+from lagscale.domain.persistence import hold, judge, judge_once
 from lagscale.domain.signal import Ask, Island, Judgement, Told, Verdict
 from tests.contract.database import TENANT, Stored
 from tests.contract.random_histories import Instant, RandomHistory
@@ -47,17 +47,18 @@ def _told(this: TargetRound) -> str:
 
 @dataclass(frozen=True)
 class Asked:
-    """One ask of a stored history, and what the reference says."""
+    """One ask of a stored history, and what the reference says: before stabilisation, and after."""
 
     history: RandomHistory
     instant: Instant
     ask: Ask
     reference: Judgement
+    answer: Judgement
     ids: Mapping[int, int]
 
 
 def references(history: RandomHistory) -> list[Judgement]:
-    """The reference's judgement at each instant."""
+    """The reference's answer at each instant."""
     targets = history.targets()
     return [judge(targets, history.policy, now_ms=i.now_ms, upto_ms=i.upto_ms) for i in history.instants]
 
@@ -66,12 +67,16 @@ def prepare(samples: Stored, histories: Sequence[RandomHistory]) -> list[Asked]:
     """Store histories and judge them by the reference."""
     ids = samples.put([history.rows for history in histories])
     return [
-        Asked(history, instant, ask, reference, names)
+        Asked(history, instant, ask, _before(history, instant, answer), answer, names)
         for history, names in zip(histories, ids, strict=True)
-        for instant, ask, reference in zip(
-            history.instants, history.asks(TENANT, names), references(history), strict=True
-        )
+        for instant, ask, answer in zip(history.instants, history.asks(TENANT, names), references(history), strict=True)
     ]
+
+
+def _before(history: RandomHistory, instant: Instant, answer: Judgement) -> Judgement:
+    if not history.policy.stabilisation_ms:
+        return answer
+    return judge_once(history.targets(), history.policy, instant.now_ms, instant.upto_ms)
 
 
 async def judged_otherwise(samples: Stored, asked: Sequence[Asked], ways: Sequence[str]) -> list[Difference]:
@@ -100,10 +105,24 @@ async def held_otherwise(samples: Stored, asked: Sequence[Asked]) -> list[Differ
     return found
 
 
+async def stabilised_otherwise(samples: Stored, asked: Sequence[Asked]) -> list[Difference]:
+    """What the store answers after stabilisation, and the reference does not."""
+    found: list[Difference] = []
+    windowed = [one for one in asked if one.history.policy.stabilisation_ms]
+    judged = await samples.verdicts.judge([one.ask for one in windowed])
+    for one, answer in zip(windowed, judged, strict=True):
+        plain = _by_own_names(answer, one.ids)
+        wanted = replace(one.answer, island=plain.island)
+        if plain != wanted:
+            found.append(Difference(one.history, one.instant, "stabilised", wanted, plain))
+    return found
+
+
 async def differences(samples: Stored, histories: Sequence[RandomHistory]) -> list[Difference]:
     """Judge all histories in few round trips, in every way, and compare."""
     asked = prepare(samples, histories)
-    return await judged_otherwise(samples, asked, samples.WAYS) + await held_otherwise(samples, asked)
+    found = await judged_otherwise(samples, asked, samples.WAYS)
+    return found + await stabilised_otherwise(samples, asked) + await held_otherwise(samples, asked)
 
 
 def _by_own_names(judged: Judgement, ids: Mapping[int, int]) -> Judgement:
@@ -113,4 +132,5 @@ def _by_own_names(judged: Judgement, ids: Mapping[int, int]) -> Judgement:
         island = Island(
             names[island.target_id], island.partition, island.lag, island.since_ms, island.span_ms, island.bounded
         )
-    return replace(judged, island=island, absent=tuple(names[target] for target in judged.absent))
+    stuck = tuple((names[target], partition) for target, partition in judged.stuck)
+    return replace(judged, island=island, stuck=stuck, absent=tuple(names[target] for target in judged.absent))

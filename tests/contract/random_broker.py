@@ -30,11 +30,11 @@ class RandomPartition:
         end = random.choice((0, 0, 3, 6))
         return cls(0, end, random.choice((None, end, end, 0)))
 
-    def live(self, random: Random, busy: int) -> None:
-        """What happens between two polls; `busy` of 10 times messages come."""
+    def live(self, random: Random, busy: int, quiet: int) -> None:
+        """What happens between two polls: `busy` of 10 times messages come; commits move `quiet` times less often."""
         if random.randrange(10) < busy:
             self.end += random.choice((1, 1, 2, 3, 5))
-        happens = random.randrange(40)
+        happens = random.randrange(40 * quiet)
         if happens == 0:
             self.start = random.randint(self.start, self.end)
         elif happens == 1 and self.committed is not None:
@@ -65,6 +65,7 @@ class RandomTopic:
     epoch: int = 1
     absent_since: int | None = None
     stale_after_ms: int = 30_000
+    quiet: int = 1
 
     @classmethod
     def fresh(cls, random: Random) -> RandomTopic:
@@ -81,7 +82,7 @@ class RandomTopic:
     def live(self, busy: int) -> bool:
         """What happens between two polls; whether the topic was created again."""
         for partition in self.partitions:
-            partition.live(self.random, busy)
+            partition.live(self.random, busy, self.quiet)
         happens = self.random.randrange(80)
         if happens == 0:
             self.partitions.append(RandomPartition.fresh(self.random))
@@ -133,6 +134,7 @@ class RandomGroup:
 
     random: Random
     topics: dict[int, RandomTopic]
+    crowd: tuple[int, ...] = (0, 0, 0, 1, 2, 5)
     readings: dict[int, int] = field(default_factory=dict)
 
     def run(self, polls: int) -> None:
@@ -164,5 +166,5 @@ class RandomGroup:
             return None, None
         age_ms = self.random.choice((0, 0, 0, 20_000, 60_000, 170_000))
         # One moment has one answer, whichever rounds carry it.
-        members = self.readings.setdefault(at_ms - age_ms, self.random.choice((0, 0, 0, 1, 2, 5)))
+        members = self.readings.setdefault(at_ms - age_ms, self.random.choice(self.crowd))
         return members, age_ms

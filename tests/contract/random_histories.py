@@ -12,6 +12,9 @@ from lagscale.domain.signal import Ask
 from tests.contract.histories import BEGIN_MS
 from tests.contract.random_broker import RandomGroup, RandomTopic
 
+#: Idle consumers allowed, limited to partitions with lag, split evenly: at most one of them.
+_SPLITS = ((False, True, False), (False, True, False), (False, False, True), (False, False, True))
+
 
 @dataclass(frozen=True, slots=True)
 class Instant:
@@ -82,6 +85,11 @@ def random_history(random: Random) -> RandomHistory:
     for topic in topics.values():
         topic.stale_after_ms = policy.stale_after_ms
     group = RandomGroup(random, topics)
+    if random.randrange(4) == 0:
+        # A group that is there and hardly moves: what is stuck, and what is not, is seldom seen otherwise.
+        group.crowd = random.choice(((1, 2, 3), (1, 2, 3), (0, 1, 1, 1, 1, 1)))
+        for topic in topics.values():
+            topic.quiet = 12
     group.run(random.choice((1, 4, 8, 12, 20, 30)))
     rows = {name: list(topic.rows) for name, topic in topics.items()}
     if random.randrange(15) == 0:
@@ -98,6 +106,7 @@ def random_policy(random: Random) -> Policy:
     max_gap = random.choice((20_000, 25_000, 25_000, 30_000, 45_000))
     sustain = random.choice((0, 10_000, 20_000, 20_000, 30_000, 60_000, 120_000))
     threshold = random.choice((1, 2, 3, 3, 5, 8))
+    idle, limited, even = random.choice(((True, False, False),) * 3 + ((False, False, False),) * 2 + _SPLITS)
     return Policy(
         lag_threshold=threshold,
         target_lag=random.choice((float(threshold), 1.0, 2.5, 4.0)),
@@ -112,8 +121,14 @@ def random_policy(random: Random) -> Policy:
         persistence_scope=random.choice((PersistenceScope.PARTITION, PersistenceScope.TOTAL)),
         offset_reset_policy=random.choice((OffsetResetPolicy.LATEST, OffsetResetPolicy.EARLIEST)),
         scale_to_zero_on_invalid_offset=random.random() < 0.3,
-        allow_idle_consumers=random.random() < 0.5,
+        allow_idle_consumers=idle,
         consumers_per_replica=random.choice((1, 1, 2, 3)),
+        limit_to_lagging=limited,
+        even_split=even,
+        scale_up_ms=random.choice((0, 0, 0, 10_000, 25_000, 60_000)),
+        scale_down_ms=random.choice((0, 0, 0, 10_000, 45_000, 400_000)),
+        stuck_after_ms=random.choice((0, 0, 0, max_gap, max_gap + 5_000, 90_000)),
+        drain_ms=random.choice((0, 0, 10_000, 60_000, 300_000)),
     )
 
 

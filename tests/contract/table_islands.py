@@ -120,6 +120,12 @@ CASES = (
     ),
     Case("5 above", "one above", lambda: constant(101, 0, 600), every(60, 600, sustained, 101)),
     Case(
+        "5 touched",
+        "one sample exactly at the threshold ends an island",
+        lambda: constant(150, 0, 30).series(45, 100, 150, 150, 150),
+        (calm(90, active=True, span=30.0, bounded=True),),
+    ),
+    Case(
         "6",
         "a long stretch that ended",
         lambda: constant(150, 0, 200).rounds(210, 300, 50),

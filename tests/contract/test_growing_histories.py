@@ -55,7 +55,8 @@ class Growing:
         ask = Ask(TENANT, tuple(self.names[target] for target in sorted(self.names)), policy, None, now_ms)
         (judged,) = await self.samples.verdicts.judge([ask])
         reference = judge(self.arrived, policy, now_ms=now_ms)
-        assert replace(judged, island=None, absent=()) == replace(reference, island=None, absent=())
+        plain = {"island": None, "absent": (), "stuck": ()}
+        assert replace(judged, **plain) == replace(reference, **plain)
         if judged.verdict is not Verdict.UNKNOWN:
             return judged.verdict, None
         held = await self.samples.verdicts.hold(ask, judged)

@@ -77,6 +77,7 @@ async def _check_all(
 
 
 def _renamed(judged: Judgement, ids: dict[int, int]) -> Judgement:
-    """The absent topics by the history's own names."""
+    """The absent topics and the stuck partitions by the history's own names."""
     names = {target: topic for topic, target in ids.items()}
-    return replace(judged, absent=tuple(names[target] for target in judged.absent))
+    stuck = tuple((names[target], partition) for target, partition in judged.stuck)
+    return replace(judged, stuck=stuck, absent=tuple(names[target] for target in judged.absent))

@@ -4,8 +4,11 @@
 select
     a.ask,
     case
+        when a.stuck_after > 0 and g.lagging > 0 then 'undecided'
         when g.stale then 'unknown'
         when not g.decidable then 'undecided'
+        -- What drains, and for how long messages wait, is told by samples of more than one partition.
+        when h.lasted and (a.drain > 0 or a.by_time) then 'undecided'
         when h.lasted then 'sustained'
         when (g.hot and q.brief is not true) or not (g.is_active or g.is_idle or g.untold) then 'undecided'
         when g.untold then 'unknown'
@@ -19,8 +22,8 @@ select
         else 'no_breach'
     end as reason,
     case
-        when h.lasted and a.allow_idle then g.total::float8
-        when h.lasted then least(g.total::float8, ceil(g.partitions / a.per_replica::float8) * a.target_lag)
+        when h.lasted then
+-- include part_capped
         when g.is_active or g.is_idle then 0.0
     end as value,
     case when h.lasted or g.is_active then true when g.is_idle then false end as active,
@@ -29,10 +32,13 @@ select
     case when g.stale then 0 else g.total end as total,
     g.partitions,
     case when g.stale then g.partitions else 0 end as missing,
+    g.stale as incomplete,
+    case when g.stale then 0 else g.lagging end as lagging,
     g.members,
     g.absent
 from asks as a
 -- include part_gate
+cross join lateral (select g.total::float8 as amount, g.partitions, g.lagging) as v
 left join lateral (
     -- The hottest partition: has it been above the threshold for the sustain time, without a gap?
     select

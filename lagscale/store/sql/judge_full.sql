@@ -12,6 +12,12 @@ select
     j.total,
     j.partitions,
     j.missing,
+    j.incomplete,
+    j.lagging,
+    j.stuck_targets,
+    j.stuck_partitions,
+    j.stuck_lag,
+    j.draining,
     j.members,
     j.wakes,
     j.absent,
@@ -108,17 +114,17 @@ cross join lateral (
 
     rounds as (
         -- The lookback, and per target the last round before it.
-        select n.target, s.ts, s.epoch, s.lags, s.ends, s.flags
+        select n.target, s.ts, s.epoch, s.lags, s.ends, s.flags, s.members, s.members_age
         from instant as i
         cross join newest as n
         cross join lateral (
-            select w.ts, w.epoch, w.lags, w.ends, w.flags
+            select w.ts, w.epoch, w.lags, w.ends, w.flags, w.members, w.members_age
             from every_lag_sample as w
             where w.target_id = n.target and w.tenant_id = a.tenant_id
                 and w.ts >= i.at - a.lookback_time and w.ts <= a.until
             union all
             (
-                select w.ts, w.epoch, w.lags, w.ends, w.flags
+                select w.ts, w.epoch, w.lags, w.ends, w.flags, w.members, w.members_age
                 from every_lag_sample as w
                 where w.target_id = n.target and w.tenant_id = a.tenant_id and w.ts < i.at - a.lookback_time
                 order by w.ts desc
@@ -136,10 +142,12 @@ cross join lateral (
                 when a.invalid_is_zero then 0
                 else least(r.stored, 1)
             end as activity_lag,
+            r.running,
             max(r.ts) filter (where coalesce(r.flag, 0) & 16 <> 0) over (partition by r.target, r.part) as birth
         from (
             -- `offset 0` keeps the planner from unnesting a round once for every partition in scope.
-            select w.target, w.ts, w.epoch, u.*
+            select
+                w.target, w.ts, w.epoch, coalesce(w.members >= 1 and w.members_age <= 180000, false) as running, u.*
             from rounds as w
             cross join lateral unnest(w.lags, w.ends, w.flags) with ordinality as u (stored, ending, flag, part)
             where u.stored is not null
@@ -149,7 +157,9 @@ cross join lateral (
         inner join scope as c
             on c.target = r.target and c.part = r.part
             -- Partitions that are not above the threshold now matter for totals only.
-            and (c.lag > a.lag_threshold or a.by_total or not n.tells_activity)
+            and (
+                c.lag > a.lag_threshold or a.by_total or not n.tells_activity or (a.stuck_after > 0 and c.lag > 0)
+            )
     ),
 
     unnamed as (
@@ -167,6 +177,9 @@ cross join lateral (
             lag(o.ts) over neighbours as before_ts,
             lag(o.lag) over neighbours as before_lag,
             lag(o.ending) over neighbours as before_ending,
+            lag(o.flag) over neighbours as before_flag,
+            lag(o.position) over neighbours as before_position,
+            lag(o.epoch) over neighbours as before_epoch,
             -- Commits only grow, except where one of these lies between two neighbours.
             coalesce(
                 o.ending < lag(o.ending) over neighbours
@@ -180,6 +193,45 @@ cross join lateral (
         left join unnamed as u on u.target = o.target and u.part = o.part
         where (o.birth is null or o.ts >= o.birth) and (u.at is null or o.ts > u.at)
         window neighbours as (partition by o.target, o.part order by o.ts)
+    ),
+
+    standing as (
+        -- Where a stretch may begin in which lag stays and no commit moves although the group runs.
+        select
+            s.target,
+            s.part,
+            s.ts,
+            max(s.ts) filter (where s.lag <= 0 or not s.running) over partition as broken_at,
+            max(s.ts) filter (
+                where s.before_ts is not null
+                    and (
+                        s.epoch <> s.before_epoch
+                        or (s.ts - s.before_ts > a.gap_time and (s.disturbed or s.lag - (s.ending - s.before_ending) <= 0))
+                        or not (
+                            s.flag & 2 <> 0
+                            or s.flag & s.before_flag & 1 <> 0
+                            or (s.position = s.before_position and (s.flag | s.before_flag) & 2 = 0)
+                        )
+                    )
+            ) over partition as moved_at
+        from samples as s
+        where a.stuck_after > 0
+        window partition as (partition by s.target, s.part)
+    ),
+
+    stuck as materialized (
+        select k.target, k.part
+        from standing as k
+        where k.ts > coalesce(k.broken_at, '-infinity') and k.ts >= coalesce(k.moved_at, '-infinity')
+        group by k.target, k.part
+        having max(k.ts) - min(k.ts) >= a.stuck_time
+    ),
+
+    counting as materialized (
+        -- Stuck partitions are left out of verdict and value.
+        select c.*, t.part is not null as is_stuck
+        from scope as c
+        left join stuck as t on t.target = c.target and t.part = c.part
     ),
 
     starts as (
@@ -213,9 +265,9 @@ cross join lateral (
             max(s.ts) as since,
             c.ts - max(s.ts) as span,
             coalesce(max(s.ts) filter (where s.bounded) = max(s.ts), false) as bounded
-        from scope as c
+        from counting as c
         left join starts as s on s.target = c.target and s.part = c.part
-        where c.lag > a.lag_threshold
+        where c.lag > a.lag_threshold and not c.is_stuck
         group by c.target, c.part, c.lag, c.fresh, c.ts
     ),
 
@@ -238,7 +290,7 @@ cross join lateral (
             g.target,
             g.part,
             s.ts as sample_ts,
-            s.lag,
+            case when t.part is null then s.lag else 0 end as lag,
             s.activity_lag,
             s.ending,
             coalesce(g.sample_ts >= g.at - a.gap_time, false) as counted,
@@ -251,6 +303,7 @@ cross join lateral (
                 count(*) filter (where k.disturbed) over (partition by k.target, k.part order by k.ts) as disturbances
             from samples as k
         ) as s on s.target = g.target and s.part = g.part and s.ts = g.sample_ts
+        left join stuck as t on t.target = g.target and t.part = g.part
         left join (
             select o.target, o.part, max(o.birth) as birth
             from observed as o
@@ -351,12 +404,64 @@ cross join lateral (
         where n.tells_activity
     ),
 
+    going as (
+        -- The samples of the last sustain time of what has lasted.
+        select k.target, k.part, s.ts, s.lag
+        from islands as k
+        inner join samples as s on s.target = k.target and s.part = k.part
+        where a.drain > 0 and not a.by_total and k.fresh and k.span >= a.sustain_time
+        union all
+        select null, null, n.at, n.total
+        from counted as n
+        where a.drain > 0 and a.by_total and n.of = 'lag'
+    ),
+
+    draining as (
+        -- The least-squares line through them in whole numbers: it falls, and is at the threshold soon enough.
+        select
+            l.n >= 3
+            and l.slope < 0
+            and l.sum_lag * l.spread + l.slope * (l.n * a.drain - l.sum_t) <= a.lag_threshold * l.n * l.spread as drains
+        from (
+            select
+                f.*,
+                f.n * f.sum_tt - f.sum_t * f.sum_t as spread,
+                f.n * f.sum_t_lag - f.sum_t * f.sum_lag as slope
+            from (
+                select
+                    count(m.t)::numeric as n,
+                    coalesce(sum(m.t), 0) as sum_t,
+                    coalesce(sum(m.lag), 0) as sum_lag,
+                    coalesce(sum(m.t * m.t), 0) as sum_tt,
+                    coalesce(sum(m.t * m.lag), 0) as sum_t_lag
+                from (
+                    -- A partition whose newest sample is older has none of them, and so cannot be told.
+                    select
+                        o.target,
+                        o.part,
+                        case when o.ts >= i.at - a.sustain_time then o.lag::numeric end as lag,
+                        case
+                            when o.ts >= i.at - a.sustain_time then round(extract(epoch from o.ts - i.at) * 1000)
+                        end as t
+                    from going as o
+                    cross join instant as i
+                ) as m
+                group by m.target, m.part
+            ) as f
+        ) as l
+    ),
+
     facts as (
         select
             i.*,
             coalesce(p.partitions, 0) as partitions,
             coalesce(p.missing, 0) as missing,
             coalesce(p.total, 0) as total,
+            coalesce(p.stuck_lag, 0) as stuck_lag,
+            (coalesce(p.total, 0) - coalesce(p.stuck_lag, 0))::float8 as amount,
+            coalesce(p.lagging, 0) as lagging,
+            p.stuck_targets,
+            p.stuck_partitions,
             i.at is not null and i.at < a.now_at - a.stale_time as stale,
             i.measured < i.targets or coalesce(p.missing, 0) > 0 as incomplete,
             case
@@ -368,6 +473,9 @@ cross join lateral (
                 else not coalesce(h.open, false)
             end as bounded,
             case when a.by_total then coalesce(l.above, false) else coalesce(h.hot, false) end as hot,
+            -- Only with members known and every partition fresh.
+            coalesce(q.draining and i.members is not null and i.measured = i.targets and p.missing = 0, false)
+            as draining,
             coalesce(b.fresh and b.above and (i.members is distinct from 0 or b.span >= a.activation_time), false)
             as backlog,
             coalesce(b.fresh and (not b.above or b.bounded), false) as backlog_told,
@@ -383,8 +491,12 @@ cross join lateral (
                 count(*) as partitions,
                 count(*) filter (where not c.fresh) as missing,
                 sum(c.lag) filter (where c.fresh) as total,
+                sum(c.lag) filter (where c.fresh and c.is_stuck) as stuck_lag,
+                count(*) filter (where c.fresh and c.lag > 0 and not c.is_stuck) as lagging,
+                array_agg(c.target order by c.target, c.part) filter (where c.is_stuck) as stuck_targets,
+                array_agg(c.part - 1 order by c.target, c.part) filter (where c.is_stuck) as stuck_partitions,
                 sum(c.activity_lag) filter (where c.fresh) as activity_total
-            from scope as c
+            from counting as c
         ) as p on true
         left join (
             select
@@ -393,6 +505,10 @@ cross join lateral (
                 bool_or(not k.bounded and k.span < a.sustain_time) as open
             from islands as k
         ) as h on true
+        left join (
+            select bool_and(d.drains) as draining
+            from draining as d
+        ) as q on true
         left join runs as l on l.of = 'lag'
         left join runs as b on b.of = 'activity'
     ),
@@ -425,10 +541,14 @@ cross join lateral (
             when 'calm' then 0.0
             when 'sustained' then
                 greatest(
-                    case
-                        when a.allow_idle then v.total::float8
-                        else least(v.total::float8, ceil(v.partitions / a.per_replica::float8) * a.target_lag)
-                    end,
+                    least(
+-- include part_capped
+                        ,
+                        case
+                            when v.draining then
+                                greatest(ceil(v.members / a.per_replica::float8), 1) * a.target_lag
+                        end
+                    ),
                     -- With a missing partition the value may rise but not fall below what the members stand for.
                     case when v.incomplete then ceil(v.members / a.per_replica::float8) * a.target_lag else 0 end
                 )
@@ -438,6 +558,12 @@ cross join lateral (
         v.total,
         v.partitions,
         v.missing,
+        v.incomplete,
+        v.lagging,
+        v.stuck_targets,
+        v.stuck_partitions,
+        v.stuck_lag,
+        v.verdict = 'sustained' and v.draining as draining,
         v.members,
         v.verdict = 'unknown' and v.proven as wakes,
         v.absent,

@@ -4,6 +4,7 @@
 select
     a.ask,
     case
+        when a.stuck_after > 0 and g.lagging > 0 then 'undecided'
         when g.stale then 'unknown'
         when not g.decidable or g.hot or not (g.is_active or g.is_idle or g.untold) then 'undecided'
         when g.untold then 'unknown'
@@ -21,6 +22,8 @@ select
     case when g.stale then 0 else g.total end as total,
     g.partitions,
     case when g.stale then g.partitions else 0 end as missing,
+    g.stale as incomplete,
+    case when g.stale then 0 else g.lagging end as lagging,
     g.members,
     g.absent
 from asks as a

@@ -9,6 +9,7 @@ with asks as (
         a.stale_after * interval '1 millisecond' as stale_time,
         a.activation_sustain * interval '1 millisecond' as activation_time,
         a.work * interval '1 millisecond' as work_time,
-        a.lookback * interval '1 millisecond' as lookback_time
-    from unnest(%(asks)s::verdict_ask[]) as a
+        a.lookback * interval '1 millisecond' as lookback_time,
+        a.stuck_after * interval '1 millisecond' as stuck_time
+    from unnest(%(asks)s::full_ask[]) as a
 )

@@ -25,6 +25,7 @@ cross join lateral (
                 coalesce(array_agg(g.target_id) filter (where n.notes & 1 <> 0), '{}') as absent,
                 sum(n.parts) as partitions,
                 sum(n.never) as never,
+                sum(n.lagging + case when a.earliest then n.none_lagging else 0 end) as lagging,
                 min(n.ts - n.oldest_age * interval '1 millisecond') as oldest,
                 sum(n.total_lag + case when a.earliest then n.none_total else 0 end)::bigint as total,
                 sum(

@@ -35,7 +35,7 @@ def unknown(seconds: int, now: int, members: int | None = None) -> Judgement:
 def remembered(*judgements: Judgement, now: int) -> LastAnswers:
     last = LastAnswers()
     for judgement in judgements:
-        last.note("m", judgement)
+        last.note("m", judgement, POLICY)
     last.clock.note(BEGIN + now * 1000)
     return last
 

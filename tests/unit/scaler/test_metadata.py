@@ -77,10 +77,6 @@ def test_persistent_lag_points_to_stuck_partitions() -> None:
     ("name", "text"),
     [
         ("topicPattern", "orders.*"),
-        ("stuckAfterSeconds", "300"),
-        ("drainSeconds", "60"),
-        ("scaleUpStabilization", "60"),
-        ("limitToPartitionsWithLag", "true"),
         ("metric", "timeLag"),
     ],
 )

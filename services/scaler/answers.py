@@ -148,7 +148,9 @@ def _answer(subject: Subject, reading: Reading) -> Answer:
     judgement, hold = reading.judgement, reading.hold
     answer = told(judgement, subject.policy, hold)
     if answer is None:
-        raise _unknown(subject, judgement)
+        error = _unknown(subject, judgement)
+        error.facts["snapshot_ms"] = judgement.at_ms
+        raise error
     if answer.held_since_ms is not None:
         return Answer(answer, Kind.HELD, judgement)
     return Answer(answer, Kind.WAKING if judgement.value is None else Kind.MEASURED, judgement)

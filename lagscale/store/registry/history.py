@@ -177,7 +177,9 @@ async def course(
 async def told_newest(work: TenantWork, monitor_id: int, until: datetime, since: datetime) -> list[Record]:
     """Of each replica, and of each kind of trigger that it answers, the newest decision of a span."""
     askers = (decision.c.replica, decision.c.overrides)
-    statement = _told(monitor_id, since, until).distinct(*askers).order_by(*askers, decision.c.told_at.desc())
+    place = sa.func.row_number().over(partition_by=askers, order_by=decision.c.told_at.desc())
+    ranked = _told(monitor_id, since, until).add_columns(place.label("place")).subquery()
+    statement = sa.select(ranked).where(ranked.c.place == 1).order_by(ranked.c.replica, ranked.c.told_at)
     return [_record(row) for row in await work.every(statement)]
 
 

@@ -115,7 +115,7 @@ class Recorder:
             # No time to write it down under: it is lost, and written as soon as the time is known.
             if outcome != last.outcome:
                 metrics.DECISIONS_LOST.inc()
-            last.outcome, last.key, last.told_ms = outcome, subject.key, 0
+            last.outcome, last.key, last.told_ms = outcome, subject.key, -_AGAIN_MS
             return
         if now_ms - last.asked_ms > _ASKED_AGAIN_MS:
             last.asked_ms = now_ms

@@ -111,4 +111,5 @@ def _number(value: float) -> str:
 
 
 def _seconds(milliseconds: int) -> str:
-    return f"{_number(milliseconds / 1000)} s"
+    seconds = milliseconds / 1000
+    return f"{_number(seconds if seconds < 10 else round(seconds))} s"

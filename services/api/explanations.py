@@ -45,7 +45,9 @@ class Explanations:
             saying = said_of(moment, said, await asyncio.to_thread(picture, moment))
         was_told = [await self._compared(moment, record, said, tenant_id) for record in moment.told]
         text = _GONE if saying is None else saying.sentence
-        differs = next((f" {one.differs}" for one in was_told if one.differs), "")
+        differing = [one for one in was_told if one.differs]
+        named = f"{differing[0].replica}: " if len(was_told) > 1 and differing else ""
+        differs = f" {named}{differing[0].differs}" if differing else ""
         return out.ExplanationOut(
             monitor=name,
             at=instant(moment.at_ms),

@@ -145,5 +145,7 @@ class ExplanationOut(Payload):
     )
     notes: list[str] = Field(default_factory=list, description="What else is to be known of the moment.")
     lag: list[LagPoint] = Field(default_factory=list, description="The oldest first.")
-    threshold: int = Field(examples=[500])
+    threshold: int | None = Field(
+        default=None, examples=[500], description="Messages; null for `metric: timeLag`, whose threshold is seconds."
+    )
     of_total: bool = Field(description="Whether the threshold is the total's (`persistenceScope: total`).")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from lagscale.domain.explanation import Record, Said, Why, agrees, reasons
-from lagscale.domain.policy import PersistenceScope
+from lagscale.domain.policy import Metric, PersistenceScope
 from lagscale.domain.signal import Ask, Verdict, told
 from lagscale.domain.told_sentences import About, told_sentence, why_sentence
 from lagscale.store.registry.database import RegistryDatabase, Scope
@@ -60,7 +60,7 @@ class Explanations:
             decisions=[decision_of(record) for record in moment.decisions],
             notes=notes_of(moment, saying),
             lag=lag_of_time(moment),
-            threshold=moment.policy.lag_threshold,
+            threshold=moment.policy.lag_threshold if moment.policy.metric is Metric.LAG else None,
             of_total=moment.policy.persistence_scope is PersistenceScope.TOTAL,
         )
 

@@ -130,7 +130,8 @@ def _course(found: Found, width: int) -> Iterator[RenderableType]:
     begin = min([point.at_ms for point in points] + [end - int(policy["maxGapSeconds"] * 1000)])
     frame = Frame(begin, max(end, begin + 1), int(policy["maxGapSeconds"] * 1000))
     what = "total lag" if found["ofTotal"] else "lag of the partition that lags most"
-    yield _title(f"Until then: {what}, threshold {_number(found['threshold'])}")
+    threshold = "" if found["threshold"] is None else f", threshold {_number(found['threshold'])}"
+    yield _title(f"Until then: {what}{threshold}")
     if not points:
         yield Text("no sample in the time that the verdict looks at", style="dim")
         return

@@ -41,24 +41,27 @@ class Frame:
         return self.begin_ms + (self.end_ms - self.begin_ms) * (column + 1) // width
 
 
-def plot(points: Sequence[Point], threshold: float, frame: Frame, width: int, height: int = 8) -> list[Text]:
+def plot(points: Sequence[Point], threshold: float | None, frame: Frame, width: int, height: int = 8) -> list[Text]:
     """Lines of a plot, the highest first; a column without a sample is empty.
 
     Args:
         points: the oldest first.
         threshold: drawn as a line; what is above it is red, and light where the lag fell to it within the column.
+            None where it does not count messages.
         frame: from left to right.
         width, height: characters, the numbers beside the axis included in the width.
     """
-    greatest = max([point.lag for point in points] + [threshold * 1.25, 1.0])
+    greatest = max([point.lag for point in points] + [(threshold or 0.0) * 1.25, 1.0])
     labels = {height - 1: short(greatest), 0: "0"}
-    level = min(height - 1, int(threshold / greatest * height))
-    labels[level] = short(threshold)
+    level = height
+    if threshold is not None:
+        level = min(height - 1, int(threshold / greatest * height))
+        labels[level] = short(threshold)
     margin = max(len(label) for label in labels.values())
     columns = _columns(points, frame, width - margin - 2)
     lines = []
     for row in range(height - 1, -1, -1):
-        cells = [_cell(found, row, level, threshold, greatest / height) for found in columns]
+        cells = [_cell(found, row, level, threshold or 0.0, greatest / height) for found in columns]
         axis = "┤" if row in labels else "│"
         lines.append(Text.assemble((f"{labels.get(row, ''):>{margin}} {axis}", "dim"), *joined(cells)))
     return lines
@@ -75,7 +78,7 @@ def short(number: float) -> str:
     for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
         if number >= size:
             scaled = number / size
-            return f"{scaled:.1f}{unit}" if scaled < 100 and scaled % 1 >= 0.05 else f"{scaled:.0f}{unit}"
+            return f"{scaled:.{1 if scaled < 100 else 0}f}".removesuffix(".0") + unit
     return f"{number:.0f}"
 
 

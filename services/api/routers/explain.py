@@ -38,7 +38,6 @@ def _at(
             openapi_examples={
                 "time": {"value": "2030-01-31T12:00:00Z"},
                 "milliseconds": {"value": "1896091200000"},
-                "now": {"value": None},
             },
         ),
     ] = None,

@@ -142,7 +142,7 @@ BREAKAGES = (
     _fast("fast, stuck: it is not asked about", "not g.decidable or m.maybe_stuck", "not g.decidable"),
     _fast("fast, stuck: lost messages are overlooked", " or c.flag & 2 <> 0)", ")"),
     _fast("fast, stuck: a hole proves movement", "p.then_lag is null or p.then_ending", "p.then_ending"),
-    _fast("fast, stuck: of half the time", "s.ts <= n.ts - a.stuck_time", "s.ts <= n.ts - a.stuck_time / 2"),
+    _fast("fast, stuck: of twice the time", "s.ts <= n.ts - a.stuck_time", "s.ts <= n.ts - a.stuck_time * 2"),
     _fast("fast, stuck: earliest moves by itself", "a.earliest\n        or (", "("),
     _gate("gate, lagging: uncommitted ones under latest", "sum(n.lagging + case when a.earliest then n.none_lagging else 0 end)", "sum(n.lagging + n.none_lagging)"),
     _fast("fast, uncommitted: latest reads from the start", "and not a.earliest then 0\n                    else r.lags", "and false then 0\n                    else r.lags"),

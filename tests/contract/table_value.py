@@ -28,10 +28,10 @@ def ten(wanted: int) -> History:
     return lagging(wanted * 100 - 9, *[1] * 9)
 
 
-def standing(members: int, *, moves_at: int = 10_000) -> History:
+def standing(members: int, *, moves_at: int = 10_000, until: int = 420) -> History:
     """One partition's end grows by 150 every 15 s and its commit moves only once; another one is read."""
     history = History().known(0, 0)
-    for at in range(0, 421, 15):
+    for at in range(0, until + 1, 15):
         lag = 150 + 10 * at
         produced = 155 if at == moves_at else None
         history.round(at, lag if at < moves_at else lag - 5, 0, members=members, produced=produced)
@@ -51,6 +51,22 @@ def never_committed() -> History:
     history = History()
     for at in range(0, 421, 15):
         history.round(at, Offsets(at, 1_000 + 10 * at, None, 1_000 + 10 * at), members=2)
+    return history
+
+
+def expiring() -> History:
+    """A commit below a log start that retention moves on with every round."""
+    history = History().known(0)
+    for at in range(0, 421, 15):
+        history.round(at, Offsets(900 + at, 2_000 + at, 100, 2_000 + at), members=2)
+    return history
+
+
+def with_hole() -> History:
+    """A commit that stands still, not seen at 15 s."""
+    history = History().known(0, 0)
+    for at in range(0, 421, 15):
+        history.round(at, None if at == 15 else 150 + 10 * at, 0, members=3)
     return history
 
 
@@ -168,6 +184,21 @@ CASES = (
         "a commit that moves to where reading begins has moved",
         lost_and_found,
         (calm(315, active=True, stuck=((1, 0),)), sustained(330, 1_100, stuck=()), sustained(420, 1_100, stuck=())),
+        STUCK,
+    ),
+    Case(
+        "24 expiring",
+        "what retention takes is no movement",
+        expiring,
+        (sustained(285, 1_100), calm(300, active=True, stuck=((1, 0),), stuck_lag=1_100)),
+        STUCK,
+    ),
+    Case("24 hole", "one missing sample is none", with_hole, (calm(315, active=True, stuck=((1, 0),)),), STUCK),
+    Case(
+        "24 long",
+        "what moved before has no part in it",
+        lambda: standing(3, moves_at=150, until=600),
+        (sustained(435, 4_495, stuck=()), calm(450, active=True), calm(600, active=True, stuck=((1, 0),))),
         STUCK,
     ),
     Case(

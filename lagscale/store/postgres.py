@@ -13,7 +13,7 @@ from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from lagscale.domain.policy import Metric, OffsetResetPolicy, PersistenceScope
-from lagscale.domain.signal import Ask, Island, Judgement, Reason, Told, Verdict, held
+from lagscale.domain.signal import Ask, Island, Judgement, Reason, TimeLag, Told, Verdict, held
 from lagscale.domain.stabilisation import stabilised
 from lagscale.store.faults import translated
 from lagscale.store.past import NOTHING, Instants, Past, look_back
@@ -225,11 +225,18 @@ def _judgement(row: Row) -> Judgement:
         stuck=tuple(zip(row.get("stuck_targets") or (), row.get("stuck_partitions") or (), strict=True)),
         stuck_lag=int(row.get("stuck_lag") or 0),
         draining=row.get("draining", False),
+        time_lag=_time_lag(row),
         members=row["members"],
         wakes=row.get("wakes", False),
         island=_island(row) if row.get("island_since") is not None else None,
         absent=tuple(sorted(row["absent"] or ())),
     )
+
+
+def _time_lag(row: Row) -> TimeLag | None:
+    if row.get("wait_lower") is None:
+        return None
+    return TimeLag(row["wait_lower"], row["wait_estimate"], row["wait_upper"])
 
 
 def _island(row: Row) -> Island:

@@ -167,7 +167,7 @@ BREAKAGES = (
     _gate("gate, backlog: exactly the level", "d.works or (d.activity_total > a.activation_lag", "d.works or (d.activity_total >= a.activation_lag"),
     _gate("gate, claim: known from the edge on", "c.known_at <= c.at - a.work_time", "c.known_at < c.at - a.work_time"),
     _gate("gate, missing: a target without a round", "count(n.ts) = count(*) and min", "min"),
-    _gate("gate, scope: a partition decides for the total", "case when a.by_total then c.total else c.greatest_lag end > a", "c.greatest_lag > a"),
+    _gate("gate, scope: a partition decides for the total", "case when a.by_total then c.total else c.greatest_lag end", "c.greatest_lag"),
     Breakage("hold, window: the instant at its edge is lost", "sample_times", "r.ts >= %(since)s", "r.ts > %(since)s"),
     Breakage("hold, window: the instant asked is lost", "sample_times", "r.ts <= %(until)s", "r.ts < %(until)s"),
 )  # fmt: skip

@@ -25,7 +25,7 @@ DEFAULTS: Mapping[str, str] = {
 
 
 #: Facts that only evidence tells; without it the newest rows may decide.
-_OF_EVIDENCE = frozenset({"island", "stuck", "stuck_lag", "lagging"})
+_OF_EVIDENCE = frozenset({"island", "stuck", "stuck_lag", "lagging", "time_lag"})
 
 
 @dataclass(frozen=True, slots=True)

@@ -96,7 +96,14 @@ def _without_evidence(reference: Judgement, told: Judgement) -> Judgement:
     """What is not asked of the newest rows: the island, and, where they change no value, what lags or is stuck."""
     if told.verdict is Verdict.SUSTAINED:
         return replace(reference, island=told.island)
-    return replace(reference, island=told.island, lagging=told.lagging, stuck=told.stuck, stuck_lag=told.stuck_lag)
+    return replace(
+        reference,
+        island=told.island,
+        lagging=told.lagging,
+        stuck=told.stuck,
+        stuck_lag=told.stuck_lag,
+        time_lag=told.time_lag,
+    )
 
 
 async def held_otherwise(samples: Stored, asked: Sequence[Asked]) -> list[Difference]:

@@ -5,7 +5,7 @@ select
     a.ask,
     case
         when g.stale then 'unknown'
-        when not g.decidable or m.maybe_stuck then 'undecided'
+        when not g.decidable or m.maybe_stuck or (a.by_time and g.hot) then 'undecided'
         -- What drains, and for how long messages wait, is told by samples of more than one partition.
         when h.lasted and (a.drain > 0 or a.by_time) then 'undecided'
         when h.lasted then 'sustained'

@@ -77,7 +77,6 @@ def test_persistent_lag_points_to_stuck_partitions() -> None:
     ("name", "text"),
     [
         ("topicPattern", "orders.*"),
-        ("metric", "timeLag"),
     ],
 )
 def test_what_comes_later_is_refused_and_not_ignored(name: str, text: str) -> None:

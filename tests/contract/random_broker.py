@@ -84,7 +84,7 @@ class RandomTopic:
         """What happens between two polls; whether the topic was created again."""
         for partition in self.partitions:
             partition.live(self.random, busy, self.quiet)
-            if partition.committed is not None:
+            if self.reads and partition.committed is not None:
                 partition.committed = min(partition.committed + self.reads, partition.end)
         happens = self.random.randrange(80)
         if happens == 0:

@@ -85,7 +85,7 @@ def random_history(random: Random) -> RandomHistory:
     for topic in topics.values():
         topic.stale_after_ms = policy.stale_after_ms
     group = RandomGroup(random, topics)
-    if random.randrange(4) == 0:
+    if random.randrange(6) == 0:
         # A group that is there and hardly moves: what is stuck, and what is not, is seldom seen otherwise.
         group.crowd = random.choice(((1, 2, 3), (1, 2, 3), (0, 1, 1, 1, 1, 1)))
         for topic in topics.values():
@@ -112,7 +112,7 @@ def random_policy(random: Random) -> Policy:
     max_gap = random.choice((20_000, 25_000, 25_000, 30_000, 45_000))
     sustain = random.choice((0, 10_000, 20_000, 20_000, 30_000, 60_000, 120_000))
     threshold = random.choice((1, 2, 3, 3, 5, 8))
-    by_time = random.randrange(5) == 0
+    by_time = random.randrange(6) == 0
     if by_time:
         threshold = random.choice((5, 10, 15, 30, 60))
     idle, limited, even = random.choice(((True, False, False),) * 3 + ((False, False, False),) * 2 + _SPLITS)

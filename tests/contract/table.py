@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from tests.contract import table_activity, table_hold, table_islands, table_offsets, table_topics, table_value
+from tests.contract import (
+    table_activity,
+    table_hold,
+    table_islands,
+    table_offsets,
+    table_time,
+    table_topics,
+    table_value,
+)
 
 CASES = (
     table_islands.CASES
@@ -11,4 +19,5 @@ CASES = (
     + table_activity.CASES
     + table_hold.CASES
     + table_value.CASES
+    + table_time.CASES
 )

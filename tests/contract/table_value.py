@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lagscale.domain.lag import Offsets
 from lagscale.domain.signal import Reason, Verdict
 from tests.contract.case import Case, Expected, calm, every, sustained, unknown
-from tests.contract.histories import History
+from tests.contract.histories import History, offsets
 
 CAPPED = {"allowIdleConsumers": "false"}
 LIMITED = {**CAPPED, "limitToPartitionsWithLag": "true"}
@@ -75,6 +75,22 @@ def lost_and_found() -> History:
     history = History().known(0)
     for at in range(0, 421, 15):
         history.round(at, Offsets(900, 2_000, 100 if at < 330 else 900, 2_000), members=2)
+    return history
+
+
+def recreated() -> History:
+    """A topic that is created again with just the same offsets."""
+    history = History().known(offsets(500, 500))
+    for at in range(0, 466, 15):
+        history.round(at, offsets(900, 500), members=2, new_id=at == 150)
+    return history
+
+
+def beside() -> History:
+    """One partition is stuck, the other one is read too slowly."""
+    history = History().known(0, 0)
+    for at in range(0, 421, 15):
+        history.round(at, offsets(109_000, 100_000), offsets(101_000 + at, 100_000 + at), members=2)
     return history
 
 
@@ -202,6 +218,20 @@ CASES = (
         STUCK,
     ),
     Case(
+        "24 recreated",
+        "offsets of two topics cannot be compared",
+        recreated,
+        (sustained(300, 400, stuck=()), calm(450, active=True, stuck=((1, 0),))),
+        STUCK,
+    ),
+    Case(
+        "24 beside",
+        "the others count",
+        beside,
+        (sustained(285, 10_000, stuck=()), sustained(300, 1_000, stuck=((1, 0),), stuck_lag=9_000, lagging=1)),
+        STUCK,
+    ),
+    Case(
         "24 total",
         "left out of the total as well",
         lambda: standing(3),
@@ -263,6 +293,9 @@ CASES = (
             *(sustained(150 + 15 * n, min(500.0 - 50 * n, 400), draining=True) for n in range(8)),
         ),
         DRAINING,
+    ),
+    Case(
+        "38 nobody", "without members one replica", lambda: drained(0), (sustained(165, 100, draining=True),), DRAINING
     ),
     Case(
         "38 untold",

@@ -233,18 +233,19 @@ cross join lateral (
     ),
 
     named as (
-        -- The ends since then of every partition with lag; NULL where a round does not name it.
+        -- The ends since then of every partition with lag; NULL where a round does not name it. A birth needs no look:
+        -- the round before it did not name the partition.
         select
             c.target,
             c.part,
             h.ts,
             h.epoch,
             h.ends[c.part] as ending,
-            coalesce(h.flags[c.part], 0) & 16 <> 0 or c.part > cardinality(h.ends) as begins
+            c.part > cardinality(h.ends) as begins
         from furthest as f
         inner join scope as c on c.target = f.target and c.lag > 0
         inner join lateral (
-            select s.ts, s.epoch, s.ends, s.flags
+            select s.ts, s.epoch, s.ends
             from every_lag_sample as s
             where s.target_id = f.target and s.tenant_id = a.tenant_id and s.ts >= f.since and s.ts <= a.until
         ) as h on h.ends[c.part] is not null or c.part > cardinality(h.ends)

@@ -80,6 +80,7 @@ class Resolver:
         limits: how often, and how many.
         lease: the present lease; None while another scraper leads.
         on_pass: hears of every pass how many monitors are in which state.
+        clock: decides what is due; seconds.
     """
 
     def __init__(
@@ -89,12 +90,14 @@ class Resolver:
         limits: Limits,
         lease: Callable[[], Lease | None],
         on_pass: Callable[[Mapping[str, int]], None] = lambda counts: None,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
         self._open = open_cluster
         self._limits = limits
         self._lease = lease
         self._on_pass = on_pass
+        self._clock = clock
         self._asked: dict[_Question, float] = {}
         self._failed: frozenset[_Question] = frozenset()
         # The newest complete answers, which the database is told of less often; good under one lease only.
@@ -150,7 +153,7 @@ class Resolver:
 
     def _due(self, entries: Iterable[ScopeEntry]) -> set[_Question]:
         """What has not been asked for as long as the most frequent of its monitors is polled."""
-        now = time.monotonic()
+        now = self._clock()
         periods: dict[_Question, float] = {}
         for entry in entries:
             period = max(self._limits.seconds, min(entry.sampling_ms / 1000, _LONGEST_SECONDS))
@@ -218,7 +221,7 @@ class Resolver:
                 unchanged.append(state)
             elif self._change(entry, change, state, lease):
                 self._note(state)
-        now = time.monotonic()
+        now = self._clock()
         due = [state for state in unchanged if self._is_news(state, now)]
         try:
             scopes.write_states(self._database, due, lease)
@@ -243,7 +246,7 @@ class Resolver:
 
     def _note(self, state: ScopeState) -> None:
         self._states[state.monitor_id] = state
-        self._written[state.monitor_id] = time.monotonic()
+        self._written[state.monitor_id] = self._clock()
 
     def _is_news(self, state: ScopeState, now: float) -> bool:
         before = self._states.get(state.monitor_id)

@@ -89,6 +89,7 @@ class Resolver:
         open_cluster: Open,
         limits: Limits,
         lease: Callable[[], Lease | None],
+        *,
         on_pass: Callable[[Mapping[str, int]], None] = lambda counts: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:

@@ -88,5 +88,5 @@ def _resolver(options: Options, lease: Callable[[], Lease | None]) -> Resolver:
         lambda cluster: opened(clients, box, cluster),
         Limits(options.topics_seconds, options.topics_limit),
         lease,
-        on_pass,
+        on_pass=on_pass,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import uuid
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -22,6 +23,7 @@ from lagscale.store.registrations import ROLE, PostgresRegistrations
 from lagscale.store.sync_connection import ScraperDatabase
 from lagscale.store.targets import ClusterEntry
 from services.scraper.kafka import KafkaCluster
+from services.scraper.pipeline.ticks import Ticks
 from services.scraper.problems import Code, Problem
 from services.scraper.resolver import Limits, Resolver
 from services.scraper.round import Committed, Partition
@@ -365,3 +367,16 @@ def test_a_store_that_is_away_ends_no_thread(world: World) -> None:
     with pytest.raises(StoreUnavailable):
         away.once()
     assert heard == []
+
+
+async def test_the_planner_looks_topics_up_beside_its_ticks(scopes: Scopes) -> None:
+    monitor = scopes.by_prefix()
+    scopes.topic("a")
+    ticks = Ticks(replace(scopes.world.options, topics_seconds=0.1))
+    try:
+        assert ticks.keep_lease()
+        wait_until(lambda: set(scopes.links(monitor)) == {"a"}, 20, "the topic was linked")
+        slots, _ = ticks.plan()
+        assert [group.name for slot in slots for plan in slot.clusters for group in plan.groups] == [scopes.group]
+    finally:
+        ticks.stop()

@@ -2,6 +2,13 @@
 
 from __future__ import annotations
 
-from tests.contract import table_activity, table_hold, table_islands, table_offsets, table_topics
+from tests.contract import table_activity, table_hold, table_islands, table_offsets, table_scope, table_topics
 
-CASES = table_islands.CASES + table_offsets.CASES + table_topics.CASES + table_activity.CASES + table_hold.CASES
+CASES = (
+    table_islands.CASES
+    + table_offsets.CASES
+    + table_topics.CASES
+    + table_scope.CASES
+    + table_activity.CASES
+    + table_hold.CASES
+)

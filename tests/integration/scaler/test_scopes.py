@@ -79,3 +79,19 @@ async def test_the_target_of_a_part_stays_constant(start: Starting, say: Any) ->
     world = await partial(start, say)
     spec = await world.stub.GetMetricSpec(world.ref(), timeout=5)
     assert [one.targetSizeFloat for one in spec.metricSpecs] == [500.0]
+
+
+async def test_a_monitor_by_pattern_stands_beside_others_in_one_service_type(start: Starting, say: Any) -> None:
+    world = await start()
+    logs, metrics, *others = world.registry.present.monitors
+    by_pattern = replace(metrics, topics=("topic-a", "topic-b"), target_ids=(2, 9))
+    world.registry.change(monitors=(logs, by_pattern, *others))
+    world.hints.put_nowait("lagscale_registry")
+    await say.eventually(lambda: world.scaler._known.directory.registrations.monitors[1].target_ids == (2, 9))
+    world.verdicts.judgements |= {1: say.calm(), 2: say.sustained(7)}
+    both = "ingest-logs,ingest-metrics"
+    spec = await world.stub.GetMetricSpec(world.ref(both), timeout=5)
+    assert [one.metricName for one in spec.metricSpecs] == ["ingest-logs", "ingest-metrics"]
+    assert (await world.metric("s1-ingest-metrics", service=both)).metricValues[0].metricValueFloat == 7.0
+    assert (await world.metric("s0-ingest-logs", service=both)).metricValues[0].metricValueFloat == 0.0
+    assert await world.active(service=both) is True

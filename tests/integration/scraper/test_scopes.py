@@ -250,6 +250,8 @@ async def test_all_topics_of_a_group_are_those_with_commits_and_no_other_is_aske
     scopes.world.commit(scopes.group, first, 0)
     linked = scopes.found(monitor, "a")
     scopes.measured(linked["a"])
+    # What is polled are targets, and the only one is the topic with commits.
+    assert scopes.world.ask("select topic from lag_target") == [(first,)]
     assert {call for call in scopes.client.asked} == {("commits", scopes.group)}
     scopes.resolver.once()
     scopes.world.produce(second, 7)

@@ -22,7 +22,7 @@ from lagscale.store.scopes import ScopeEntry, ScopeState
 from lagscale.store.sync_connection import ScraperDatabase
 from lagscale.store.targets import ClusterEntry
 from services.scraper.problems import Code, Problem
-from services.scraper.round import Committed, Partition
+from services.scraper.round import Committed, GroupSeen, Partition
 from services.scraper.scopes import resolved, unresolved
 
 log = structlog.get_logger(__name__)
@@ -42,6 +42,10 @@ class Lookup(Protocol):
 
     def listing(self, until: float) -> frozenset[str] | Problem:
         """Names of all topics."""
+        ...
+
+    def groups(self, names: Sequence[str], until: float) -> Callable[[], Mapping[str, GroupSeen | Problem]]:
+        """States of groups."""
         ...
 
     def commits(
@@ -190,19 +194,12 @@ class Resolver:
         if isinstance(client, Problem):
             return dict.fromkeys(questions, client)
         until = time.monotonic() + _ANSWER_SECONDS
-        groups = {question.group: question for question in questions if question.group is not None}
-        pending = client.commits(dict.fromkeys(groups, ()), until) if groups else None
+        groups = [question.group for question in questions if question.group is not None]
         answers: dict[_Question, Answer] = {
             question: client.listing(until) for question in questions if question.group is None
         }
-        for group, committed in (pending() if pending is not None else {}).items():
-            if isinstance(committed, Problem):
-                answers[groups[group]] = committed
-            else:
-                answers[groups[group]] = frozenset(
-                    topic for (topic, _), offset in committed.items() if offset is not None
-                )
-        return answers
+        found = _committed_topics(client, groups, until) if groups else {}
+        return answers | {_Question(cluster.cluster_id, group): answer for group, answer in found.items()}
 
     def _refreshed(self, entry: ScopeEntry) -> ScopeEntry:
         """The entry with the newest complete answer, which may not be stored yet."""
@@ -258,6 +255,20 @@ class Resolver:
         ):
             return True
         return now - self._written.get(state.monitor_id, float("-inf")) >= _WRITE_SECONDS
+
+
+def _committed_topics(client: Lookup, groups: Sequence[str], until: float) -> dict[str, Answer]:
+    # librdkafka crashes when a broker answers that it does not coordinate the group (confluentinc/librdkafka#5040), as
+    # all do for a while in a fresh cluster; asked for the group's state it only says so.
+    seen = client.groups(groups, until)()
+    answers: dict[str, Answer] = {group: state for group, state in seen.items() if isinstance(state, Problem)}
+    ready = [group for group in groups if group not in answers]
+    for group, committed in (client.commits(dict.fromkeys(ready, ()), until)() if ready else {}).items():
+        if isinstance(committed, Problem):
+            answers[group] = committed
+        else:
+            answers[group] = frozenset(topic for (topic, _), offset in committed.items() if offset is not None)
+    return answers
 
 
 def _question(entry: ScopeEntry) -> _Question:

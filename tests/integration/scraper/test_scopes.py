@@ -22,11 +22,11 @@ from lagscale.store.postgres import PostgresVerdicts
 from lagscale.store.registrations import ROLE, PostgresRegistrations
 from lagscale.store.sync_connection import ScraperDatabase
 from lagscale.store.targets import ClusterEntry
-from services.scraper.kafka import KafkaCluster
+from services.scraper.kafka import Clients, KafkaCluster
 from services.scraper.pipeline.ticks import Ticks
 from services.scraper.problems import Code, Problem
 from services.scraper.resolver import Limits, Resolver
-from services.scraper.round import Committed, Partition
+from services.scraper.round import Committed, GroupSeen, Partition
 
 pytestmark = pytest.mark.integration
 World = Any
@@ -34,23 +34,32 @@ POLICY = Policy.parse({"lagThreshold": "100", "sustainSeconds": "60", "workSecon
 
 
 class Recorded:
-    """A cluster's client that writes down what was asked, and can be told to fail."""
+    """A cluster's client that writes down what was asked, and can be told to fail. As in service, spent ones go."""
 
-    def __init__(self, client: KafkaCluster) -> None:
-        self.client = client
+    def __init__(self, address: str) -> None:
+        self.clients = Clients()
+        self.address = address
         self.asked: list[tuple[str, ...]] = []
         self.problem: Problem | None = None
 
     def listing(self, until: float) -> frozenset[str] | Problem:
         self.asked.append(("listing",))
-        return self.problem or self.client.listing(until)
+        return self.problem or self._client.listing(until)
 
     def commits(
         self, groups: Mapping[str, Sequence[Partition]], until: float
     ) -> Callable[[], Mapping[str, Committed | Problem]]:
         self.asked.append(("commits", *groups))
         assert not any(groups.values()), "no topic is asked for by name"
-        return self.client.commits(groups, until)
+        return self._client.commits(groups, until)
+
+    def groups(self, names: Sequence[str], until: float) -> Callable[[], Mapping[str, GroupSeen | Problem]]:
+        self.asked.append(("groups", *names))
+        return self._client.groups(names, until)
+
+    @property
+    def _client(self) -> KafkaCluster:
+        return self.clients.get(1, 1, lambda: {"bootstrap.servers": self.address})
 
 
 class Scopes:
@@ -58,7 +67,7 @@ class Scopes:
 
     def __init__(self, world: World, pool: Any) -> None:
         self.world = world
-        self.client = Recorded(world.open())
+        self.client = Recorded(world.broker.address)
         self.registrations = PostgresRegistrations(pool)
         self.verdicts = PostgresVerdicts(pool)
         self.limit = 20
@@ -120,7 +129,8 @@ class Scopes:
             self.resolver.once()
             return set(self.links(monitor)) == set(names)
 
-        wait_until(looked_up, 20, f"{names} were not linked")
+        # A fresh group's coordinator needs a moment.
+        wait_until(looked_up, 30, f"{names} were not linked")
         return self.links(monitor)
 
     def measured(self, target: int) -> dict[str, Any]:
@@ -252,7 +262,7 @@ async def test_all_topics_of_a_group_are_those_with_commits_and_no_other_is_aske
     scopes.measured(linked["a"])
     # What is polled are targets, and the only one is the topic with commits.
     assert scopes.world.ask("select topic from lag_target") == [(first,)]
-    assert {call for call in scopes.client.asked} == {("commits", scopes.group)}
+    assert set(scopes.client.asked) == {("groups", scopes.group), ("commits", scopes.group)}
     scopes.resolver.once()
     scopes.world.produce(second, 7)
     scopes.world.commit(scopes.group, second, 0)
@@ -273,7 +283,7 @@ async def test_a_group_without_commits_has_nothing_to_measure(scopes: Scopes) ->
         return scopes.code(monitor) == Code.NO_MATCH
 
     wait_until(looked_up, 30, "the group was not looked up")
-    assert {call[0] for call in scopes.client.asked} == {"commits"}
+    assert set(scopes.client.asked) == {("groups", scopes.group), ("commits", scopes.group)}
     assert scopes.links(monitor) == {}
     judged = await scopes.judged(monitor)
     assert (judged.verdict, judged.reason) == (Verdict.UNKNOWN, Reason.NOTHING_TO_MEASURE)
@@ -330,7 +340,7 @@ async def test_a_monitor_that_was_changed_or_deleted_meanwhile_gets_no_link(scop
             scopes.world.ask("update monitor set version = version + 1 where id = %s", monitor)
             return frozenset({topic})
 
-    scopes.client = Changing(scopes.world.open())
+    scopes.client = Changing(scopes.world.broker.address)
     scopes.resolver.once()
     assert scopes.links(monitor) == {}
     assert scopes.world.ask("select * from monitor_scope") == []

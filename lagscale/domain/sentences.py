@@ -80,7 +80,10 @@ def _no_data(_judgement: Judgement, policy: Policy, _names: Names) -> str:
 def _nothing(_judgement: Judgement, policy: Policy, _names: Names) -> str:
     if policy.partition_limitation:
         return "There is nothing to measure: the topic has none of the partitions of partitionLimitation; correct it."
-    return "There is nothing to measure: the monitor has no topic with partitions."
+    return (
+        "There is nothing to measure: the monitor has no topic with partitions. Where none is listed, topics are looked "
+        "up every few seconds: create one that matches topicPattern, or let the group commit on one."
+    )
 
 
 def _no_topic(judgement: Judgement, _policy: Policy, names: Names) -> str:

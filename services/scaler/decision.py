@@ -40,6 +40,7 @@ class Subject:
         ask: None while an inline monitor has no registration yet; then `inline` says what to create.
         topics: the names of the targets, for texts.
         key: a short name of tenant, targets and policy, equal in every replica.
+        partial: why the targets are only a part of the monitor's topics; empty when they are all.
     """
 
     tenant_id: int
@@ -51,6 +52,7 @@ class Subject:
     topics: Mapping[int, str]
     key: str
     inline: InlineMonitor | None = None
+    partial: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,16 +160,18 @@ class Directory:
         cluster = _cluster_of(trigger, tenant)
         group = trigger.group or ""
         policy = self._reader.policy(trigger, tenant.min_sampling_seconds)
-        digest = content_hash(cluster, group, trigger.topics, trigger.given)
-        name = inline_name(group, trigger.topics, digest)
+        scope = trigger.scope
+        digest = content_hash(cluster, group, scope.topics, trigger.given, pattern=scope.pattern, exclude=scope.exclude)
+        name = inline_name(group, scope.topics if scope.pattern is None else (scope.pattern,), digest)
         monitor = self._by_content.get((tenant.tenant_id, digest))
         if monitor is not None:
             return Asked((_subject(tenant, monitor, monitor.policy, name),))
         if not tenant.auto_register:
             raise missing(_subject_of(trigger))
         wanted = InlineMonitor(
-            tenant.tenant_id, name, cluster, group, trigger.topics, dict(trigger.given), policy, digest
-        )
+            tenant.tenant_id, name, cluster, group, scope.topics, dict(trigger.given), policy, digest,
+            scope.pattern, scope.exclude,
+        )  # fmt: skip
         return Asked((Subject(tenant.tenant_id, tenant.name, name, policy, None, None, {}, digest, wanted),))
 
 
@@ -191,8 +195,9 @@ def _subject(tenant: TenantEntry, monitor: Registration, policy: Policy, name: s
     ask = Ask(tenant.tenant_id, monitor.target_ids, policy)
     topics = dict(zip(monitor.target_ids, monitor.topics, strict=False))
     return Subject(
-        tenant.tenant_id, tenant.name, name or monitor.name, policy, monitor.monitor_id, ask, topics, key_of(ask)
-    )
+        tenant.tenant_id, tenant.name, name or monitor.name, policy, monitor.monitor_id, ask, topics, key_of(ask),
+        partial=monitor.partial,
+    )  # fmt: skip
 
 
 @lru_cache(maxsize=_REMEMBERED)

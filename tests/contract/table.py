@@ -7,6 +7,7 @@ from tests.contract import (
     table_hold,
     table_islands,
     table_offsets,
+    table_scope,
     table_time,
     table_topics,
     table_value,
@@ -16,6 +17,7 @@ CASES = (
     table_islands.CASES
     + table_offsets.CASES
     + table_topics.CASES
+    + table_scope.CASES
     + table_activity.CASES
     + table_hold.CASES
     + table_value.CASES

@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from lagscale.domain.policy import Metric, Policy
 from lagscale.domain.signal import Judgement, Told, Verdict
-from lagscale.domain.valuation import Load, Rule, steps
+from lagscale.domain.valuation import Load, Rule, replicas_of, steps
 
 #: Not of the value's own rules: what becomes of an answer while the verdict is unknown.
 HELD = "held"
 WAKING = "waking"
+#: Of `metric: timeLag`: from messages to the seconds that the value begins with.
+TIME_LAG = "time_lag"
 #: A scaler writes down what it told on change, and again after this long.
 TOLD_AGAIN_MS = 300_000
 #: Between two questions of KEDA; a decision older than both together says nothing of the moment.
@@ -31,7 +33,7 @@ _WITHOUT_STORE = frozenset({"store_silent", "StoreUnavailable", "StoreTimeout"})
 class Change:
     """One rule that changed the value. `before` is None where there was none: the verdict is unknown.
 
-    `rule` is one of `Rule`, or `HELD` or `WAKING`.
+    `rule` is one of `Rule`, or `TIME_LAG`, `HELD` or `WAKING`.
     """
 
     rule: str
@@ -99,22 +101,31 @@ def changes(judgement: Judgement, policy: Policy, told: Told | None = None) -> l
             return []
         return [Change(WAKING if told.held_since_ms is None else HELD, None, told.value)]
     raw = judgement.value if judgement.raw is None else judgement.raw
-    made = _of_value(judgement, policy, raw) if judgement.verdict is Verdict.SUSTAINED else []
     risen = raw if judgement.risen is None else judgement.risen
-    for rule, before, after in ((Rule.SCALE_UP, raw, risen), (Rule.SCALE_DOWN, risen, judgement.value)):
+    made: list[Change] = []
+    last = Rule.SCALE_DOWN
+    if judgement.verdict is Verdict.SUSTAINED:
+        made = _of_value(judgement, policy)
+        if made and judgement.incomplete and made[-1].after > raw:
+            # Only a part of the topics was judged: then the floor comes last, after the windows.
+            made, last = _of_value(replace(judgement, incomplete=False), policy), Rule.FLOOR
+    for rule, before, after in ((Rule.SCALE_UP, raw, risen), (last, risen, judgement.value)):
         if after != before:
             made.append(Change(rule.value, before, after))
     return made
 
 
-def _of_value(judgement: Judgement, policy: Policy, raw: float) -> list[Change]:
-    if policy.metric is Metric.TIME_LAG:
-        return []  # The total is messages; what the value begins with is seconds.
+def _of_value(judgement: Judgement, policy: Policy) -> list[Change]:
+    """Up to the value before stabilisation."""
     made: list[Change] = []
     value = float(judgement.total)
     amount = value - judgement.stuck_lag
     if amount != value:
         made.append(Change(Rule.STUCK.value, value, amount))
+    if policy.metric is Metric.TIME_LAG and judgement.time_lag is not None:
+        seconds = judgement.time_lag.estimate / 1000 * max(1, replicas_of(judgement.members or 0, policy))
+        made.append(Change(TIME_LAG, amount, seconds))
+        amount = seconds
     load = Load(
         amount=amount,
         partitions=judgement.partitions,
@@ -127,9 +138,6 @@ def _of_value(judgement: Judgement, policy: Policy, raw: float) -> list[Change]:
     for step in steps(load, policy):
         made.append(Change(step.rule.value, value, float(step.value)))
         value = float(step.value)
-    if raw > value:
-        # Only the floor raises a value; it counts topics that are not measured, too.
-        made.append(Change(Rule.FLOOR.value, value, raw))
     return made
 
 

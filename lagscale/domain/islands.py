@@ -94,14 +94,31 @@ def bound(older: Point, newer: Point, newer_lag: int) -> int:
 
 def readings_of(points: Sequence[Point], lag: Callable[[Point], int], level: int, max_gap_ms: int) -> list[Reading]:
     """A partition's samples as readings; two samples further apart than the greatest gap are joined by the bound."""
+    lags = [lag(point) for point in points]
+    return _joined(points, lags, max_gap_ms, lambda older, newer, lag: bound(older, newer, lag) > level)
+
+
+def time_readings_of(points: Sequence[Point], lowers: Sequence[int], level_ms: int, max_gap_ms: int) -> list[Reading]:
+    """A partition's time lags as readings, by their lower bounds.
+
+    What is unread at the newer of two samples was unread at the older one, and had waited for less by the time between.
+    """
+    return _joined(
+        points, lowers, max_gap_ms, lambda older, newer, lower: lower - (newer.at_ms - older.at_ms) > level_ms
+    )
+
+
+def _joined(
+    points: Sequence[Point], lags: Sequence[int], max_gap_ms: int, stayed_up: Callable[[Point, Point, int], bool]
+) -> list[Reading]:
     readings: list[Reading] = []
-    for index, point in enumerate(points):
+    for index, (point, lag) in enumerate(zip(points, lags, strict=True)):
         joined = False
         if index:
             before = points[index - 1]
             joined = point.at_ms - before.at_ms <= max_gap_ms or (
-                undisturbed(before, point) and bound(before, point, lag(point)) > level
+                undisturbed(before, point) and stayed_up(before, point, lag)
             )
         begins = point.has(Flag.BORN)
-        readings.append(Reading(point.at_ms, lag(point), joined, begins, point.has(Flag.RESET_BEGINS)))
+        readings.append(Reading(point.at_ms, lag, joined, begins, point.has(Flag.RESET_BEGINS)))
     return readings

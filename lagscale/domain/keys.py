@@ -33,7 +33,6 @@ class Key:
     greatest: int | None = None
     choices: tuple[str, ...] = ()
     measures: bool = False  # changes what is measured, so it can never be overridden beside `serviceType`
-    supported: bool = True
 
 
 KEYS: tuple[Key, ...] = (

@@ -23,6 +23,7 @@ class Note(IntFlag):
     """What is to be known of a whole row; stored as smallint."""
 
     NO_TOPIC = 1
+    NO_COMMITS = 2  # the group had committed nothing on the topic, whether it existed or not: what follows is not born
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +98,8 @@ class Row:
 def is_born(previous: Row | None, at_ms: int, interval_ms: int, partition: int) -> bool:
     """Whether a partition sampled at `at_ms` is new: the metadata answer before, if recent, did not name it."""
     if previous is None or at_ms - previous.round.at_ms > BIRTH_INTERVALS * interval_ms:
+        return False
+    if previous.round.notes & Note.NO_COMMITS:
         return False
     return partition >= len(previous.round.samples)
 

@@ -14,9 +14,9 @@ from lagscale.domain.islands import Trailing
 from lagscale.domain.markers import TargetRound
 from lagscale.domain.measured import activity_lag_of, lag_of, measured
 from lagscale.domain.picture import Picture, name_of, picture_of
-from lagscale.domain.policy import PersistenceScope, Policy
-from lagscale.domain.signal import Island, Judgement, Reason, Told, Verdict, held
-from lagscale.domain.valuation import Load, value_of
+from lagscale.domain.policy import Metric, PersistenceScope, Policy
+from lagscale.domain.signal import Island, Judgement, Reason, TimeLag, Told, Verdict, held
+from lagscale.domain.valuation import Load, replicas_of, value_of
 
 Targets = Mapping[int, Sequence[TargetRound]]
 
@@ -122,7 +122,8 @@ def judge_once(targets: Targets, policy: Policy, now_ms: int, upto_ms: int | Non
         incomplete=load.incomplete,
         lagging=load.lagging,
         stuck=tuple(sorted(picture.stuck)),
-        stuck_lag=total - int(load.amount),
+        stuck_lag=sum(lag_of(p.sample, policy) for series, p in picture.fresh if name_of(series) in picture.stuck),
+        time_lag=_longest(picture) if policy.metric is Metric.TIME_LAG else None,
         draining=load.draining,
         members=picture.members,
         wakes=verdict is Verdict.UNKNOWN and _wakes(picture, policy),
@@ -134,14 +135,25 @@ def judge_once(targets: Targets, policy: Policy, now_ms: int, upto_ms: int | Non
 def _load(picture: Picture, verdict: Verdict, policy: Policy) -> Load:
     """What the value of a sustained monitor is made of: the fresh partitions, without those that are stuck."""
     lags = [lag_of(point.sample, policy) for series, point in picture.fresh if name_of(series) not in picture.stuck]
+    amount = float(sum(lags))
+    if policy.metric is Metric.TIME_LAG:
+        longest = _longest(picture)
+        replicas = max(1, replicas_of(picture.members or 0, policy))
+        amount = longest.estimate / 1000 * replicas if longest is not None else 0.0
     return Load(
-        amount=sum(lags),
+        amount=amount,
         partitions=len(picture.measured.series),
         lagging=sum(lag > 0 for lag in lags),
         draining=verdict is Verdict.SUSTAINED and _draining(picture, policy),
         members=picture.members,
         incomplete=not picture.whole,
     )
+
+
+def _longest(picture: Picture) -> TimeLag | None:
+    """The greatest time lag, by its estimate, of a fresh partition that is not stuck."""
+    waits = [wait for name, wait in picture.waiting.items() if name not in picture.stuck]
+    return max(waits, key=lambda wait: (wait.estimate, wait.lower, wait.upper is None, wait.upper or 0), default=None)
 
 
 def _draining(picture: Picture, policy: Policy) -> bool:
@@ -178,7 +190,9 @@ def _runs(picture: Picture, policy: Policy) -> list[Trailing]:
 def _verdict(picture: Picture, now_ms: int, policy: Policy) -> tuple[Verdict, Reason]:
     runs = _runs(picture, policy)
     if any(run.lasted(policy.sustain_ms) for run in runs):
-        if picture.whole or picture.members is not None:
+        # Seconds are worth replicas, and so is the floor for missing partitions.
+        by_members = policy.metric is Metric.TIME_LAG or not picture.whole
+        if not by_members or picture.members is not None:
             return Verdict.SUSTAINED, Reason.LASTED
         return Verdict.UNKNOWN, Reason.MEMBERS_UNKNOWN
     reason = _nothing_measured(picture, now_ms, policy) or _not_told(picture, runs, policy)

@@ -5,13 +5,16 @@ Part of the reference of the verdict (`persistence`).
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lagscale.domain.activity import Activity, activity
-from lagscale.domain.islands import Reading, Trailing, readings_of, trailing
+from lagscale.domain.islands import Reading, Trailing, readings_of, time_readings_of, trailing
 from lagscale.domain.measured import Measured, Point, Series, lag_of
-from lagscale.domain.policy import Policy
+from lagscale.domain.policy import Metric, Policy
+from lagscale.domain.signal import TimeLag
 from lagscale.domain.stuck import is_stuck
+from lagscale.domain.timelag import time_lags
 from lagscale.domain.totals import counted_totals
 
 #: Target id and partition.
@@ -32,6 +35,7 @@ class Picture:
 
     Attributes:
         fresh: the partitions that are fresh, with their newest samples.
+        waiting: of each of these, for how long its oldest unread message has waited.
         stuck: those whose commit stands still under a running group.
         missing: partitions in scope that are not.
         unmeasured: targets without any round; they count as not fresh.
@@ -44,6 +48,7 @@ class Picture:
     measured: Measured
     members: int | None
     fresh: tuple[tuple[Series, Point], ...]
+    waiting: Mapping[Name, TimeLag]
     stuck: frozenset[Name]
     missing: int
     unmeasured: bool
@@ -61,14 +66,16 @@ class Picture:
 
 def picture_of(seen: Measured, now_ms: int, policy: Policy) -> Picture:
     """Lay out what was measured as of T, for an instant that decides freshness."""
-    fresh, trails = [], []
+    fresh, trails, waiting = [], [], {}
     stuck = _stuck(seen, policy)
-    for series in seen.in_lookback():
+    for whole, series in zip(seen.series, seen.in_lookback(), strict=True):
         newest = series.newest()
         if newest is None or now_ms - newest.at_ms > policy.stale_after_ms:
             continue
         fresh.append((series, newest))
-        run = trailing(_readings(series, policy), policy.lag_threshold)
+        lags = time_lags(whole.points, lambda point: lag_of(point.sample, policy))
+        waiting[name_of(series)] = lags[-1]
+        run = _run(series, lags[-len(series.points) :], policy)
         if run is not None and name_of(series) not in stuck:
             trails.append(Trail(series, run))
 
@@ -82,6 +89,7 @@ def picture_of(seen: Measured, now_ms: int, policy: Policy) -> Picture:
         measured=seen,
         members=members,
         fresh=tuple(fresh),
+        waiting=waiting,
         stuck=stuck,
         missing=len(seen.series) - len(fresh),
         unmeasured=any(not rounds for rounds in seen.rounds.values()),
@@ -104,8 +112,14 @@ def name_of(series: Series) -> Name:
     return series.target_id, series.partition
 
 
-def _readings(series: Series, policy: Policy) -> list[Reading]:
+def _run(series: Series, waits: Sequence[TimeLag], policy: Policy) -> Trailing | None:
+    """The partition's trailing island, of messages or of milliseconds."""
+    if policy.metric is Metric.TIME_LAG:
+        level_ms = policy.lag_threshold * 1000
+        lowers = [wait.lower for wait in waits]
+        return trailing(time_readings_of(series.points, lowers, level_ms, policy.max_gap_ms), level_ms)
+
     def lag(point: Point) -> int:
         return lag_of(point.sample, policy)
 
-    return readings_of(series.points, lag, policy.lag_threshold, policy.max_gap_ms)
+    return trailing(readings_of(series.points, lag, policy.lag_threshold, policy.max_gap_ms), policy.lag_threshold)

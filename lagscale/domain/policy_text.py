@@ -200,7 +200,6 @@ class _Reader:
             self._check_time_lag()
 
     def _check_time_lag(self) -> None:
-        self.fault("metric", "timeLag is not yet supported by this version; use lag or remove it")
         if self.values.get("persistenceScope") == PersistenceScope.TOTAL:
             self.fault("persistenceScope", "total is not possible with metric timeLag: seconds do not add up")
         if self.values.get("ensureEvenDistributionOfPartitions", "").lower() == "true":

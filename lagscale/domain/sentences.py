@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from lagscale.domain.explanation import HELD, WAKING, Change, changes
-from lagscale.domain.policy import PersistenceScope, Policy
+from lagscale.domain.explanation import HELD, TIME_LAG, WAKING, Change, changes
+from lagscale.domain.policy import Metric, PersistenceScope, Policy
 from lagscale.domain.signal import Judgement, Reason, Told, Verdict
 from lagscale.domain.valuation import Rule
 
@@ -62,22 +62,22 @@ def _lasted(judgement: Judgement, policy: Policy, names: Names) -> str:
     limit = f" ({_RULES[made[-1].rule](judgement, policy)})" if made else ""
     missing = f"; {_missing(judgement)} not measured" if judgement.missing else ""
     return (
-        f"{what} above {_number(policy.lag_threshold)}{span}, and sustainSeconds is {_seconds(policy.sustain_ms)}: "
+        f"{what} above {_level(policy)}{span}, and sustainSeconds is {_seconds(policy.sustain_ms)}: "
         f"{_number(judgement.total)} messages wait, the value is {_number(value)}{limit}{missing}."
     )
 
 
 def _no_breach(judgement: Judgement, policy: Policy, _names: Names) -> str:
     what = "The total is not" if policy.persistence_scope is PersistenceScope.TOTAL else "No partition lags"
-    return f"{what} above {_number(policy.lag_threshold)}; {_number(judgement.total)} messages wait in all."
+    return f"{what} above {_level(policy)}; {_number(judgement.total)} messages wait in all."
 
 
 def _not_yet(judgement: Judgement, policy: Policy, names: Names) -> str:
     island = judgement.island
     if island is None:
-        return f"Lag is above {_number(policy.lag_threshold)}, not yet for {_seconds(policy.sustain_ms)}."
+        return f"Lag is above {_level(policy)}, not yet for {_seconds(policy.sustain_ms)}."
     return (
-        f"{_subject(judgement, policy, names)} has been above {_number(policy.lag_threshold)} for "
+        f"{_subject(judgement, policy, names)} has been above {_level(policy)} for "
         f"{_seconds(island.span_ms)}; {_seconds(policy.sustain_ms - island.span_ms)} more make it "
         f"sustained (sustainSeconds {_seconds(policy.sustain_ms)})."
     )
@@ -93,7 +93,10 @@ def _no_data(_judgement: Judgement, policy: Policy, _names: Names) -> str:
 def _nothing(_judgement: Judgement, policy: Policy, _names: Names) -> str:
     if policy.partition_limitation:
         return "There is nothing to measure: the topic has none of the partitions of partitionLimitation; correct it."
-    return "There is nothing to measure: the monitor has no topic with partitions."
+    return (
+        "There is nothing to measure: the monitor has no topic with partitions. Where none is listed, topics are looked "
+        "up every few seconds: create one that matches topicPattern, or let the group commit on one."
+    )
 
 
 def _no_topic(judgement: Judgement, _policy: Policy, names: Names) -> str:
@@ -121,12 +124,12 @@ def _open(judgement: Judgement, policy: Policy, names: Names) -> str:
     island = judgement.island
     if island is None:
         return (
-            f"Lag is above {_number(policy.lag_threshold)}, and when that began is not known; it is known at the "
+            f"Lag is above {_level(policy)}, and when that began is not known; it is known at the "
             f"latest after sustainSeconds {_seconds(policy.sustain_ms)}."
         )
     left = max(0, policy.sustain_ms - island.span_ms)
     return (
-        f"{_subject(judgement, policy, names)} has been above {_number(policy.lag_threshold)} for at least "
+        f"{_subject(judgement, policy, names)} has been above {_level(policy)} for at least "
         f"{_seconds(island.span_ms)}; when that began is not known, so whether it lasts {_seconds(policy.sustain_ms)} "
         f"is known after {_seconds(left)} more."
     )
@@ -188,6 +191,7 @@ _RULES: Mapping[str, Callable[[Judgement, Policy], str]] = {
     Rule.FLOOR: lambda *_: "not below what the present members stand for, because not everything is measured",
     Rule.SCALE_UP: _scale_up,
     Rule.SCALE_DOWN: _scale_down,
+    TIME_LAG: lambda *_: "in seconds: the greatest time lag, for each of the present replicas",
     HELD: _held,
     WAKING: lambda *_: "targetLag, to wake one replica of a group that has no members",
 }
@@ -199,6 +203,11 @@ def _subject(judgement: Judgement, policy: Policy, names: Names) -> str:
         return "The total"
     topic = names.get(island.target_id) if island.target_id is not None else None
     return f"Partition {island.partition} of {topic}" if topic else f"Partition {island.partition}"
+
+
+def _level(policy: Policy) -> str:
+    number = _number(policy.lag_threshold)
+    return f"a time lag of {number} s" if policy.metric is Metric.TIME_LAG else number
 
 
 def _missing(judgement: Judgement) -> str:

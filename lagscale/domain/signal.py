@@ -37,6 +37,20 @@ class Reason(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class TimeLag:
+    """For how long the oldest unread message has waited, in milliseconds.
+
+    Attributes:
+        lower, upper: bounds; `upper` None means "at least": it came before anything stored.
+        estimate: by a straight line between the two stored ends around it; `lower` where there is only one.
+    """
+
+    lower: int
+    estimate: int
+    upper: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Ask:
     """One monitor to judge.
 
@@ -61,7 +75,7 @@ class Island:
 
     Attributes:
         target_id, partition: None for the total.
-        lag: newest lag, messages.
+        lag: newest lag, messages; of `metric: timeLag` the lower bound, milliseconds.
         since_ms, span_ms: first sample's time, and last minus first.
         bounded: whether it is known to have begun there.
     """
@@ -90,6 +104,7 @@ class Judgement:
         lagging: partitions with fresh lag above 0, those that are stuck left out.
         stuck, stuck_lag: (target id, partition) of those whose commit stands still under a running group, and the lag
             of the fresh ones among them, which counts for activity only.
+        time_lag: of `metric: timeLag`, the greatest by its estimate among the fresh partitions that are not stuck.
         draining: sustained, and every lasting backlog will be gone within `drainSeconds`.
         members: of the newest round, None when not known.
         wakes: backlog is proven and the group has no members, though the verdict is unknown.
@@ -111,6 +126,7 @@ class Judgement:
     lagging: int = 0
     stuck: tuple[tuple[int, int], ...] = ()
     stuck_lag: int = 0
+    time_lag: TimeLag | None = None
     draining: bool = False
     members: int | None = None
     wakes: bool = False

@@ -25,13 +25,25 @@ def is_name(text: str) -> bool:
     return NAME.fullmatch(text) is not None
 
 
-def content_hash(cluster: str, group: str, topics: Iterable[str], given: Mapping[str, str]) -> str:
+def content_hash(
+    cluster: str,
+    group: str,
+    topics: Iterable[str],
+    given: Mapping[str, str],
+    *,
+    pattern: str | None = None,
+    exclude: Iterable[str] = (),
+) -> str:
     """SHA-256 (hex) of what a monitor is: cluster, group, topics in any order, and the policy keys as given.
 
     Keys that are no policy keys, empty texts, and spaces around a text make no difference.
     """
     policy = {name: text.strip() for name, text in given.items() if name in BY_NAME and text.strip()}
-    content = {"cluster": cluster, "group": group, "topics": sorted(set(topics)), "policy": policy}
+    content: dict[str, object] = {"cluster": cluster, "group": group, "topics": sorted(set(topics)), "policy": policy}
+    if pattern is not None:
+        content["pattern"] = pattern
+    if excluded := sorted(set(exclude)):
+        content["exclude"] = excluded
     canonical = json.dumps(content, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(canonical.encode()).hexdigest()
 

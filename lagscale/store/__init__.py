@@ -29,7 +29,12 @@ class VerdictStore(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """A monitor as the scaler needs it."""
+    """A monitor as the scaler needs it.
+
+    Attributes:
+        topics: the names of the targets, in their order.
+        partial: why only a part of its topics is measured; empty when all are.
+    """
 
     monitor_id: int
     tenant_id: int
@@ -43,6 +48,7 @@ class Registration:
     overridable: bool
     content_hash: str
     version: int
+    partial: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +86,8 @@ class InlineMonitor:
     given: Mapping[str, str]
     policy: Policy
     content_hash: str
+    pattern: str | None = None
+    exclude: tuple[str, ...] = ()
 
 
 class RegistrationStore(Protocol):

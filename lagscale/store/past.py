@@ -13,17 +13,20 @@ from lagscale.domain.signal import Judgement
 
 #: Instants younger than this are judged again: a late row may still change them.
 _LATE_ROWS_MS: Final = 120_000
-#: Instants judged in one statement: few first, for often the newest is enough.
-_FIRST_CHUNK: Final = 16
+#: Instants judged in one statement.
 _GREATEST_CHUNK: Final = 256
 
 
 @dataclass(frozen=True, slots=True)
 class Instants:
-    """One monitor's sample times, newest first, and its judgements at them, each with only the samples until then."""
+    """One monitor's sample times, newest first, and its judgements at them, each with only the samples until then.
+
+    `first` is how many are judged at once, to begin with.
+    """
 
     times: Callable[[int, int], Awaitable[list[int]]]
     judge: Callable[[Sequence[int]], Awaitable[list[Judgement]]]
+    first: int = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +76,7 @@ async def _judged(
     left = await instants.times(*span)
     newest = left[0] if left else 0
     known: list[Judgement] = []
-    size = _FIRST_CHUNK
+    size = instants.first
     while chunk := [at for at in left[:size] if at >= reach(last_ms)]:
         known += [judgement for judgement in await instants.judge(chunk) if judgement.value is not None]
         last_ms = _last(known) if last_ms is None else last_ms

@@ -13,7 +13,7 @@ from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from lagscale.domain.policy import Metric, OffsetResetPolicy, PersistenceScope
-from lagscale.domain.signal import Ask, Island, Judgement, Reason, Told, Verdict, held
+from lagscale.domain.signal import Ask, Island, Judgement, Reason, TimeLag, Told, Verdict, held
 from lagscale.domain.stabilisation import stabilised
 from lagscale.store.faults import translated
 from lagscale.store.past import NOTHING, Instants, Past, look_back
@@ -21,6 +21,8 @@ from lagscale.store.queries import load
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
+#: Past instants judged in one statement, to begin with.
+_FEW, _ALL = 16, 256
 #: Monitors whose past judgements are remembered.
 _REMEMBERED = 20_000
 
@@ -40,6 +42,10 @@ class PostgresVerdicts:
         self._past: LRUCache[Ask, Past] = LRUCache(_REMEMBERED)
         # What the gate could not decide last time is not asked of the gate first.
         self._hot: LRUCache[Ask, None] = LRUCache(_REMEMBERED)
+
+    def forget(self) -> None:
+        """Lose what is remembered of earlier asks; the next answers are the same, at the price of a first one."""
+        self._past.clear()
 
     async def judge(self, asks: Sequence[Ask], *, evidence: bool = False) -> list[Judgement]:
         """One judgement for each ask, in order.
@@ -82,7 +88,8 @@ class PostgresVerdicts:
             return last - policy.hold_window_ms - policy.stabilisation_ms
 
         async with translated(), self._pool.connection() as connection:
-            known = await self._look_back(connection, ask, now_ms, reach)
+            # The newest known instant is most often the newest one, and then a few are enough.
+            known = await self._look_back(connection, ask, now_ms, reach, first=_FEW)
         return held(stabilised(known, policy), judgement.members, now_ms, policy)
 
     async def _stabilised(self, connection: AsyncConnection[Any], ask: Ask, judgement: Judgement) -> Judgement:
@@ -91,12 +98,18 @@ class PostgresVerdicts:
         if not policy.stabilisation_ms or judgement.value is None or at_ms is None:
             return judgement
         since = at_ms - policy.stabilisation_ms
-        known = await self._look_back(connection, ask, at_ms - 1, lambda _: since)
+        known = await self._look_back(connection, ask, at_ms - 1, lambda _: since, first=_ALL)
         before = [one for one in known if (one.at_ms or 0) >= since]
         return stabilised([*before, judgement], policy)[-1]
 
     async def _look_back(
-        self, connection: AsyncConnection[Any], ask: Ask, until_ms: int, reach: Callable[[int | None], int]
+        self,
+        connection: AsyncConnection[Any],
+        ask: Ask,
+        until_ms: int,
+        reach: Callable[[int | None], int],
+        *,
+        first: int,
     ) -> list[Judgement]:
         """The known judgements up to an instant, each as asked at its own sample time; oldest first."""
         key = _timeless(ask)
@@ -104,7 +117,8 @@ class PostgresVerdicts:
         past = await look_back(
             Instants(
                 lambda since, until: _instants(connection, ask, since, until),
-                lambda instants: _judge_at(connection, ask, instants),
+                lambda instants: _judge_at(connection, ask, instants, _FAST if key in self._hot else _GATE),
+                first,
             ),
             self._past.get(key, NOTHING) if remembered else NOTHING,
             until_ms,
@@ -137,10 +151,10 @@ def _timeless(ask: Ask) -> Ask:
     return replace(ask, upto_ms=None, judged_at_ms=None)
 
 
-async def _judge_at(connection: AsyncConnection[Any], ask: Ask, instants: Sequence[int]) -> list[Judgement]:
+async def _judge_at(connection: AsyncConnection[Any], ask: Ask, instants: Sequence[int], first: int) -> list[Judgement]:
     """The ask as of each of these times, with the samples until then."""
     asks = [replace(ask, upto_ms=at, judged_at_ms=at) for at in instants]
-    return await _judge(connection, asks, [_GATE] * len(asks))
+    return await _judge(connection, asks, [first] * len(asks))
 
 
 async def _instants(connection: AsyncConnection[Any], ask: Ask, from_ms: int, now_ms: int) -> list[int]:
@@ -211,11 +225,18 @@ def _judgement(row: Row) -> Judgement:
         stuck=tuple(zip(row.get("stuck_targets") or (), row.get("stuck_partitions") or (), strict=True)),
         stuck_lag=int(row.get("stuck_lag") or 0),
         draining=row.get("draining", False),
+        time_lag=_time_lag(row),
         members=row["members"],
         wakes=row.get("wakes", False),
         island=_island(row) if row.get("island_since") is not None else None,
         absent=tuple(sorted(row["absent"] or ())),
     )
+
+
+def _time_lag(row: Row) -> TimeLag | None:
+    if row.get("wait_lower") is None:
+        return None
+    return TimeLag(row["wait_lower"], row["wait_estimate"], row["wait_upper"])
 
 
 def _island(row: Row) -> Island:

@@ -124,6 +124,8 @@ async def _create(connection: AsyncConnection[Any], monitor: InlineMonitor) -> s
         "cluster": monitor.cluster,
         "consumer_group": monitor.consumer_group,
         "topics": list(monitor.topics),
+        "topic_pattern": monitor.pattern,
+        "exclude_topics": list(monitor.exclude),
         "isolation_level": monitor.policy.isolation_level.value,
         "partition_limitation": monitor.given.get("partitionLimitation", "").strip(),
         "policy": Jsonb(dict(monitor.given)),
@@ -172,6 +174,7 @@ def _registration(row: Mapping[str, Any], minimum_interval: int) -> Registration
         row["overridable"],
         row["content_hash"],
         row["version"],
+        row["partial"],
     )
 
 

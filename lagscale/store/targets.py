@@ -73,7 +73,7 @@ def read(database: ScraperDatabase) -> Polling:
         clusters = cursor.execute(load("scrape_clusters")).fetchall()
     return Polling(
         int(version["version"]),
-        {row["id"]: _cluster(row) for row in clusters},
+        {row["id"]: cluster_of(row) for row in clusters},
         tuple(_target(row) for row in targets),
     )
 
@@ -110,7 +110,8 @@ def write_states(database: ScraperDatabase, clusters: Sequence[State], targets: 
                 )
 
 
-def _cluster(row: Mapping[str, Any]) -> ClusterEntry:
+def cluster_of(row: Mapping[str, Any]) -> ClusterEntry:
+    """A cluster from its row."""
     sealed = row["secrets"]
     return ClusterEntry(
         row["id"],

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from lagscale.domain.lag import Flag
+from lagscale.domain.partial import by_a_part
 from lagscale.domain.policy import MEMBERS_KNOWN_MS, Policy
 from lagscale.domain.sentences import answer_sentence, sentence
 from lagscale.domain.signal import Ask, Island, Judgement, Told, told
@@ -21,6 +22,8 @@ from services.api.payloads import Listing
 from services.api.shapes import resolved, state_of
 
 _NO_TOPIC = 1
+#: The state of a monitor that means more topics than it may measure.
+_TOO_MANY = "too_many_topics"
 _FLAGS = (Flag.UNCOMMITTED, Flag.LOST, Flag.RESET, Flag.REWIND, Flag.BORN)
 _EVERY_CLUSTER = 500
 
@@ -54,13 +57,16 @@ class Evidence:
         topics = {int(target["id"]): str(target["topic"]) for target in targets}
         ask = Ask(work.tenant_id, tuple(sorted(topics)), policy)
         judgement = (await self._verdicts.judge([ask], evidence=True))[0]
-        known = judgement.value is not None
+        partial = row["scope_message"] if row["scope_code"] == _TOO_MANY else ""
+        if partial:
+            judgement = by_a_part(judgement, policy)
+        known = judgement.value is not None or partial
         answer = told(judgement, policy, None if known else await self._verdicts.hold(ask, judgement))
         return out.VerdictOut(
             monitor=name,
             verdict=judgement.verdict.value,
             reason=judgement.reason.value,
-            sentence=sentence(judgement, policy, topics),
+            sentence=_sentence(judgement, policy, topics, partial),
             value=judgement.value,
             active=judgement.active,
             judged_at=_instant(judgement.now_ms),
@@ -99,7 +105,10 @@ class Evidence:
             cluster = await clusters.named(work, row["cluster"])
             targets = await observations.target_states(work, row["id"])
         return out.MonitorHealth(
-            monitor=name, cluster_state=state_of(cluster, "state_"), targets=[_target(target) for target in targets]
+            monitor=name,
+            cluster_state=state_of(cluster, "state_"),
+            scope=state_of(row, "scope_"),
+            targets=[_target(target) for target in targets],
         )
 
     async def tenant_health(self, scope: Scope, tenant: str) -> out.TenantHealth:
@@ -133,6 +142,13 @@ def _policy(row: Row, minimum_interval: int) -> Policy:
         return Policy.parse(given, tick_seconds=0.0, minimum_interval=minimum_interval)
     except InvalidInput:
         return Policy.parse(given, tick_seconds=0.0)
+
+
+def _sentence(judgement: Judgement, policy: Policy, topics: dict[int, str], partial: str) -> str:
+    if not partial:
+        return sentence(judgement, policy, topics)
+    # Of a part only what lasted is worth telling.
+    return partial if judgement.value is None else f"{sentence(judgement, policy, topics)} {partial}"
 
 
 def _instant(milliseconds: int) -> datetime:

@@ -95,6 +95,7 @@ class MonitorHealth(Payload):
 
     monitor: str = Field(examples=["ingest-logs"])
     cluster_state: State | None = None
+    scope: State | None = Field(default=None, description="How looking up its topics went; null for a list.")
     targets: list[TargetHealth]
 
 

@@ -27,7 +27,7 @@ class StepOut(Payload):
 
     rule: str = Field(
         examples=["replica_cap"],
-        description="`stuck`, `even_split`, `replica_cap`, `lagging_cap`, `draining`, `floor`, `scale_up`, "
+        description="`stuck`, `time_lag`, `even_split`, `replica_cap`, `lagging_cap`, `draining`, `floor`, `scale_up`, "
         "`scale_down`, `held` or `waking`, in this order.",
     )
     before: float | None = Field(default=None, examples=[5000.0], description="Null where the verdict is unknown.")
@@ -50,6 +50,14 @@ class StuckOut(Payload):
 
     topic: str = Field(examples=["orders"])
     partition: int = Field(examples=[4])
+
+
+class TimeLagOut(Payload):
+    """For how long the oldest unread message had waited, seconds."""
+
+    seconds: float = Field(examples=[21.2])
+    at_least: float = Field(examples=[15.0])
+    at_most: float | None = Field(default=None, examples=[30.0], description="Null: it came before anything stored.")
 
 
 class SaidOut(Payload):
@@ -76,8 +84,11 @@ class SaidOut(Payload):
     missing_count: int = Field(examples=[0])
     stuck: list[StuckOut] = Field(default_factory=list)
     islands: list[IslandOut] = Field(
-        default_factory=list, description="Runs above the threshold that reach the newest sample, the longest first."
+        default_factory=list,
+        description="Runs above the threshold that reach the newest sample, the longest first. Of `metric: timeLag` only "
+        "the one that matters most, its lag in seconds.",
     )
+    time_lag: TimeLagOut | None = Field(default=None, description="Of `metric: timeLag`, the greatest of a partition.")
     draining: bool = Field(description="Every lasting backlog will be gone within `drainSeconds`.")
     absent_topics: list[str] = Field(default_factory=list, description="Topics of the monitor that do not exist.")
     steps: list[StepOut] = Field(default_factory=list, description="The rules that changed the value, in order.")

@@ -8,9 +8,9 @@ from itertools import groupby
 from lagscale.domain.explanation import Record, Said, changes
 from lagscale.domain.measured import lag_of, measured
 from lagscale.domain.picture import Picture, picture_of
-from lagscale.domain.policy import PersistenceScope
+from lagscale.domain.policy import Metric, PersistenceScope
 from lagscale.domain.sentences import answer_sentence, change_sentence, sentence
-from lagscale.domain.signal import Island, Told, Verdict
+from lagscale.domain.signal import Island, TimeLag, Told, Verdict
 from lagscale.store.registry.history import Step, milliseconds
 from lagscale.store.sample_columns import instant
 from services.api import explanation_payloads as out
@@ -41,7 +41,7 @@ def said_of(moment: Moment, said: Said, seen: Picture | None) -> out.SaidOut:
     return out.SaidOut(
         verdict=judgement.verdict.value,
         reason=judgement.reason.value,
-        sentence=sentence(judgement, policy, topics),
+        sentence=_sentence(said, moment),
         value=judgement.value,
         active=judgement.active,
         because=_because(said, seen),
@@ -56,6 +56,7 @@ def said_of(moment: Moment, said: Said, seen: Picture | None) -> out.SaidOut:
         missing_count=len(missing),
         stuck=[out.StuckOut(topic=topics.get(target, "?"), partition=number) for target, number in judgement.stuck],
         islands=_islands(moment, said, seen),
+        time_lag=None if judgement.time_lag is None else _time_lag(judgement.time_lag),
         draining=judgement.draining,
         absent_topics=[topics[target] for target in judgement.absent if target in topics],
         steps=[
@@ -72,6 +73,15 @@ def said_of(moment: Moment, said: Said, seen: Picture | None) -> out.SaidOut:
         answer_sentence=answer_sentence(judgement, policy, said.told),
         whole=moment.kept_ms is None or moment.at_ms - reach_ms >= moment.kept_ms,
     )
+
+
+def _sentence(said: Said, moment: Moment) -> str:
+    """Of a part of the topics only what lasted is worth telling."""
+    partial = moment.partial_at(moment.at_ms)
+    text = sentence(said.judgement, moment.policy, dict(moment.topics))
+    if not partial:
+        return text
+    return partial if said.judgement.value is None else f"{text} {partial}"
 
 
 def registration_of(moment: Moment) -> out.RegistrationThen:
@@ -177,7 +187,9 @@ def _islands(moment: Moment, said: Said, seen: Picture | None) -> list[IslandOut
     """The verdict's own island first, then those of the other partitions."""
     first = said.judgement.island
     islands = [] if first is None else [first]
-    if seen is not None and moment.policy.persistence_scope is PersistenceScope.PARTITION:
+    # Time lag is read off the whole stored history, which the picture has not.
+    whole = moment.policy.metric is Metric.LAG
+    if seen is not None and whole and moment.policy.persistence_scope is PersistenceScope.PARTITION:
         others = [
             Island(
                 trail.series.target_id,
@@ -196,7 +208,7 @@ def _islands(moment: Moment, said: Said, seen: Picture | None) -> list[IslandOut
         IslandOut(
             topic=None if one.target_id is None else moment.topics.get(one.target_id),
             partition=one.partition,
-            lag=one.lag,
+            lag=one.lag if whole else one.lag // 1000,
             since=instant(one.since_ms),
             span_seconds=one.span_ms / 1000,
             bounded=one.bounded,
@@ -216,6 +228,11 @@ def _because(said: Said, seen: Picture | None) -> str | None:
     if seen.activity.backlog:
         return "backlog"
     return "work" if seen.activity.work else "scale_down"
+
+
+def _time_lag(wait: TimeLag) -> out.TimeLagOut:
+    upper = None if wait.upper is None else wait.upper / 1000
+    return out.TimeLagOut(seconds=wait.estimate / 1000, at_least=wait.lower / 1000, at_most=upper)
 
 
 def _told(answer: Told) -> ToldOut:

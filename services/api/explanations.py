@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from lagscale.domain.explanation import Record, Said, Why, agrees, reasons
+from lagscale.domain.partial import by_a_part
 from lagscale.domain.policy import Metric, PersistenceScope
 from lagscale.domain.signal import Ask, Verdict, told
 from lagscale.domain.told_sentences import About, told_sentence, why_sentence
@@ -40,7 +41,7 @@ class Explanations:
         said, saying = None, None
         if moment.has_samples:
             ask = Ask(tenant_id, tuple(sorted(moment.topics)), moment.policy, moment.at_ms, moment.at_ms)
-            said = await self._say(ask, evidence=True)
+            said = await self._say(ask, moment.partial_at(moment.at_ms), evidence=True)
             # Arithmetic over many samples; other requests go on meanwhile.
             saying = said_of(moment, said, await asyncio.to_thread(picture, moment))
         was_told = [await self._compared(moment, record, said, tenant_id) for record in moment.told]
@@ -64,10 +65,12 @@ class Explanations:
             of_total=moment.policy.persistence_scope is PersistenceScope.TOTAL,
         )
 
-    async def _say(self, ask: Ask, *, evidence: bool) -> Said:
+    async def _say(self, ask: Ask, partial: str, *, evidence: bool) -> Said:
         """By the code that answers KEDA, with the samples until then."""
         (judgement,) = await self._verdicts.judge([ask], evidence=evidence)
-        unknown = judgement.verdict is Verdict.UNKNOWN
+        if partial:
+            judgement = by_a_part(judgement, ask.policy)
+        unknown = judgement.verdict is Verdict.UNKNOWN and not partial
         hold = await self._verdicts.hold(ask, judgement) if unknown else None
         return Said(judgement, told(judgement, ask.policy, hold))
 
@@ -82,7 +85,7 @@ class Explanations:
         if moment.kept_ms is None or record.told_ms >= moment.kept_ms:
             policy = moment.policy_of(version, record.overrides)
             asked = Ask(tenant_id, tuple(sorted(topics)), policy, record.told_ms, record.told_ms)
-            then = await self._say(asked, evidence=False)
+            then = await self._say(asked, moment.partial_at(record.told_ms), evidence=False)
         whys: list[Why] = reasons(record, said, then, same_policy=same)
         differs = why_sentence(whys, record, About(moment.at_ms, moment.version.version))
         return out.ToldThen(**facts, agrees=False, why=[why.value for why in whys], differs=differs)

@@ -29,6 +29,7 @@ class Moment:
         monitor: its row, also where it was deleted since.
         versions: of its policy, the oldest first; `version` is the one of the moment, `until` when the next began.
         kept_ms: samples from here on are all kept; None when none was dropped.
+        partial: since when only a part of the topics is measured, and why; None when all are.
         rows: of each target the newest round.
         rounds: those that the verdict looks at; None where they are too many.
         told: of each replica the record that speaks of the moment; `before` is the newest older one without any.
@@ -46,6 +47,7 @@ class Moment:
     links: Sequence[Link]
     topics: Mapping[int, str]
     kept_ms: int | None
+    partial: tuple[datetime, str] | None
     rows: Mapping[int, markers.Row]
     rounds: Mapping[int, Sequence[markers.TargetRound]] | None
     course: Sequence[Step]
@@ -57,6 +59,10 @@ class Moment:
     def has_samples(self) -> bool:
         """Whether the samples of the moment are still kept."""
         return self.kept_ms is None or self.at_ms >= self.kept_ms
+
+    def partial_at(self, at_ms: int) -> str:
+        """Why only a part of the topics was measured at an instant; empty when all were."""
+        return self.partial[1] if self.partial is not None and milliseconds(self.partial[0]) <= at_ms else ""
 
     def topics_at(self, at_ms: int) -> dict[int, str]:
         """Target id -> topic of another instant."""
@@ -110,6 +116,7 @@ async def remembered(work: TenantWork, name: str, at_ms: int | None) -> Moment:
         links=links,
         topics=topics,
         kept_ms=None if kept is None else milliseconds(kept),
+        partial=await history.partial_since(work, monitor["id"]),
         rows=rows,
         rounds=await _rounds(work, rows, topics, policy, at),
         course=await history.course(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from decimal import Decimal
 
 from lagscale.domain.keys import BY_NAME
@@ -17,9 +18,11 @@ from lagscale.store.registry.keys import NewKey
 from lagscale.store.registry.monitors import MonitorSpec
 from lagscale.store.registry.pages import Page, Wanted
 from lagscale.store.secrets import SecretBox
+from lagscale.topic_scope import TopicScope, in_order, limitation_needs_one
 from services.api.cluster_security import canonical
 from services.api.payloads import BindingIn, ClusterIn, KeyIn, MonitorIn, PlatformKeyIn, PolicyValue, TenantIn
 
+_SCOPE_NAMES = {"topics": "topics", "pattern": "topicPattern", "exclude": "excludeTopics"}
 _TENANT_ROLES = (keys.TENANT_ADMIN, keys.TENANT_VIEWER)
 
 
@@ -95,12 +98,14 @@ class Operations:
     async def create_monitor(self, scope: Scope, tenant: str, given: MonitorIn) -> Outcome:
         name = _required(given.name)
         async with self._database.tenant(scope, tenant) as work:
-            return await monitors.create(work, self._monitor(name, given, work.tenant))
+            outcome = await monitors.create(work, self._monitor(name, given, work.tenant))
+            return replace(outcome, row=await monitors.named(work, name))
 
     async def put_monitor(self, scope: Scope, tenant: str, name: str, given: MonitorIn, *, seen: int | None) -> Outcome:
         name = _of_url(name, given.name)
         async with self._database.tenant(scope, tenant) as work:
-            return await monitors.put(work, self._monitor(name, given, work.tenant), seen)
+            outcome = await monitors.put(work, self._monitor(name, given, work.tenant), seen)
+            return replace(outcome, row=await monitors.named(work, name))
 
     async def delete_monitor(self, scope: Scope, tenant: str, name: str, seen: int | None) -> None:
         async with self._database.tenant(scope, tenant) as work:
@@ -153,14 +158,12 @@ class Operations:
         return ClusterSpec(name, tuple(given.bootstrap_servers), security, secrets)
 
     def _monitor(self, name: str, given: MonitorIn, tenant: Row) -> MonitorSpec:
-        faults: list[Fault] = []
         topics = tuple(dict.fromkeys(given.topics or ()))
-        if given.topic_pattern is not None:
-            faults.append(Fault("topicPattern", "is not yet supported by this version; list the topics"))
-        elif not topics:
-            faults.append(Fault("topics", "must name a topic; all topics of a group are not yet supported"))
+        pattern = None if given.topic_pattern is None else given.topic_pattern.strip()
+        scope = TopicScope(topics, pattern, in_order(given.exclude_topics))
+        faults = scope.faults(_SCOPE_NAMES)
         texts, of_policy = policy_texts(given.policy)
-        if texts.get("partitionLimitation") and len(topics) != 1:
+        if texts.get("partitionLimitation") and limitation_needs_one(scope):
             of_policy.append(Fault("partitionLimitation", "needs exactly one topic"))
         policy = None
         try:
@@ -171,7 +174,10 @@ class Operations:
         faults.extend(Fault(f"policy.{fault.field}", fault.text) for fault in of_policy)
         if faults or policy is None:
             raise InvalidInput(faults)
-        return MonitorSpec(name, given.cluster, given.consumer_group.strip(), topics, texts, policy, given.overridable)
+        return MonitorSpec(
+            name, given.cluster, given.consumer_group.strip(), topics, texts, policy, given.overridable,
+            scope.pattern, scope.exclude,
+        )  # fmt: skip
 
 
 def policy_texts(values: Mapping[str, PolicyValue]) -> tuple[dict[str, str], list[Fault]]:

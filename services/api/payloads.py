@@ -12,6 +12,7 @@ from pydantic.alias_generators import to_camel
 from lagscale.domain.tenancy import NAME, is_name
 from lagscale.settings import split_address
 from lagscale.store.registry.keys import TENANT_ADMIN, TENANT_VIEWER
+from lagscale.topic_scope import MOST_EXCLUDED
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 Item = TypeVar("Item")
@@ -151,10 +152,19 @@ class MonitorIn(Payload):
     name: Name | None = Field(default=None, examples=["ingest-logs"], description="KEDA's `serviceType`.")
     cluster: Name = Field(examples=["main"])
     consumer_group: Annotated[Line, Field(min_length=1)] = Field(examples=["lakerunner.ingest.logs"])
-    topics: Annotated[list[Topic], BeforeValidator(_listed)] | None = Field(
-        default=None, examples=[["lakerunner.objstore.ingest.logs"]]
+    topics: Annotated[list[Topic], BeforeValidator(_listed), Field(min_length=1)] | None = Field(
+        default=None,
+        examples=[["lakerunner.objstore.ingest.logs"]],
+        description="Left out, with `topicPattern` too: all topics on which the group has commits.",
     )
-    topic_pattern: str | None = Field(default=None, description="Not yet supported by this version.")
+    topic_pattern: Line | None = Field(
+        default=None, description="In place of `topics`: a regular expression of RE2 for the whole name of a topic."
+    )
+    exclude_topics: Annotated[list[Line], BeforeValidator(_listed)] = Field(
+        default_factory=list,
+        max_length=MOST_EXCLUDED,
+        description="Names or patterns that are left out of the pattern's topics, or of the group's.",
+    )
     policy: dict[str, Scalar] = Field(
         default_factory=dict, examples=[{"lagThreshold": 500, "sustainSeconds": 120, "samplingInterval": 10}]
     )
@@ -167,7 +177,18 @@ class MonitorOut(Payload):
     name: str = Field(examples=["ingest-logs"])
     cluster: str = Field(examples=["main"])
     consumer_group: str = Field(examples=["lakerunner.ingest.logs"])
-    topics: list[str] = Field(examples=[["lakerunner.objstore.ingest.logs"]])
+    topics: list[str] | None = Field(
+        examples=[["lakerunner.objstore.ingest.logs"]], description="Null: they are looked up."
+    )
+    topic_pattern: str | None = None
+    exclude_topics: list[str] = Field(default_factory=list)
+    measured_topics: list[str] = Field(
+        examples=[["lakerunner.objstore.ingest.logs"]], description="What is measured at present."
+    )
+    scope: State | None = Field(
+        default=None,
+        description="How looking up the topics went; null for a list, and until the scraper has done it.",
+    )
     policy: dict[str, str] = Field(examples=[{"lagThreshold": "500", "sustainSeconds": "120"}])
     overridable: bool
     auto_registered: bool = Field(description="Created by a ScaledObject's metadata, removed when nobody asks.")

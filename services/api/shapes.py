@@ -36,8 +36,8 @@ def state_of(row: Row, prefix: str) -> State | None:
 
 def monitor_of(row: Row) -> MonitorOut:
     """A monitor."""
-    columns = MonitorOut.model_fields
-    return MonitorOut.model_validate({name: row[name] for name in columns} | {"topics": row["topics"] or []})
+    columns = [name for name in MonitorOut.model_fields if name != "scope"]
+    return MonitorOut.model_validate({name: row[name] for name in columns} | {"scope": state_of(row, "scope_")})
 
 
 def binding_of(row: Row) -> BindingOut:

@@ -116,6 +116,11 @@ def _evidence(said: Found) -> Iterator[RenderableType]:
         yield Text(
             f"stuck    {stuck['topic']}/{stuck['partition']}: members, lag, and a commit that stands still", style="red"
         )
+    if said["timeLag"] is not None:
+        most = said["timeLag"]["atMost"]
+        upper = "longer than anything stored" if most is None else f"at most {_duration(most)}"
+        wait = f"{_duration(said['timeLag']['seconds'])} (at least {_duration(said['timeLag']['atLeast'])}, {upper})"
+        yield Text(f"waiting  the oldest unread message: {wait}")
     if said["ageSeconds"] is not None:
         limit = f"stale after {_duration(said['staleAfterSeconds'])}"
         yield Text(f"newest   round {_duration(said['ageSeconds'])} old, {limit}", style="dim")

@@ -10,6 +10,7 @@ from typing import Final
 import structlog
 from cachetools import TTLCache
 
+from lagscale.domain.partial import by_a_part
 from lagscale.domain.sentences import sentence
 from lagscale.domain.signal import Ask, Judgement, Reason, Told, told
 from lagscale.errors import (
@@ -107,7 +108,8 @@ class Answers:
         return _answer(subject, reading)
 
     def _remembered(self, subject: Subject, error: StoreUnavailable, cause: Exception) -> Answer:
-        hold = self._last.held(subject.key, subject.policy)
+        # What was known of a part is not the last known answer.
+        hold = None if subject.partial else self._last.held(subject.key, subject.policy)
         if hold is None:
             raise error from cause
         return Answer(hold, Kind.HELD_LOCALLY, None)
@@ -146,6 +148,8 @@ class Answers:
 
 def _answer(subject: Subject, reading: Reading) -> Answer:
     judgement, hold = reading.judgement, reading.hold
+    if subject.partial:
+        judgement, hold = by_a_part(judgement, subject.policy), None
     answer = told(judgement, subject.policy, hold)
     if answer is None:
         error = _unknown(subject, judgement)
@@ -158,4 +162,6 @@ def _answer(subject: Subject, reading: Reading) -> Answer:
 
 def _unknown(subject: Subject, judgement: Judgement) -> Unknown:
     family = HistoryTooShort if judgement.reason in _TOO_SHORT else DataUnavailable
+    if subject.partial:
+        return family(subject.partial, reason=judgement.reason.value)
     return family(sentence(judgement, subject.policy, subject.topics), reason=judgement.reason.value)

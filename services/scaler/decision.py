@@ -42,6 +42,7 @@ class Subject:
         key: a short name of tenant, targets and policy, equal in every replica.
         version: of the registration.
         overrides: policy keys given beside it, None without any.
+        partial: why the targets are only a part of the monitor's topics; empty when they are all.
     """
 
     tenant_id: int
@@ -55,6 +56,7 @@ class Subject:
     version: int | None = field(default=None, kw_only=True)
     overrides: Mapping[str, str] | None = field(default=None, kw_only=True)
     inline: InlineMonitor | None = None
+    partial: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,16 +165,18 @@ class Directory:
         cluster = _cluster_of(trigger, tenant)
         group = trigger.group or ""
         policy = self._reader.policy(trigger, tenant.min_sampling_seconds)
-        digest = content_hash(cluster, group, trigger.topics, trigger.given)
-        name = inline_name(group, trigger.topics, digest)
+        scope = trigger.scope
+        digest = content_hash(cluster, group, scope.topics, trigger.given, pattern=scope.pattern, exclude=scope.exclude)
+        name = inline_name(group, scope.topics if scope.pattern is None else (scope.pattern,), digest)
         monitor = self._by_content.get((tenant.tenant_id, digest))
         if monitor is not None:
             return Asked((_by_version(_subject(tenant, monitor, monitor.policy, name), monitor),))
         if not tenant.auto_register:
             raise missing(_subject_of(trigger))
         wanted = InlineMonitor(
-            tenant.tenant_id, name, cluster, group, trigger.topics, dict(trigger.given), policy, digest
-        )
+            tenant.tenant_id, name, cluster, group, scope.topics, dict(trigger.given), policy, digest,
+            scope.pattern, scope.exclude,
+        )  # fmt: skip
         return Asked((Subject(tenant.tenant_id, tenant.name, name, policy, None, None, {}, digest, wanted),))
 
 
@@ -196,8 +200,9 @@ def _subject(tenant: TenantEntry, monitor: Registration, policy: Policy, name: s
     ask = Ask(tenant.tenant_id, monitor.target_ids, policy)
     topics = dict(zip(monitor.target_ids, monitor.topics, strict=False))
     return Subject(
-        tenant.tenant_id, tenant.name, name or monitor.name, policy, monitor.monitor_id, ask, topics, key_of(ask)
-    )
+        tenant.tenant_id, tenant.name, name or monitor.name, policy, monitor.monitor_id, ask, topics, key_of(ask),
+        partial=monitor.partial,
+    )  # fmt: skip
 
 
 def _by_version(subject: Subject, monitor: Registration, overrides: Mapping[str, str] | None = None) -> Subject:

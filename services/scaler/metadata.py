@@ -15,6 +15,7 @@ from lagscale.domain.keys import BY_NAME, KEYS
 from lagscale.domain.policy import Policy
 from lagscale.domain.tenancy import edit_distance
 from lagscale.errors import Fault, InvalidInput
+from lagscale.topic_scope import TopicScope, in_order, limitation_needs_one
 
 _FROM_ENV: Final = "FromEnv"
 #: An unknown key this near to one of ours is a slip of the pen.
@@ -32,7 +33,6 @@ class TriggerKey:
     name: str
     rule: str
     example: str = ""
-    supported: bool = True
 
 
 TRIGGER_KEYS: Final = (
@@ -50,8 +50,24 @@ TRIGGER_KEYS: Final = (
         "kafka-0:9092,kafka-1:9092",
     ),
     TriggerKey("consumerGroup", "inline: the consumer group whose lag is judged", "orders"),
-    TriggerKey("topic", "inline: the topic, or several by commas", "orders.created"),
-    TriggerKey("topicPattern", "inline: topics by a pattern", "orders\\..*", supported=False),
+    TriggerKey(
+        "topic",
+        "inline: the topic, or several by commas; without it and without `topicPattern` all topics are meant on which "
+        "the group has commits, and no other topic of the cluster is asked",
+        "orders.created",
+    ),
+    TriggerKey(
+        "topicPattern",
+        "inline, in place of `topic`: a regular expression in RE2's syntax for the whole name of a topic; topics are "
+        "found and left as they come and go, those that begin with `__` are never meant",
+        "orders\\..*",
+    ),
+    TriggerKey(
+        "excludeTopics",
+        "inline: names or patterns by commas that are left out of a pattern's topics, or of all topics of a group; an "
+        "entry of only letters, digits, `.`, `_` and `-` is a name",
+        "orders.test,.*\\.retry",
+    ),
 )
 #: What KEDA puts beside a trigger's own keys.
 KEDA_KEYS: Final = ("scalerAddress", "enableTLS", "unsafeSsl", "caCert", "tlsClientCert", "tlsClientKey")
@@ -67,6 +83,7 @@ _STUCK = (
     "once this version supports it"
 )
 
+_SCOPE_NAMES: Final = {"topics": "topic", "pattern": "topicPattern", "exclude": "excludeTopics"}
 _OURS: Final = {key.name: key for key in TRIGGER_KEYS}
 _READ: Final = frozenset(_OURS) | frozenset(BY_NAME) | {"excludePersistentLag"}
 _READ_OR_ENV: Final = _READ | {name + _FROM_ENV for name in _READ}
@@ -87,7 +104,7 @@ class Trigger:
     cluster: str | None
     bootstrap: frozenset[str]
     group: str | None
-    topics: tuple[str, ...]
+    scope: TopicScope
     given: Mapping[str, str]
     policies: dict[int, Policy] = field(default_factory=dict)
 
@@ -98,7 +115,9 @@ class Trigger:
             "cluster": self.cluster,
             "bootstrapServers": self.bootstrap,
             "consumerGroup": self.group,
-            "topic": self.topics,
+            "topic": self.scope.topics,
+            "topicPattern": self.scope.pattern,
+            "excludeTopics": self.scope.exclude,
         }
         return tuple(name for name, value in present.items() if value)
 
@@ -155,7 +174,11 @@ class Reader:
             cluster=values.get("cluster"),
             bootstrap=frozenset(_listed(values.get("bootstrapServers", ""))),
             group=values.get("consumerGroup"),
-            topics=tuple(sorted(_listed(values.get("topic", "")))),
+            scope=TopicScope(
+                in_order(values.get("topic", "").split(",")),
+                values.get("topicPattern"),
+                in_order(values.get("excludeTopics", "").split(",")),
+            ),
             given=given,
         )
         faults += _trigger_faults(trigger, values)
@@ -193,11 +216,7 @@ def _neighbour(name: str) -> str | None:
 
 
 def _trigger_faults(trigger: Trigger, values: Mapping[str, str]) -> list[Fault]:
-    faults = [
-        Fault(name, "is not yet supported by this version; remove it")
-        for name, key in _OURS.items()
-        if not key.supported and name in values
-    ]
+    faults = []
     if values.get("excludePersistentLag", "").lower() == "true":
         faults.append(Fault("excludePersistentLag", _STUCK))
     if "serviceType" in values:
@@ -208,20 +227,18 @@ def _trigger_faults(trigger: Trigger, values: Mapping[str, str]) -> list[Fault]:
             for name in trigger.measured
         ]
         return faults
-    return faults + _inline_faults(trigger, values)
+    return faults + _inline_faults(trigger)
 
 
-def _inline_faults(trigger: Trigger, values: Mapping[str, str]) -> list[Fault]:
-    faults = []
+def _inline_faults(trigger: Trigger) -> list[Fault]:
+    faults = trigger.scope.faults(_SCOPE_NAMES)
     if not trigger.measured:
         return [Fault("serviceType", "must name a registered monitor, or give cluster, consumerGroup and topic")]
     if trigger.cluster is None and not trigger.bootstrap:
         faults.append(Fault("cluster", "must name a registered cluster, or give its bootstrapServers"))
     if trigger.group is None:
         faults.append(Fault("consumerGroup", "must be given without serviceType"))
-    if not trigger.topics and "topicPattern" not in values:
-        faults.append(Fault("topic", "must be given; all topics of a group are not yet supported by this version"))
-    if trigger.given.get("partitionLimitation") and len(trigger.topics) > 1:
+    if trigger.given.get("partitionLimitation") and limitation_needs_one(trigger.scope):
         faults.append(Fault("partitionLimitation", "needs exactly one topic"))
     return faults
 
@@ -243,16 +260,14 @@ def render_docs() -> str:
         "",
     ]
     for key in TRIGGER_KEYS:
-        later = " Not yet supported." if not key.supported else ""
-        lines += [f"### `{key.name}`", "", f"{_sentence(key.rule)}{later} Example: `{key.example}`.", ""]
+        lines += [f"### `{key.name}`", "", f"{_sentence(key.rule)} Example: `{key.example}`.", ""]
     lines += ["## The policy", ""]
     for policy_key in KEYS:
-        later = " Not yet supported." if not policy_key.supported else ""
         beside = " Never beside `serviceType`." if policy_key.measures else ""
         lines += [
             f"### `{policy_key.name}`",
             "",
-            f"{_sentence(policy_key.rule)} Kind: {policy_key.kind.value}; default: {policy_key.default}.{beside}{later}",
+            f"{_sentence(policy_key.rule)} Kind: {policy_key.kind.value}; default: {policy_key.default}.{beside}",
             "",
         ]
     lines += [

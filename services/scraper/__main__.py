@@ -121,6 +121,8 @@ class _Scraping(threading.Thread):
                     slots=settings.spark_slots,
                     holder=f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
                     reports=self._reports,
+                    topics_seconds=settings.topics_seconds,
+                    topics_limit=settings.topics_limit,
                 ),
                 master=settings.spark_master,
                 driver_memory=settings.spark_driver_memory,

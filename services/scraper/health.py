@@ -46,6 +46,10 @@ class Health:
             self._hear_plan(report)
         elif kind == "batch":
             self._hear_batch(report)
+        elif kind == "topics":
+            metrics.SCOPES.clear()
+            for code, count in report["counts"].items():
+                metrics.SCOPES.labels(code).set(count)
         elif kind == "polled":
             metrics.POLL_SECONDS.observe(report["milliseconds"] / 1000)
         elif kind == "skipped":

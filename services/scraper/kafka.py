@@ -6,7 +6,6 @@ it (confluentinc/librdkafka#5397). That ends a worker and fails a batch; the que
 
 from __future__ import annotations
 
-import logging
 import time
 import warnings
 from collections import OrderedDict
@@ -26,6 +25,7 @@ from confluent_kafka import (
 from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin import OffsetSpec as _Spec
 
+from services.scraper.client_log import library_log
 from services.scraper.problems import Code, Problem
 from services.scraper.round import Committed, Ends, GroupSeen, Partition, TopicSeen
 
@@ -81,7 +81,7 @@ class KafkaCluster:
         self._kinds_at: dict[str, float] = {}
         settings: dict[str, Any] = {**config, "error_cb": self._told}
         try:
-            self._admin = AdminClient(settings, logger=_library_log())
+            self._admin = AdminClient(settings, logger=library_log())
         except (KafkaException, ValueError, TypeError) as refused:
             raise ValueError("the client refuses the settings") from refused
 
@@ -89,6 +89,13 @@ class KafkaCluster:
         """Each topic's id and partitions; a Problem for one that is unknown or forbidden, or for all."""
         asked = self._admin.describe_topics(TopicCollection(list(names)), request_timeout=_timeout(until))
         return {name: self._result(asked[name], until, _topic) for name in names}
+
+    def listing(self, until: float) -> frozenset[str] | Problem:
+        """Names of all topics that the cluster's user may see."""
+        try:
+            return frozenset(self._admin.list_topics(timeout=_timeout(until)).topics)
+        except KafkaException as failed:
+            return self._problem(failed.args[0])
 
     def commits(
         self, groups: Mapping[str, Sequence[Partition]], until: float
@@ -274,26 +281,3 @@ class Clients:
     def close(self) -> None:
         """Let all clients go; they end with their last reference."""
         self._kept.clear()
-
-
-class _Seldom(logging.Filter):
-    """Lets through one line of each kind a minute: a dead broker says the same many times a second."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._said: dict[str, float] = {}
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        kind = str(record.args[0] if isinstance(record.args, tuple) and record.args else record.msg)[:40]
-        now = time.monotonic()
-        if now - self._said.get(kind, -60.0) < 60.0:
-            return False
-        self._said[kind] = now
-        return True
-
-
-def _library_log() -> logging.Logger:
-    log = logging.getLogger("services.scraper.kafka.client")
-    if not log.filters:
-        log.addFilter(_Seldom())
-    return log

@@ -18,6 +18,9 @@ STORE_ERRORS = Counter("lagscale_scraper_store_errors", "Times that the store di
 RESTARTS = Counter("lagscale_scraper_query_restarts", "Restarts of the streaming query after a failure.")
 LEADING = Gauge("lagscale_scraper_leading", "Whether this scraper leads: 1 or 0.")
 TARGETS = Gauge("lagscale_scraper_targets", "Targets of live monitors in the newest plan.")
+SCOPES = Gauge(
+    "lagscale_scraper_scopes", "Monitors whose topics are looked up, by how that went when it was last done.", ["code"]
+)
 POLL_SECONDS = Histogram(
     "lagscale_scraper_poll_seconds",
     "How long polling one slot took, seconds.",

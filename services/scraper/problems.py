@@ -23,6 +23,8 @@ class Code(StrEnum):
     INCOMPLETE = "incomplete"
     CLUSTER = "cluster"
     FAILED = "failed"
+    TOO_MANY_TOPICS = "too_many_topics"
+    NO_MATCH = "no_match"
 
 
 MESSAGES: Mapping[Code, str] = {
@@ -40,6 +42,9 @@ MESSAGES: Mapping[Code, str] = {
     Code.INCOMPLETE: "Some partitions could not be read: no leader, or no answer in time.",
     Code.CLUSTER: "Its cluster could not be polled; see the cluster's state.",
     Code.FAILED: "The cluster answered with an error.",
+    Code.TOO_MANY_TOPICS: "The monitor means more topics than it may measure, so it is judged by a part only; narrow its "
+    "topicPattern, or leave topics out by excludeTopics.",
+    Code.NO_MATCH: "There is nothing to measure: no topic matches topicPattern, or the group has committed on none.",
 }
 
 

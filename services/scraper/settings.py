@@ -32,3 +32,16 @@ class ScraperSettings(ServiceSettings):
         le=256,
         description="Tasks among which a tick's groups are divided; one for each core is enough.",
     )
+    topics_seconds: float = Field(
+        default=5.0,
+        ge=1,
+        le=60,
+        description="The least time between two look-ups of a cluster's topics, for monitors by a pattern or by all "
+        "topics of their group; seconds. A monitor is looked up as often as it is polled, and at least every minute.",
+    )
+    topics_limit: int = Field(
+        default=100,
+        ge=1,
+        le=10_000,
+        description="The greatest number of topics that one monitor may mean by a pattern, or by its group.",
+    )

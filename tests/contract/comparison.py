@@ -86,10 +86,24 @@ async def judged_otherwise(samples: Stored, asked: Sequence[Asked], ways: Sequen
         judged = await samples.judge([one.ask for one in asked], way)
         for one, answer in zip(asked, judged, strict=True):
             plain = _by_own_names(answer, one.ids)
-            wanted = one.reference if way == "judge_full" else replace(one.reference, island=plain.island)
+            wanted = one.reference if way == "judge_full" else _without_evidence(one.reference, plain)
             if plain != wanted:
                 found.append(Difference(one.history, one.instant, way, wanted, plain))
     return found
+
+
+def _without_evidence(reference: Judgement, told: Judgement) -> Judgement:
+    """What is not asked of the newest rows: the island, and, where they change no value, what lags or is stuck."""
+    if told.verdict is Verdict.SUSTAINED:
+        return replace(reference, island=told.island)
+    return replace(
+        reference,
+        island=told.island,
+        lagging=told.lagging,
+        stuck=told.stuck,
+        stuck_lag=told.stuck_lag,
+        time_lag=told.time_lag,
+    )
 
 
 async def held_otherwise(samples: Stored, asked: Sequence[Asked]) -> list[Difference]:
@@ -112,7 +126,7 @@ async def stabilised_otherwise(samples: Stored, asked: Sequence[Asked]) -> list[
     judged = await samples.verdicts.judge([one.ask for one in windowed])
     for one, answer in zip(windowed, judged, strict=True):
         plain = _by_own_names(answer, one.ids)
-        wanted = replace(one.answer, island=plain.island)
+        wanted = _without_evidence(one.answer, plain)
         if plain != wanted:
             found.append(Difference(one.history, one.instant, "stabilised", wanted, plain))
     return found

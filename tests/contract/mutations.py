@@ -25,7 +25,7 @@ from tests.contract.random_histories import random_history
 from tests.contract.table import CASES
 
 #: Numbered histories first, then random ones.
-SEEDS = range(100_000, 102_000)
+SEEDS = range(100_000, 103_000)
 _BATCH = 100
 #: The one statement that tells when a past verdict can have changed; judgements do not read it.
 HOLD = "sample_times"

@@ -66,6 +66,7 @@ class RandomTopic:
     absent_since: int | None = None
     stale_after_ms: int = 30_000
     quiet: int = 1
+    reads: int = 0
 
     @classmethod
     def fresh(cls, random: Random) -> RandomTopic:
@@ -83,6 +84,8 @@ class RandomTopic:
         """What happens between two polls; whether the topic was created again."""
         for partition in self.partitions:
             partition.live(self.random, busy, self.quiet)
+            if self.reads and partition.committed is not None:
+                partition.committed = min(partition.committed + self.reads, partition.end)
         happens = self.random.randrange(80)
         if happens == 0:
             self.partitions.append(RandomPartition.fresh(self.random))

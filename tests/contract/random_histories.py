@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from lagscale.domain.markers import Row, TargetRound, extend
-from lagscale.domain.policy import OffsetResetPolicy, PersistenceScope, Policy
+from lagscale.domain.policy import Metric, OffsetResetPolicy, PersistenceScope, Policy
 from lagscale.domain.signal import Ask
 from tests.contract.histories import BEGIN_MS
 from tests.contract.random_broker import RandomGroup, RandomTopic
@@ -85,11 +85,17 @@ def random_history(random: Random) -> RandomHistory:
     for topic in topics.values():
         topic.stale_after_ms = policy.stale_after_ms
     group = RandomGroup(random, topics)
-    if random.randrange(4) == 0:
+    if random.randrange(6) == 0:
         # A group that is there and hardly moves: what is stuck, and what is not, is seldom seen otherwise.
         group.crowd = random.choice(((1, 2, 3), (1, 2, 3), (0, 1, 1, 1, 1, 1)))
         for topic in topics.values():
             topic.quiet = 12
+        if random.randrange(2):
+            # A backlog that one reader takes down at an even pace: what drains is seldom seen otherwise.
+            for topic in topics.values():
+                topic.reads = random.choice((1, 1, 2))
+                for partition in topic.partitions:
+                    partition.end += random.choice((8, 16))
     group.run(random.choice((1, 4, 8, 12, 20, 30)))
     rows = {name: list(topic.rows) for name, topic in topics.items()}
     if random.randrange(15) == 0:
@@ -106,6 +112,9 @@ def random_policy(random: Random) -> Policy:
     max_gap = random.choice((20_000, 25_000, 25_000, 30_000, 45_000))
     sustain = random.choice((0, 10_000, 20_000, 20_000, 30_000, 60_000, 120_000))
     threshold = random.choice((1, 2, 3, 3, 5, 8))
+    by_time = random.randrange(6) == 0
+    if by_time:
+        threshold = random.choice((5, 10, 15, 30, 60))
     idle, limited, even = random.choice(((True, False, False),) * 3 + ((False, False, False),) * 2 + _SPLITS)
     return Policy(
         lag_threshold=threshold,
@@ -118,16 +127,19 @@ def random_policy(random: Random) -> Policy:
         activation_sustain_ms=random.choice((sustain, sustain, 0, 10_000, 30_000, 60_000)),
         work_ms=random.choice((0, 0, max_gap, max_gap + 5_000, 60_000)),
         hold_ms=random.choice((0, 30_000, 60_000, 3_600_000)),
-        persistence_scope=random.choice((PersistenceScope.PARTITION, PersistenceScope.TOTAL)),
+        persistence_scope=PersistenceScope.TOTAL
+        if not by_time and random.random() < 0.5
+        else PersistenceScope.PARTITION,
         offset_reset_policy=random.choice((OffsetResetPolicy.LATEST, OffsetResetPolicy.EARLIEST)),
         scale_to_zero_on_invalid_offset=random.random() < 0.3,
         allow_idle_consumers=idle,
         consumers_per_replica=random.choice((1, 1, 2, 3)),
         limit_to_lagging=limited,
-        even_split=even,
+        even_split=even and not by_time,
         scale_up_ms=random.choice((0, 0, 0, 10_000, 25_000, 60_000)),
         scale_down_ms=random.choice((0, 0, 0, 10_000, 45_000, 400_000)),
         stuck_after_ms=random.choice((0, 0, 0, max_gap, max_gap + 5_000, 90_000)),
+        metric=Metric.TIME_LAG if by_time else Metric.LAG,
         drain_ms=random.choice((0, 0, 10_000, 60_000, 300_000)),
     )
 

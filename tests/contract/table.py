@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from tests.contract import table_activity, table_hold, table_islands, table_offsets, table_topics, table_value
+from tests.contract import (
+    table_activity,
+    table_hold,
+    table_islands,
+    table_offsets,
+    table_scope,
+    table_time,
+    table_topics,
+    table_value,
+)
 
 CASES = (
     table_islands.CASES
     + table_offsets.CASES
     + table_topics.CASES
+    + table_scope.CASES
     + table_activity.CASES
     + table_hold.CASES
     + table_value.CASES
+    + table_time.CASES
 )

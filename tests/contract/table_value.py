@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from lagscale.domain.lag import Offsets
 from lagscale.domain.signal import Reason, Verdict
 from tests.contract.case import Case, Expected, calm, every, sustained, unknown
-from tests.contract.histories import History
+from tests.contract.histories import History, offsets
 
 CAPPED = {"allowIdleConsumers": "false"}
 LIMITED = {**CAPPED, "limitToPartitionsWithLag": "true"}
@@ -28,10 +28,10 @@ def ten(wanted: int) -> History:
     return lagging(wanted * 100 - 9, *[1] * 9)
 
 
-def standing(members: int, *, moves_at: int = 10_000) -> History:
+def standing(members: int, *, moves_at: int = 10_000, until: int = 420) -> History:
     """One partition's end grows by 150 every 15 s and its commit moves only once; another one is read."""
     history = History().known(0, 0)
-    for at in range(0, 421, 15):
+    for at in range(0, until + 1, 15):
         lag = 150 + 10 * at
         produced = 155 if at == moves_at else None
         history.round(at, lag if at < moves_at else lag - 5, 0, members=members, produced=produced)
@@ -54,11 +54,43 @@ def never_committed() -> History:
     return history
 
 
+def expiring() -> History:
+    """A commit below a log start that retention moves on with every round."""
+    history = History().known(0)
+    for at in range(0, 421, 15):
+        history.round(at, Offsets(900 + at, 2_000 + at, 100, 2_000 + at), members=2)
+    return history
+
+
+def with_hole() -> History:
+    """A commit that stands still, not seen at 15 s."""
+    history = History().known(0, 0)
+    for at in range(0, 421, 15):
+        history.round(at, None if at == 15 else 150 + 10 * at, 0, members=3)
+    return history
+
+
 def lost_and_found() -> History:
     """A commit below the log start, that at 330 s moves to just that start."""
     history = History().known(0)
     for at in range(0, 421, 15):
         history.round(at, Offsets(900, 2_000, 100 if at < 330 else 900, 2_000), members=2)
+    return history
+
+
+def recreated() -> History:
+    """A topic that is created again with just the same offsets."""
+    history = History().known(offsets(500, 500))
+    for at in range(0, 466, 15):
+        history.round(at, offsets(900, 500), members=2, new_id=at == 150)
+    return history
+
+
+def beside() -> History:
+    """One partition is stuck, the other one is read too slowly."""
+    history = History().known(0, 0)
+    for at in range(0, 421, 15):
+        history.round(at, offsets(109_000, 100_000), offsets(101_000 + at, 100_000 + at), members=2)
     return history
 
 
@@ -171,6 +203,35 @@ CASES = (
         STUCK,
     ),
     Case(
+        "24 expiring",
+        "what retention takes is no movement",
+        expiring,
+        (sustained(285, 1_100), calm(300, active=True, stuck=((1, 0),), stuck_lag=1_100)),
+        STUCK,
+    ),
+    Case("24 hole", "one missing sample is none", with_hole, (calm(315, active=True, stuck=((1, 0),)),), STUCK),
+    Case(
+        "24 long",
+        "what moved before has no part in it",
+        lambda: standing(3, moves_at=150, until=600),
+        (sustained(435, 4_495, stuck=()), calm(450, active=True), calm(600, active=True, stuck=((1, 0),))),
+        STUCK,
+    ),
+    Case(
+        "24 recreated",
+        "offsets of two topics cannot be compared",
+        recreated,
+        (sustained(300, 400, stuck=()), calm(450, active=True, stuck=((1, 0),))),
+        STUCK,
+    ),
+    Case(
+        "24 beside",
+        "the others count",
+        beside,
+        (sustained(285, 10_000, stuck=()), sustained(300, 1_000, stuck=((1, 0),), stuck_lag=9_000, lagging=1)),
+        STUCK,
+    ),
+    Case(
         "24 total",
         "left out of the total as well",
         lambda: standing(3),
@@ -232,6 +293,9 @@ CASES = (
             *(sustained(150 + 15 * n, min(500.0 - 50 * n, 400), draining=True) for n in range(8)),
         ),
         DRAINING,
+    ),
+    Case(
+        "38 nobody", "without members one replica", lambda: drained(0), (sustained(165, 100, draining=True),), DRAINING
     ),
     Case(
         "38 untold",

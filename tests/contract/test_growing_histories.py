@@ -64,8 +64,8 @@ class Growing:
 
 
 def _nameless(judged: Judgement) -> Judgement:
-    """Without the targets' ids, which are others in the store."""
-    return replace(judged, island=None, absent=(), stuck=())
+    """Without the targets' ids, which are others in the store, and without what only evidence names."""
+    return replace(judged, island=None, absent=(), stuck=(), stuck_lag=0, lagging=0, time_lag=None)
 
 
 @pytest.mark.contract

@@ -14,7 +14,7 @@ import typer
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
-from lagscale.domain.explanation import HELD, WAKING, Why
+from lagscale.domain.explanation import HELD, TIME_LAG, WAKING, Why
 from lagscale.domain.keys import KEYS
 from lagscale.domain.valuation import Rule
 from lagscale.settings import known_names
@@ -198,4 +198,5 @@ def test_every_state_of_clusters_and_targets_is_told() -> None:
 def test_every_rule_and_every_reason_of_an_explanation_is_told() -> None:
     text = (DOCS / "explain.md").read_text(encoding="utf-8")
     told = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
-    assert told == [*(rule.value for rule in Rule), HELD, WAKING, *(why.value for why in Why)]
+    stuck, *later = (rule.value for rule in Rule)
+    assert told == [stuck, TIME_LAG, *later, HELD, WAKING, *(why.value for why in Why)]

@@ -20,6 +20,7 @@ from lagscale.store.registry.tables import (
     decision,
     lag_target,
     monitor,
+    monitor_scope,
     monitor_target_span,
     monitor_version,
     samples_kept,
@@ -113,6 +114,16 @@ def linked_at(every: Sequence[Link], at_ms: int) -> dict[int, str]:
         for link in every
         if link.since_ms <= at_ms and (link.until_ms is None or link.until_ms > at_ms)
     }
+
+
+async def partial_since(work: TenantWork, monitor_id: int) -> tuple[datetime, str] | None:
+    """Since when only a part of the monitor's topics is measured, and why; None when all are."""
+    statement = sa.select(monitor_scope.c.since, monitor_scope.c.message).join(
+        monitor, monitor.c.id == monitor_scope.c.monitor_id
+    )
+    looked_up = sa.and_(monitor.c.topics.is_(None), monitor_scope.c.code == "too_many_topics")
+    row = await work.find(statement.where(monitor_scope.c.monitor_id == monitor_id, looked_up))
+    return None if row is None else (row["since"], row["message"])
 
 
 async def samples_since(work: TenantWork) -> datetime | None:

@@ -16,7 +16,15 @@ from lagscale.store.registry import audit
 from lagscale.store.registry.changes import Outcome, check_version, present
 from lagscale.store.registry.database import Row, TenantWork
 from lagscale.store.registry.pages import Page, Wanted, page
-from lagscale.store.registry.tables import cluster, lag_target, monitor, monitor_target, monitor_version
+from lagscale.store.registry.tables import (
+    cluster,
+    lag_target,
+    monitor,
+    monitor_scope,
+    monitor_target,
+    monitor_version,
+)
+from lagscale.topic_scope import TopicScope
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,8 +32,10 @@ class MonitorSpec:
     """A monitor as it shall be.
 
     Attributes:
+        topics: listed ones; with none the scraper looks them up.
         given: the policy keys as given, as texts.
         policy: the same with every default resolved.
+        pattern, exclude: see `TopicScope`.
     """
 
     name: str
@@ -35,11 +45,20 @@ class MonitorSpec:
     given: Mapping[str, str]
     policy: Policy
     overridable: bool = False
+    pattern: str | None = None
+    exclude: tuple[str, ...] = ()
+
+    @property
+    def scope(self) -> TopicScope:
+        """Which topics it means."""
+        return TopicScope(self.topics, self.pattern, self.exclude)
 
     @property
     def content(self) -> str:
         """The hash by which inline triggers of the same content find it."""
-        return content_hash(self.cluster, self.consumer_group, self.topics, self.given)
+        return content_hash(
+            self.cluster, self.consumer_group, self.topics, self.given, pattern=self.pattern, exclude=self.exclude
+        )
 
     @property
     def limitation(self) -> str:
@@ -52,18 +71,28 @@ def _live() -> sa.Select[Any]:
     return joined.join(cluster, cluster.c.id == monitor.c.cluster_id).where(monitor.c.deleted_at.is_(None))
 
 
+def _shown() -> sa.Select[Any]:
+    """Live monitors with what they measure at present, and how looking up their topics went (`scope_*`)."""
+    linked = sa.select(lag_target.c.topic).join(monitor_target, monitor_target.c.target_id == lag_target.c.id)
+    linked = linked.where(monitor_target.c.monitor_id == monitor.c.id).order_by(lag_target.c.topic)
+    looked_up = sa.and_(monitor_scope.c.monitor_id == monitor.c.id, monitor.c.topics.is_(None))
+    states = [monitor_scope.c[name].label(f"scope_{name}") for name in ("code", "message", "since", "seen_at")]
+    statement = _live().add_columns(sa.func.array(linked.scalar_subquery()).label("measured_topics"), *states)
+    return statement.outerjoin(monitor_scope, looked_up)
+
+
 async def listed(work: TenantWork, wanted: Wanted) -> Page:
-    """The tenant's live monitors with their clusters' names."""
-    return await page(work, _live(), ["name"], wanted)
+    """The tenant's live monitors with their clusters' names and their topics at present."""
+    return await page(work, _shown(), ["name"], wanted)
 
 
 async def named(work: TenantWork, name: str) -> Row:
-    """One live monitor with its cluster's name.
+    """One live monitor with its cluster's name and its topics at present.
 
     Raises:
         NotFound: there is none.
     """
-    return present(await work.find(_live().where(monitor.c.name == name)))
+    return present(await work.find(_shown().where(monitor.c.name == name)))
 
 
 async def create(work: TenantWork, spec: MonitorSpec) -> Outcome:
@@ -147,7 +176,10 @@ async def _create(work: TenantWork, spec: MonitorSpec) -> Outcome:
 def _columns(spec: MonitorSpec) -> dict[str, Any]:
     return {
         "consumer_group": spec.consumer_group,
-        "topics": list(spec.topics),
+        # A list, or a pattern, or neither: then the group's topics are meant.
+        "topics": list(spec.topics) or None,
+        "topic_pattern": spec.pattern,
+        "exclude_topics": list(spec.exclude),
         "isolation_level": spec.policy.isolation_level.value,
         "partition_limitation": spec.limitation,
         "policy": dict(spec.given),
@@ -181,6 +213,19 @@ async def _remember(work: TenantWork, row: Row) -> None:
     )
 
 
+async def _unlink_strays(work: TenantWork, row: Row, spec: MonitorSpec, measured: Mapping[str, Any]) -> None:
+    """Take out what the monitor does not mean any more; the scraper links what it means, within some seconds."""
+    mine = monitor_target.c.monitor_id == row["id"]
+    linked = sa.select(lag_target).join(monitor_target, monitor_target.c.target_id == lag_target.c.id).where(mine)
+    strays = [
+        int(target["id"])
+        for target in await work.every(linked)
+        if any(target[column] != value for column, value in measured.items()) or not spec.scope.admits(target["topic"])
+    ]
+    if strays:
+        await work.run(sa.delete(monitor_target).where(mine, monitor_target.c.target_id.in_(strays)))
+
+
 async def _link(work: TenantWork, row: Row, spec: MonitorSpec) -> None:
     measured = {
         "tenant_id": work.tenant_id,
@@ -189,6 +234,9 @@ async def _link(work: TenantWork, row: Row, spec: MonitorSpec) -> None:
         "isolation_level": spec.policy.isolation_level.value,
         "partition_limitation": spec.limitation,
     }
+    if not spec.scope.is_listed:
+        await _unlink_strays(work, row, spec, measured)
+        return
     adding = postgresql.insert(lag_target).values([{**measured, "topic": topic} for topic in spec.topics])
     await work.run(adding.on_conflict_do_nothing())
     same = [lag_target.c[column] == value for column, value in measured.items()]

@@ -117,6 +117,7 @@ monitor = Table(
     _instant("updated_at"),
     _instant("deleted_at", nullable=True),
     Column("version", Integer, nullable=False),
+    Column("exclude_topics", ARRAY(Text), nullable=False),
 )
 
 monitor_version = Table(
@@ -150,6 +151,21 @@ monitor_target = Table(
     Column("monitor_id", Integer, primary_key=True),
     Column("target_id", Integer, primary_key=True),
     _tenant(),
+    _instant("absent_at", nullable=True),
+)
+
+monitor_scope = Table(
+    "monitor_scope",
+    metadata,
+    Column("monitor_id", Integer, primary_key=True),
+    _tenant(),
+    Column("monitor_version", Integer, nullable=False),
+    _instant("resolved_at", nullable=True),
+    Column("matched", Integer, nullable=False),
+    Column("code", Text, nullable=False),
+    Column("message", Text, nullable=False),
+    Column("since", _INSTANT, nullable=False),
+    Column("seen_at", _INSTANT, nullable=False),
 )
 
 monitor_target_span = Table(

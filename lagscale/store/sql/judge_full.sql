@@ -18,6 +18,9 @@ select
     j.stuck_partitions,
     j.stuck_lag,
     j.draining,
+    j.wait_lower,
+    j.wait_estimate,
+    j.wait_upper,
     j.members,
     j.wakes,
     j.absent,
@@ -158,7 +161,8 @@ cross join lateral (
             on c.target = r.target and c.part = r.part
             -- Partitions that are not above the threshold now matter for totals only.
             and (
-                c.lag > a.lag_threshold or a.by_total or not n.tells_activity or (a.stuck_after > 0 and c.lag > 0)
+                c.lag > a.lag_threshold or a.by_total or not n.tells_activity
+                or ((a.stuck_after > 0 or a.by_time) and c.lag > 0)
             )
     ),
 
@@ -170,7 +174,7 @@ cross join lateral (
         group by c.target, c.part
     ),
 
-    samples as (
+    samples as materialized (
         -- Samples before the last birth do not count.
         select
             o.*,
@@ -193,6 +197,121 @@ cross join lateral (
         left join unnamed as u on u.target = o.target and u.part = o.part
         where (o.birth is null or o.ts >= o.birth) and (u.at is null or o.ts > u.at)
         window neighbours as (partition by o.target, o.part order by o.ts)
+    ),
+
+    furthest as (
+        -- How far back ends are needed to tell since when each partition's oldest unread message has waited.
+        select r.target, coalesce(max(r.ts), '-infinity') as since
+        from (
+            select
+                s.target,
+                array_agg(s.part order by s.part) as parts,
+                array_agg(s.position order by s.part) as positions,
+                min(s.ts) as ts
+            from (
+                select k.target, k.part, min(k.position) as position, min(k.ts) as ts
+                from samples as k
+                where a.by_time and k.lag > 0
+                group by k.target, k.part
+            ) as s
+            group by s.target
+        ) as w
+        left join lateral (
+            select h.ts
+            from every_lag_sample as h
+            where h.target_id = w.target and h.tenant_id = a.tenant_id and h.ts < w.ts
+                and not exists (
+                    select
+                    from unnest(w.parts, w.positions) as p (part, position)
+                    where coalesce(h.ends[p.part] > p.position, true)
+                )
+            order by h.ts desc
+            limit 1
+        ) as f on true
+        cross join lateral (select w.target, f.ts) as r
+        group by r.target
+    ),
+
+    named as (
+        -- The ends since then of every partition with lag; NULL where a round does not name it. A birth needs no look:
+        -- the round before it did not name the partition.
+        select
+            c.target,
+            c.part,
+            h.ts,
+            h.epoch,
+            h.ends[c.part] as ending,
+            c.part > cardinality(h.ends) as begins
+        from furthest as f
+        inner join scope as c on c.target = f.target and c.lag > 0
+        inner join lateral (
+            select s.ts, s.epoch, s.ends
+            from every_lag_sample as s
+            where s.target_id = f.target and s.tenant_id = a.tenant_id and s.ts >= f.since and s.ts <= a.until
+        ) as h on h.ends[c.part] is not null or c.part > cardinality(h.ends)
+    ),
+
+    course as materialized (
+        -- In runs in which the end never fell: under one topic id, since a birth.
+        select
+            k.*,
+            lag(k.ts) over run as before_ts,
+            lag(k.ending) over run as before_ending
+        from (
+            select
+                n.*,
+                count(*) filter (where n.falls) over (partition by n.target, n.part order by n.ts) as run
+            from (
+                select
+                    m.*,
+                    coalesce(
+                        m.begins
+                        or m.ending < lag(m.ending) over (partition by m.target, m.part order by m.ts)
+                        or m.epoch <> lag(m.epoch) over (partition by m.target, m.part order by m.ts),
+                        false
+                    ) as falls
+                from named as m
+            ) as n
+        ) as k
+        where k.ending is not null
+        window run as (partition by k.target, k.part, k.run order by k.ts)
+    ),
+
+    waits as materialized (
+        -- Since when each sample's oldest unread message has waited, at least and at most.
+        select distinct on (s.target, s.part, s.ts)
+            s.target,
+            s.part,
+            s.ts,
+            w.ts as passed,
+            w.before_ts,
+            w.before_ts + (
+                (s.position - w.before_ending) * (extract(epoch from w.ts - w.before_ts) * 1000)::bigint
+                / nullif(w.ending - w.before_ending, 0)
+            ) * interval '1 millisecond' as crossed
+        from samples as s
+        inner join course as h on h.target = s.target and h.part = s.part and h.ts = s.ts
+        inner join course as w
+            on w.target = s.target and w.part = s.part and w.run = h.run and w.ts <= s.ts and w.ending > s.position
+        where a.by_time and s.lag > 0
+        order by s.target, s.part, s.ts, w.ts
+    ),
+
+    judged as materialized (
+        -- The samples by what the threshold counts: messages, or milliseconds at least.
+        select
+            s.*,
+            case
+                when not a.by_time then s.lag
+                else coalesce((extract(epoch from s.ts - w.passed) * 1000)::bigint, 0)
+            end as amount,
+            case
+                when not a.by_time then lag(s.lag) over neighbours
+                else lag(coalesce((extract(epoch from s.ts - w.passed) * 1000)::bigint, 0)) over neighbours
+            end as before_amount
+        from samples as s
+        left join waits as w on w.target = s.target and w.part = s.part and w.ts = s.ts
+        window neighbours as (partition by s.target, s.part order by s.ts)
     ),
 
     standing as (
@@ -229,9 +348,19 @@ cross join lateral (
 
     counting as materialized (
         -- Stuck partitions are left out of verdict and value.
-        select c.*, t.part is not null as is_stuck
+        select
+            c.*,
+            t.part is not null as is_stuck,
+            case
+                when not a.by_time then c.lag
+                else coalesce((extract(epoch from c.ts - w.passed) * 1000)::bigint, 0)
+            end as amount,
+            coalesce((extract(epoch from c.ts - w.passed) * 1000)::bigint, 0) as lower,
+            coalesce((extract(epoch from c.ts - coalesce(w.crossed, w.passed)) * 1000)::bigint, 0) as estimate,
+            case when w.passed is null then 0 else (extract(epoch from c.ts - w.before_ts) * 1000)::bigint end as upper
         from scope as c
         left join stuck as t on t.target = c.target and t.part = c.part
+        left join waits as w on w.target = c.target and w.part = c.part and w.ts = c.ts
     ),
 
     starts as (
@@ -241,16 +370,22 @@ cross join lateral (
             s.part,
             s.ts,
             s.flag & 80 <> 0
-            or (s.before_lag <= a.lag_threshold and s.ts - s.before_ts <= a.gap_time) as bounded
-        from samples as s
-        where s.lag > a.lag_threshold
+            or (s.before_amount <= a.level and s.ts - s.before_ts <= a.gap_time) as bounded
+        from judged as s
+        where s.amount > a.level
             and (
                 s.before_ts is null
-                or s.before_lag <= a.lag_threshold
+                or s.before_amount <= a.level
                 or s.flag & 64 <> 0
                 or (
                     s.ts - s.before_ts > a.gap_time
-                    and (s.disturbed or s.lag - (s.ending - s.before_ending) <= a.lag_threshold)
+                    and (
+                        s.disturbed
+                        or case
+                            when a.by_time then s.amount - (extract(epoch from s.ts - s.before_ts) * 1000)::bigint
+                            else s.lag - (s.ending - s.before_ending)
+                        end <= a.level
+                    )
                 )
             )
     ),
@@ -260,15 +395,15 @@ cross join lateral (
         select
             c.target,
             c.part,
-            c.lag,
+            c.amount as lag,
             c.fresh,
             max(s.ts) as since,
             c.ts - max(s.ts) as span,
             coalesce(max(s.ts) filter (where s.bounded) = max(s.ts), false) as bounded
         from counting as c
         left join starts as s on s.target = c.target and s.part = c.part
-        where c.lag > a.lag_threshold and not c.is_stuck
-        group by c.target, c.part, c.lag, c.fresh, c.ts
+        where c.amount > a.level and not c.is_stuck
+        group by c.target, c.part, c.amount, c.fresh, c.ts
     ),
 
     grid as materialized (
@@ -458,7 +593,15 @@ cross join lateral (
             coalesce(p.missing, 0) as missing,
             coalesce(p.total, 0) as total,
             coalesce(p.stuck_lag, 0) as stuck_lag,
-            (coalesce(p.total, 0) - coalesce(p.stuck_lag, 0))::float8 as amount,
+            case
+                when a.by_time then
+                    coalesce(z.estimate, 0) / 1000.0::float8
+                    * greatest(ceil(coalesce(i.members, 0) / a.per_replica::float8), 1)
+                else (coalesce(p.total, 0) - coalesce(p.stuck_lag, 0))::float8
+            end as amount,
+            z.lower as wait_lower,
+            z.estimate as wait_estimate,
+            z.upper as wait_upper,
             coalesce(p.lagging, 0) as lagging,
             p.stuck_targets,
             p.stuck_partitions,
@@ -506,6 +649,13 @@ cross join lateral (
             from islands as k
         ) as h on true
         left join (
+            select c.lower, c.estimate, c.upper
+            from counting as c
+            where a.by_time and c.fresh and not c.is_stuck
+            order by c.estimate desc, c.lower desc, c.upper desc nulls first
+            limit 1
+        ) as z on true
+        left join (
             select bool_and(d.drains) as draining
             from draining as d
         ) as q on true
@@ -518,7 +668,7 @@ cross join lateral (
             f.*,
             f.lasted or f.backlog or f.works as is_active,
             case
-                when f.lasted and f.incomplete and f.members is null then 'members_unknown'
+                when f.lasted and (f.incomplete or a.by_time) and f.members is null then 'members_unknown'
                 when f.lasted then 'lasted'
                 when f.targets = 0 then 'nothing_to_measure'
                 when f.measured < f.targets then 'no_data'
@@ -564,6 +714,9 @@ cross join lateral (
         v.stuck_partitions,
         v.stuck_lag,
         v.verdict = 'sustained' and v.draining as draining,
+        v.wait_lower,
+        v.wait_estimate,
+        v.wait_upper,
         v.members,
         v.verdict = 'unknown' and v.proven as wakes,
         v.absent,

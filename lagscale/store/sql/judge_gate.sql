@@ -4,7 +4,6 @@
 select
     a.ask,
     case
-        when a.stuck_after > 0 and g.lagging > 0 then 'undecided'
         when g.stale then 'unknown'
         when not g.decidable or g.hot or not (g.is_active or g.is_idle or g.untold) then 'undecided'
         when g.untold then 'unknown'

@@ -13,7 +13,8 @@ cross join lateral (
             c.whole and c.present > 0 and c.at < a.now_at - a.stale_time and not a.by_total as stale,
             -- Every partition known, fresh, and counted in the newest total.
             c.whole and c.never = 0 and c.oldest >= a.now_at - a.stale_time and c.oldest >= c.at - a.gap_time as decidable,
-            case when a.by_total then c.total else c.greatest_lag end > a.lag_threshold as hot,
+            case when a.by_total then c.total else c.greatest_lag end
+            > case when a.by_time then 0 else a.lag_threshold end as hot,
             coalesce(c.moved_at > c.at - a.work_time, false) as works,
             c.known_at <= c.at - a.work_time as known
         from (

@@ -22,11 +22,12 @@ with wanted as materialized (
 
 created as (
     insert into monitor (
-        tenant_id, name, cluster_id, consumer_group, topics, isolation_level, partition_limitation, policy,
-        sampling_ms, stale_after_ms, content_hash, auto_registered, last_asked_at
+        tenant_id, name, cluster_id, consumer_group, topics, topic_pattern, exclude_topics, isolation_level,
+        partition_limitation, policy, sampling_ms, stale_after_ms, content_hash, auto_registered, last_asked_at
     )
     select
-        w.tenant_id, %(name)s::text, w.cluster_id, %(consumer_group)s::text, %(topics)s::text[],
+        w.tenant_id, %(name)s::text, w.cluster_id, %(consumer_group)s::text, nullif(%(topics)s::text[], '{}'),
+        %(topic_pattern)s::text, %(exclude_topics)s::text[],
         %(isolation_level)s::text, %(partition_limitation)s::text, %(policy)s::jsonb,
         %(sampling_ms)s::int, %(stale_after_ms)s::int, %(content_hash)s::text, true, now()
     from wanted as w

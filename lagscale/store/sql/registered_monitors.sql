@@ -5,16 +5,21 @@ select
     m.name,
     c.name as cluster,
     m.consumer_group,
-    coalesce(m.topics, '{}') as topics,
+    coalesce(g.topics, '{}') as topics,
     m.policy,
     m.overridable,
     m.content_hash,
     m.version,
-    coalesce(g.target_ids, '{}') as target_ids
+    coalesce(g.target_ids, '{}') as target_ids,
+    case when s.code = 'too_many_topics' then s.message else '' end as partial
 from monitor as m
 inner join cluster as c on c.id = m.cluster_id and c.tenant_id = m.tenant_id
+-- A list is what it is; topics that are looked up may be more than the monitor may measure.
+left join monitor_scope as s on s.monitor_id = m.id and s.tenant_id = m.tenant_id and m.topics is null
 left join lateral (
-    select array_agg(x.target_id order by array_position(m.topics, t.topic), x.target_id) as target_ids
+    select
+        array_agg(x.target_id order by array_position(m.topics, t.topic), x.target_id) as target_ids,
+        array_agg(t.topic order by array_position(m.topics, t.topic), x.target_id) as topics
     from monitor_target as x
     inner join lag_target as t on t.id = x.target_id and t.tenant_id = m.tenant_id
     where x.monitor_id = m.id and x.tenant_id = m.tenant_id

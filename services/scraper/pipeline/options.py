@@ -15,6 +15,8 @@ class Options:
         slots: tasks for the clusters in good health.
         holder: the name under which this scraper holds the lease.
         reports: the address of the service's `Reports`.
+        topics_seconds: the least time between two look-ups of a cluster's topics.
+        topics_limit: the greatest number of topics of a monitor that does not list them.
     """
 
     database_url: str
@@ -23,6 +25,8 @@ class Options:
     slots: int
     holder: str
     reports: str
+    topics_seconds: float = 5.0
+    topics_limit: int = 100
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> Options:
@@ -35,6 +39,8 @@ class Options:
             slots=int(texts["slots"]),
             holder=texts["holder"],
             reports=texts["reports"],
+            topics_seconds=float(texts["topics_seconds"]),
+            topics_limit=int(texts["topics_limit"]),
         )
 
     def texts(self) -> dict[str, str]:

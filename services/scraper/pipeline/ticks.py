@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
 
 from lagscale.errors import LagscaleError
 from lagscale.store import Lease, leases, targets
+from lagscale.store.secrets import SecretBox
 from lagscale.store.sync_connection import ScraperDatabase
+from services.scraper.kafka import Clients
+from services.scraper.opening import opened
 from services.scraper.pipeline.options import Options
 from services.scraper.reports import report
+from services.scraper.resolver import Limits, Resolver
 from services.scraper.targets import Planner, Slot
 
 log = structlog.get_logger(__name__)
@@ -28,6 +33,8 @@ class Ticks:
         self._planner = Planner(options.tick_ms, options.slots)
         self._polling = targets.Polling(-1)
         self.lease: Lease | None = None
+        self._resolver = _resolver(options, lambda: self.lease)
+        self._resolver.start()
 
     def keep_lease(self) -> bool:
         """Whether this scraper leads; takes the lease where it is free."""
@@ -57,6 +64,7 @@ class Ticks:
 
     def stop(self) -> None:
         """Give the lease back, so that a standby takes over at once."""
+        self._resolver.stop()
         if self.lease is not None:
             try:
                 leases.release(self._database, self._options.holder)
@@ -67,3 +75,18 @@ class Ticks:
     def _report(self, **facts: Any) -> None:
         epoch = 0 if self.lease is None else self.lease.epoch
         report(self._options.reports, "plan", leading=self.lease is not None, epoch=epoch, **facts)
+
+
+def _resolver(options: Options, lease: Callable[[], Lease | None]) -> Resolver:
+    clients, box = Clients(), SecretBox(options.secret_keys)
+
+    def on_pass(counts: Mapping[str, int]) -> None:
+        report(options.reports, "topics", counts=dict(counts))
+
+    return Resolver(
+        ScraperDatabase(options.database_url, application="lagscale-scraper-topics"),
+        lambda cluster: opened(clients, box, cluster),
+        Limits(options.topics_seconds, options.topics_limit),
+        lease,
+        on_pass=on_pass,
+    )

@@ -6,20 +6,19 @@ import gc
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 import pyarrow as pa
 import structlog
 
-from lagscale.errors import LagscaleError, SecretsUnreadable
+from lagscale.errors import LagscaleError
 from lagscale.store.secrets import SecretBox
 from lagscale.store.sync_connection import ScraperDatabase
-from services.scraper.client_config import client_config
 from services.scraper.kafka import Clients, KafkaCluster
+from services.scraper.opening import opened
 from services.scraper.pipeline import wire
 from services.scraper.pipeline.options import Options
 from services.scraper.poll import ClusterAnswer, poll
-from services.scraper.problems import Code, Problem
+from services.scraper.problems import Problem
 from services.scraper.reports import report
 from services.scraper.targets import ClusterPlan, Slot
 
@@ -61,18 +60,7 @@ class Kept:
 
     def open(self, plan: ClusterPlan) -> KafkaCluster | Problem:
         """The cluster's client, or why there is none."""
-        cluster = plan.cluster
-
-        def config() -> dict[str, Any]:
-            hidden = self.box.open(cluster.sealed) if cluster.sealed is not None else {}
-            return client_config(cluster.bootstrap, cluster.security, hidden)
-
-        try:
-            return self.clients.get(cluster.cluster_id, cluster.version, config)
-        except SecretsUnreadable:
-            return Problem(Code.SECRETS_UNREADABLE)
-        except ValueError:
-            return Problem(Code.SETTINGS_REFUSED)
+        return opened(self.clients, self.box, plan.cluster)
 
 
 _kept: dict[Options, Kept] = {}

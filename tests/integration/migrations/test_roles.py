@@ -29,6 +29,8 @@ insert into lag_target (tenant_id, cluster_id, consumer_group, topic, isolation_
 insert into monitor_target (monitor_id, target_id, tenant_id)
   select m.id, l.id, m.tenant_id from monitor m join lag_target l using (tenant_id);
 insert into cluster_state select id, tenant_id, 'ok', '', now(), now() from cluster;
+insert into monitor_scope (monitor_id, tenant_id, monitor_version, matched, code, since, seen_at)
+  select id, tenant_id, 1, 0, 'ok', now(), now() from monitor;
 insert into target_state select id, tenant_id, 'ok', '', now(), now() from lag_target;
 insert into decision (told_at, tenant_id, monitor_id, replica, verdict, reason, code)
   select now(), tenant_id, id, 'r', 'calm', 'no_breach', 'OK' from monitor;

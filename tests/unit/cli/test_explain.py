@@ -25,7 +25,7 @@ ROW: dict[str, Any] = {
 REFUSED = {**ROW, "value": None, "active": None, "verdict": "unknown", "reason": "stale", "code": "UNAVAILABLE"}
 SAID: dict[str, Any] = {
     "verdict": "sustained", "reason": "lasted", "because": "sustained", "total": 5000, "partitions": 3, "lagging": 2,
-    "members": 2, "limit": "replica_cap", "ageSeconds": 4.2, "staleAfterSeconds": 30.0, "draining": False,
+    "members": 2, "limit": "replica_cap", "ageSeconds": 4.2, "staleAfterSeconds": 30.0, "draining": False, "timeLag": None,
     "answer": {"value": 1500.0, "active": True, "held": False}, "answerSentence": "KEDA gets value 1,500, active.",
     "steps": [{"rule": "replica_cap", "before": 5000.0, "after": 1500.0, "text": "Capped by the partitions."}],
     "islands": [{"topic": "orders", "partition": 2, "lag": 4000, "since": "2030-01-01T00:01:50Z", "spanSeconds": 130.0,
@@ -88,6 +88,13 @@ def test_why_an_answer_differs_stands_beside_what_the_samples_say() -> None:
     assert "scaler-1: The store did not answer." in shown
     assert "The samples say: KEDA gets value 1,500, active." in shown
     assert "error UNAVAILABLE (stale)" in shown
+
+
+@pytest.mark.parametrize(("most", "text"), [(30.0, "at most 30 s"), (None, "longer than anything stored")])
+def test_a_time_lag_is_shown_with_its_bounds(most: float | None, text: str) -> None:
+    said = {**SAID, "timeLag": {"seconds": 21.2, "atLeast": 15.0, "atMost": most}}
+    shown = " ".join(page(samplesSay=said).split())
+    assert f"the oldest unread message: 21 s (at least 15 s, {text})" in shown
 
 
 def test_an_unknown_verdict_shows_its_error() -> None:

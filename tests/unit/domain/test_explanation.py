@@ -7,11 +7,24 @@ from typing import Any
 
 import pytest
 
-from lagscale.domain.explanation import HELD, WAKING, Change, Record, Said, Why, agrees, changes, current, reasons
+from lagscale.domain.explanation import (
+    HELD,
+    TIME_LAG,
+    WAKING,
+    Change,
+    Record,
+    Said,
+    Why,
+    agrees,
+    changes,
+    current,
+    reasons,
+)
+from lagscale.domain.partial import by_a_part
 from lagscale.domain.persistence import judge
 from lagscale.domain.policy import Metric, Policy
 from lagscale.domain.sentences import change_sentence, sentence
-from lagscale.domain.signal import Judgement, Reason, Told, Verdict
+from lagscale.domain.signal import Judgement, Reason, TimeLag, Told, Verdict
 from lagscale.domain.told_sentences import About, told_sentence, why_sentence
 from lagscale.domain.valuation import Rule
 from tests.contract.case import Case
@@ -50,7 +63,7 @@ def test_the_rules_lead_from_the_total_to_the_value(case: Case) -> None:
         judgement = judge(targets, policy, now_ms=now_ms, upto_ms=now_ms)
         made = changes(judgement, policy)
         assert sentence(judgement, policy).endswith(".")
-        if judgement.value is None or policy.metric is Metric.TIME_LAG:
+        if judgement.value is None:
             continue
         total = float(judgement.total) if judgement.verdict is Verdict.SUSTAINED else 0.0
         before = total
@@ -77,6 +90,23 @@ def test_the_order_of_the_rules_is_the_contracts() -> None:
         Change(Rule.SCALE_DOWN, 1000.0, 3000.0),
     ]
     assert "(the highest of the last 300 s, scaleDownStabilization)" in sentence(judgement, policy)
+
+
+def test_seconds_stand_between_the_total_and_the_caps() -> None:
+    judgement = judged(time_lag=TimeLag(15_000, 21_000, 30_000), members=2, raw=42.0, risen=42.0, value=42.0)
+    policy = replace(POLICY, metric=Metric.TIME_LAG, target_lag=30.0, lag_threshold=30)
+    assert changes(judgement, policy) == [Change(TIME_LAG, 5000.0, 42.0)]
+    assert "has been above a time lag of 30 s" in sentence(judgement, policy)
+
+
+def test_of_a_part_of_the_topics_the_floor_comes_last() -> None:
+    policy = replace(POLICY, scale_up_ms=60_000)
+    judgement = by_a_part(judged(members=9, raw=1500.0, risen=600.0, value=600.0), policy)
+    assert changes(judgement, policy) == [
+        Change(Rule.REPLICA_CAP, 5000.0, 1500.0),
+        Change(Rule.SCALE_UP, 1500.0, 600.0),
+        Change(Rule.FLOOR, 600.0, 4500.0),
+    ]
 
 
 def test_a_calm_value_that_stays_up_is_explained() -> None:

@@ -178,3 +178,25 @@ def test_an_inline_name_fits_into_a_metric_name_however_long_the_topics_are() ->
     name = only(resolve({**INLINE, "topic": "X" * 200 + ",--"}, registrations=allowed)).name
     assert is_name(name)
     assert len(name) <= 63
+
+
+@pytest.mark.parametrize(
+    ("scope", "pattern", "exclude", "begins"),
+    [
+        ({"topicPattern": "orders\\..*", "excludeTopics": "b,a"}, "orders\\..*", ("a", "b"), "g-orders-"),
+        ({}, None, (), "g-"),
+    ],
+)
+def test_an_inline_trigger_without_a_list_is_another_monitor(
+    scope: dict[str, str], pattern: str | None, exclude: tuple[str, ...], begins: str
+) -> None:
+    subject = only(resolve({"cluster": "main", "consumerGroup": "g", **scope}, "elsewhere"))
+    assert subject.inline is not None
+    assert (subject.inline.topics, subject.inline.pattern, subject.inline.exclude) == ((), pattern, exclude)
+    assert subject.inline.content_hash == content_hash("main", "g", (), {}, pattern=pattern, exclude=exclude)
+    assert subject.name == f"{begins}{subject.inline.content_hash[:8]}"
+    found = replace(MONITORS[2], content_hash=subject.inline.content_hash, topics=("orders.a", "orders.b"))
+    known = only(
+        resolve({"cluster": "main", "consumerGroup": "g", **scope}, "elsewhere", replace(ALL, monitors=(found,)))
+    )
+    assert (known.monitor_id, known.topics) == (3, {3: "orders.a"})

@@ -8,9 +8,11 @@ import pytest
 
 from lagscale.domain.keys import KEYS
 from lagscale.errors import InvalidInput
+from lagscale.topic_scope import TopicScope
 from services.scaler.metadata import KEDA_KEYS, PASSED_OVER, TRIGGER_KEYS, Reader, Trigger, render_docs
 
-INLINE = {"cluster": "main", "consumerGroup": "orders", "topic": "orders.created"}
+GROUP = {"cluster": "main", "consumerGroup": "orders"}
+INLINE = {**GROUP, "topic": "orders.created"}
 
 
 def read(metadata: Mapping[str, str], tick_seconds: float = 5.0) -> Trigger:
@@ -25,7 +27,7 @@ def faults_of(metadata: Mapping[str, str]) -> dict[str, str]:
 
 def test_spaces_around_a_value_are_nothing() -> None:
     trigger = read({**INLINE, "lagThreshold": " 100 ", "topic": " orders.created "})
-    assert trigger.topics == ("orders.created",)
+    assert trigger.scope == TopicScope(("orders.created",))
     assert Reader(5.0).policy(trigger, 1).lag_threshold == 100
 
 
@@ -44,7 +46,6 @@ def test_two_faults_are_reported_together() -> None:
 def test_faults_of_the_trigger_and_of_the_policy_are_reported_together() -> None:
     assert set(faults_of({"cluster": "main", "lagTreshold": "5", "samplingInterval": "x"})) == {
         "consumerGroup",
-        "topic",
         "lagTreshold",
         "samplingInterval",
     }
@@ -64,8 +65,10 @@ def test_keys_of_keda_and_other_unknown_keys_are_passed_over(name: str) -> None:
 
 
 def test_from_env_counts_when_the_key_is_absent() -> None:
-    assert read({"cluster": "main", "consumerGroup": "orders", "topicFromEnv": "from-env"}).topics == ("from-env",)
-    assert read({**INLINE, "topicFromEnv": "from-env"}).topics == ("orders.created",)
+    assert read({"cluster": "main", "consumerGroup": "orders", "topicFromEnv": "from-env"}).scope.topics == (
+        "from-env",
+    )
+    assert read({**INLINE, "topicFromEnv": "from-env"}).scope.topics == ("orders.created",)
 
 
 def test_persistent_lag_points_to_stuck_partitions() -> None:
@@ -73,26 +76,32 @@ def test_persistent_lag_points_to_stuck_partitions() -> None:
     assert read({**INLINE, "excludePersistentLag": "false"}).group == "orders"
 
 
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("topicPattern", "orders.*"),
-        ("metric", "timeLag"),
-    ],
-)
-def test_what_comes_later_is_refused_and_not_ignored(name: str, text: str) -> None:
-    assert "not yet supported" in faults_of({**INLINE, name: text})[name]
+def test_no_topic_means_all_topics_of_the_group() -> None:
+    trigger = read({**GROUP, "excludeTopics": " b.*, a,, a"})
+    assert trigger.scope == TopicScope((), None, ("a", "b.*"))
+    assert trigger.measured == ("cluster", "consumerGroup", "excludeTopics")
 
 
-def test_no_topic_is_refused_as_not_yet_supported() -> None:
-    assert "not yet supported" in faults_of({"cluster": "main", "consumerGroup": "orders"})["topic"]
+def test_a_pattern_stands_in_place_of_a_topic() -> None:
+    trigger = read({**GROUP, "topicPattern": " orders\\..* ", "excludeTopics": "orders.test"})
+    assert trigger.scope == TopicScope((), "orders\\..*", ("orders.test",))
+    assert "beside topic" in faults_of({**INLINE, "topicPattern": "x"})["topicPattern"]
+    assert "not of topic" in faults_of({**INLINE, "excludeTopics": "x"})["excludeTopics"]
+
+
+@pytest.mark.parametrize("pattern", ["orders(", "a{1001}", "(?=x)", "x" * 301, "bücher", "(?:a?b?c?){300}x"])
+def test_a_pattern_that_cannot_be_matched_in_time_is_refused_at_once(pattern: str) -> None:
+    assert set(faults_of({**GROUP, "topicPattern": pattern})) == {"topicPattern"}
+    assert set(faults_of({**GROUP, "excludeTopics": pattern + "*"})) == {"excludeTopics"}
 
 
 def test_several_services_are_read_in_their_order() -> None:
     assert read({"serviceType": "b-logs, a-logs,,b-logs"}).services == ("b-logs", "a-logs")
 
 
-@pytest.mark.parametrize("name", ["cluster", "bootstrapServers", "consumerGroup", "topic"])
+@pytest.mark.parametrize(
+    "name", ["cluster", "bootstrapServers", "consumerGroup", "topic", "topicPattern", "excludeTopics"]
+)
 def test_what_is_measured_cannot_stand_beside_a_service(name: str) -> None:
     assert "beside serviceType" in faults_of({"serviceType": "ingest-logs", name: "x"})[name]
 
@@ -106,6 +115,11 @@ def test_a_limitation_needs_one_topic() -> None:
         "exactly one topic"
         in faults_of({**INLINE, "topic": "a,b", "partitionLimitation": "1-3"})["partitionLimitation"]
     )
+
+
+@pytest.mark.parametrize("scope", [{}, {"topicPattern": "orders.*"}])
+def test_a_limitation_needs_a_listed_topic(scope: dict[str, str]) -> None:
+    assert "exactly one topic" in faults_of({**GROUP, **scope, "partitionLimitation": "1"})["partitionLimitation"]
 
 
 def test_one_content_is_read_once_and_credentials_are_not_kept() -> None:
@@ -122,7 +136,7 @@ def test_metadata_of_any_length_do_not_fill_the_memory() -> None:
     hits: list[bool] = []
     reader = Reader(5.0, hits.append)
     for _ in range(2):
-        assert len(reader.read({**INLINE, "topic": "x" * 9000}).topics) == 1
+        assert len(reader.read({**INLINE, "topic": "x" * 9000}).scope.topics) == 1
     assert hits == [False, False]
 
 

@@ -1,0 +1,27 @@
+"""A cluster's client from its registration and its secrets; whoever asks clusters opens them here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lagscale.errors import SecretsUnreadable
+from lagscale.store.secrets import SecretBox
+from lagscale.store.targets import ClusterEntry
+from services.scraper.client_config import client_config
+from services.scraper.kafka import Clients, KafkaCluster
+from services.scraper.problems import Code, Problem
+
+
+def opened(clients: Clients, box: SecretBox, cluster: ClusterEntry) -> KafkaCluster | Problem:
+    """The cluster's client, or why there is none."""
+
+    def config() -> dict[str, Any]:
+        hidden = box.open(cluster.sealed) if cluster.sealed is not None else {}
+        return client_config(cluster.bootstrap, cluster.security, hidden)
+
+    try:
+        return clients.get(cluster.cluster_id, cluster.version, config)
+    except SecretsUnreadable:
+        return Problem(Code.SECRETS_UNREADABLE)
+    except ValueError:
+        return Problem(Code.SETTINGS_REFUSED)

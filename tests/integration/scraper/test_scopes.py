@@ -1,0 +1,394 @@
+"""Topics that are looked up, on a real broker and a real database: they come, go, are born, and are never guessed."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from devstack.server import wait_until
+from lagscale.domain.lag import Flag
+from lagscale.domain.markers import Note
+from lagscale.domain.policy import Policy
+from lagscale.domain.signal import Ask, Judgement, Reason, Verdict
+from lagscale.errors import StoreUnavailable
+from lagscale.store import Registration, leases
+from lagscale.store.pool import open_pool
+from lagscale.store.postgres import PostgresVerdicts
+from lagscale.store.registrations import ROLE, PostgresRegistrations
+from lagscale.store.sync_connection import ScraperDatabase
+from lagscale.store.targets import ClusterEntry
+from services.scraper.kafka import Clients, KafkaCluster
+from services.scraper.pipeline.ticks import Ticks
+from services.scraper.problems import Code, Problem
+from services.scraper.resolver import Limits, Resolver
+from services.scraper.round import Committed, GroupSeen, Partition
+
+pytestmark = pytest.mark.integration
+World = Any
+POLICY = Policy.parse({"lagThreshold": "100", "sustainSeconds": "60", "workSeconds": "0"})
+
+
+class Recorded:
+    """A cluster's client that writes down what was asked, and can be told to fail. As in service, spent ones go."""
+
+    def __init__(self, address: str) -> None:
+        self.clients = Clients()
+        self.address = address
+        self.asked: list[tuple[str, ...]] = []
+        self.problem: Problem | None = None
+
+    def listing(self, until: float) -> frozenset[str] | Problem:
+        self.asked.append(("listing",))
+        return self.problem or self._client.listing(until)
+
+    def commits(
+        self, groups: Mapping[str, Sequence[Partition]], until: float
+    ) -> Callable[[], Mapping[str, Committed | Problem]]:
+        self.asked.append(("commits", *groups))
+        assert not any(groups.values()), "no topic is asked for by name"
+        return self._client.commits(groups, until)
+
+    def groups(self, names: Sequence[str], until: float) -> Callable[[], Mapping[str, GroupSeen | Problem]]:
+        self.asked.append(("groups", *names))
+        return self._client.groups(names, until)
+
+    @property
+    def _client(self) -> KafkaCluster:
+        return self.clients.get(1, 1, lambda: {"bootstrap.servers": self.address})
+
+
+class Scopes:
+    """A world whose topics are looked up by the test's own calls, and what the scalers would see of it."""
+
+    def __init__(self, world: World, pool: Any) -> None:
+        self.world = world
+        self.client = Recorded(world.broker.address)
+        self.registrations = PostgresRegistrations(pool)
+        self.verdicts = PostgresVerdicts(pool)
+        self.limit = 20
+        self.database = ScraperDatabase(world.url)
+        self.resolver = self.restarted()
+        self.prefix = f"p{uuid.uuid4().hex[:8]}"
+        self.group = f"g-{uuid.uuid4().hex[:8]}"
+        self.cluster = world.cluster()
+
+    def restarted(self) -> Resolver:
+        """A resolver that remembers nothing."""
+        clock = itertools.count(0, 100)
+
+        def open_cluster(_: ClusterEntry) -> Recorded:
+            return self.client
+
+        self.resolver = Resolver(
+            self.database,
+            open_cluster,
+            Limits(5.0, self.limit),
+            lambda: leases.keep(self.world.database, self.world.options.holder, 30),
+            # Every pass comes long after the one before, so that no test waits for one.
+            clock=lambda: float(next(clock)),
+        )
+        return self.resolver
+
+    def register(self, pattern: str | None = None, *exclude: str, stale_after_ms: int = 30_000) -> int:
+        made = self.world.ask(
+            "insert into monitor (tenant_id, name, cluster_id, consumer_group, topic_pattern, exclude_topics, policy, "
+            "sampling_ms, stale_after_ms, content_hash) values (%s, %s, %s, %s, %s, %s, '{}', 2000, %s, '') returning id",
+            *(self.world.tenant, f"m-{uuid.uuid4().hex[:8]}", self.cluster, self.group, pattern, list(exclude)),
+            stale_after_ms,
+        )
+        return int(made[0][0])
+
+    def by_prefix(self, *exclude: str, stale_after_ms: int = 30_000) -> int:
+        return self.register(f"{self.prefix}\\..*", *exclude, stale_after_ms=stale_after_ms)
+
+    def topic(self, name: str, partitions: int = 1) -> str:
+        return str(self.world.topic(partitions, f"{self.prefix}.{name}"))
+
+    def links(self, monitor: int) -> dict[str, int]:
+        return dict(
+            self.world.ask(
+                "select substring(t.topic from %s), t.id from monitor_target x join lag_target t on t.id = x.target_id "
+                "where x.monitor_id = %s",
+                len(self.prefix) + 2,
+                monitor,
+            )
+        )
+
+    def code(self, monitor: int) -> str:
+        return str(self.world.ask("select code from monitor_scope where monitor_id = %s", monitor)[0][0])
+
+    def found(self, monitor: int, *names: str) -> dict[str, int]:
+        """Look up until just these topics are linked."""
+
+        def looked_up() -> bool:
+            self.resolver.once()
+            return set(self.links(monitor)) == set(names)
+
+        # A fresh group's coordinator needs a moment.
+        wait_until(looked_up, 30, f"{names} were not linked")
+        return self.links(monitor)
+
+    def measured(self, target: int) -> dict[str, Any]:
+        """Tick until the target has a row with samples; the newest row."""
+
+        def ticked() -> bool:
+            self.world.tick()
+            rows = self.world.rows(target)
+            return bool(rows) and any(lag is not None for lag in rows[0]["lags"])
+
+        wait_until(ticked, 30, "the topic was not measured")
+        newest: dict[str, Any] = self.world.rows(target)[0]
+        return newest
+
+    async def registration(self, monitor: int) -> Registration:
+        (found,) = [one for one in (await self.registrations.load()).monitors if one.monitor_id == monitor]
+        return found
+
+    async def judged(self, monitor: int) -> Judgement:
+        targets = (await self.registration(monitor)).target_ids
+        return (await self.verdicts.judge([Ask(self.world.tenant, targets, POLICY)]))[0]
+
+
+@pytest.fixture
+async def scopes(world: World) -> AsyncIterator[Scopes]:
+    pool = open_pool(world.url, ROLE, 2, application="test-scopes")
+    await pool.open(wait=True)
+    made = Scopes(world, pool)
+    yield made
+    made.database.close()
+    await pool.close()
+
+
+async def test_topics_of_a_pattern_come_and_the_scalers_know(scopes: Scopes) -> None:
+    monitor = scopes.by_prefix(f"{scopes.prefix}.no", ".*\\.retry")
+    scopes.topic("a")
+    for name in ("no", "b.retry"):
+        scopes.topic(name)
+    first = scopes.found(monitor, "a")
+    version = await scopes.registrations.version()
+    assert (await scopes.registration(monitor)).target_ids == (first["a"],)
+    scopes.resolver.once()
+    assert await scopes.registrations.version() == version, "nothing new is no change"
+    scopes.topic("b")
+    second = scopes.found(monitor, "a", "b")
+    assert await scopes.registrations.version() > version
+    found = await scopes.registration(monitor)
+    assert found.topics == (f"{scopes.prefix}.a", f"{scopes.prefix}.b")
+    assert found.target_ids == (second["a"], second["b"])
+    assert scopes.code(monitor) == "ok"
+    assert {call[0] for call in scopes.client.asked} == {"listing"}
+
+
+async def test_a_topic_that_appears_under_a_pattern_is_born(scopes: Scopes) -> None:
+    """History 37: bounded and calm at once, though 500 messages wait; its history did not begin before."""
+    monitor = scopes.by_prefix()
+    scopes.topic("a")
+    scopes.measured(scopes.found(monitor, "a")["a"])
+    scopes.resolver.once()
+    topic = scopes.topic("b")
+    scopes.world.produce(topic, 500)
+    scopes.world.commit(scopes.group, topic, 0)
+    target = scopes.found(monitor, "a", "b")["b"]
+    assert (await scopes.judged(monitor)).verdict is Verdict.CALM, "a link alone makes nothing unknown"
+    row = scopes.measured(target)
+    assert row["lags"] == [500]
+    assert row["flags"] == [Flag.BORN]
+    judged = await scopes.judged(monitor)
+    assert (judged.verdict, judged.reason, judged.partitions) == (Verdict.CALM, Reason.NOT_YET, 2)
+
+
+@pytest.mark.parametrize("remembers", ["nothing", "an old answer"])
+async def test_a_topic_that_appears_after_a_gap_is_open(scopes: Scopes, remembers: str) -> None:
+    monitor = scopes.by_prefix()
+    scopes.topic("a")
+    scopes.measured(scopes.found(monitor, "a")["a"])
+    scopes.restarted()
+    old = "null" if remembers == "nothing" else "clock_timestamp() - interval '50 seconds'"
+    scopes.world.ask(f"update monitor_scope set resolved_at = {old}")
+    topic = scopes.topic("b")
+    scopes.world.produce(topic, 500)
+    scopes.world.commit(scopes.group, topic, 0)
+    wait_until(lambda: topic in scopes.world.admin.list_topics(timeout=5).topics, 20, "the topic was not there")
+    target = scopes.found(monitor, "a", "b")["b"]
+    assert scopes.world.rows(target) == []
+    row = scopes.measured(target)
+    assert row["lags"] == [500]
+    assert row["flags"] is None
+    judged = await scopes.judged(monitor)
+    assert (judged.verdict, judged.reason) == (Verdict.UNKNOWN, Reason.OPEN_ISLAND)
+
+
+async def test_a_topic_goes_when_it_was_absent_for_long_enough_and_its_history_stays(scopes: Scopes) -> None:
+    monitor = scopes.by_prefix(stale_after_ms=1500)
+    scopes.topic("a")
+    target = scopes.found(monitor, "a")["a"]
+    scopes.measured(target)
+    scopes.world.drop_topic(f"{scopes.prefix}.a")
+    wait_until(lambda: _absent(scopes, monitor), 20, "the topic's absence was noted")
+    assert set(scopes.links(monitor)) == {"a"}
+    scopes.found(monitor)
+    assert scopes.code(monitor) == Code.NO_MATCH
+    assert any(row["lags"] for row in scopes.world.rows(target))
+    judged = await scopes.judged(monitor)
+    assert (judged.verdict, judged.reason) == (Verdict.UNKNOWN, Reason.NOTHING_TO_MEASURE)
+    # Back again, the topic is the same target, born anew under a new id.
+    scopes.resolver.once()
+    scopes.topic("a")
+    assert scopes.found(monitor, "a")["a"] == target
+    row = scopes.measured(target)
+    assert (row["epoch"], row["flags"][0] & Flag.BORN) == (1, Flag.BORN)
+
+
+def _absent(scopes: Scopes, monitor: int) -> bool:
+    scopes.resolver.once()
+    return bool(
+        scopes.world.ask("select 1 from monitor_target where monitor_id = %s and absent_at is not null", monitor)
+    )
+
+
+async def test_all_topics_of_a_group_are_those_with_commits_and_no_other_is_asked(scopes: Scopes) -> None:
+    """History 22: a topic without commits of the group does not count; a new commit brings its topic in."""
+    monitor = scopes.register()
+    first, second, _ = (scopes.topic(name) for name in ("a", "b", "c"))
+    # Another topic, on which another group has commits.
+    scopes.world.commit("another-group", second, 0)
+    scopes.world.commit(scopes.group, first, 0)
+    linked = scopes.found(monitor, "a")
+    scopes.measured(linked["a"])
+    # What is polled are targets, and the only one is the topic with commits.
+    assert scopes.world.ask("select topic from lag_target") == [(first,)]
+    assert set(scopes.client.asked) == {("groups", scopes.group), ("commits", scopes.group)}
+    scopes.resolver.once()
+    scopes.world.produce(second, 7)
+    scopes.world.commit(scopes.group, second, 0)
+    target = scopes.found(monitor, "a", "b")["b"]
+    # The answer before did not name it, so that is known; born it was not.
+    assert [row["notes"] for row in scopes.world.rows(target)] == [Note.NO_COMMITS]
+    assert (await scopes.judged(monitor)).verdict is Verdict.CALM
+    row = scopes.measured(target)
+    assert (row["lags"], row["flags"]) == ([7], None)
+
+
+async def test_a_group_without_commits_has_nothing_to_measure(scopes: Scopes) -> None:
+    monitor = scopes.register()
+    scopes.topic("a")
+
+    def looked_up() -> bool:
+        scopes.resolver.once()
+        return scopes.code(monitor) == Code.NO_MATCH
+
+    wait_until(looked_up, 30, "the group was not looked up")
+    assert set(scopes.client.asked) == {("groups", scopes.group), ("commits", scopes.group)}
+    assert scopes.links(monitor) == {}
+    judged = await scopes.judged(monitor)
+    assert (judged.verdict, judged.reason) == (Verdict.UNKNOWN, Reason.NOTHING_TO_MEASURE)
+
+
+async def test_too_many_topics_are_told_and_the_former_ones_stay(scopes: Scopes) -> None:
+    monitor = scopes.by_prefix()
+    scopes.topic("a")
+    scopes.found(monitor, "a")
+    scopes.limit = 2
+    scopes.restarted()
+    for name in ("b", "c"):
+        scopes.topic(name)
+
+    def told() -> bool:
+        scopes.resolver.once()
+        return scopes.code(monitor) == Code.TOO_MANY_TOPICS
+
+    wait_until(told, 20, "the limit was told")
+    found = await scopes.registration(monitor)
+    assert "at most 2" in found.partial
+    # A cluster that does not answer makes the part no whole.
+    scopes.client.problem = Problem(Code.TIMEOUT)
+    scopes.resolver.once()
+    assert (await scopes.registration(monitor)).partial != ""
+    scopes.client.problem = None
+    version = await scopes.registrations.version()
+    scopes.world.ask(
+        "update monitor set exclude_topics = %s, version = version + 1 where id = %s", [f"{scopes.prefix}.c"], monitor
+    )
+    scopes.found(monitor, "a", "b")
+    assert (await scopes.registration(monitor)).partial == ""
+    assert await scopes.registrations.version() > version
+
+
+async def test_a_cluster_that_does_not_answer_changes_no_link(scopes: Scopes) -> None:
+    monitor = scopes.by_prefix(stale_after_ms=1500)
+    scopes.topic("a")
+    scopes.found(monitor, "a")
+    scopes.client.problem = Problem(Code.UNREACHABLE)
+    for _ in range(3):
+        scopes.resolver.once()
+    assert scopes.code(monitor) == Code.UNREACHABLE
+    assert set(scopes.links(monitor)) == {"a"}
+    assert not scopes.world.ask("select 1 from monitor_target where absent_at is not null")
+
+
+async def test_a_monitor_that_was_changed_or_deleted_meanwhile_gets_no_link(scopes: Scopes) -> None:
+    monitor = scopes.by_prefix()
+    topic = scopes.topic("a")
+
+    class Changing(Recorded):
+        def listing(self, until: float) -> frozenset[str] | Problem:
+            scopes.world.ask("update monitor set version = version + 1 where id = %s", monitor)
+            return frozenset({topic})
+
+    scopes.client = Changing(scopes.world.broker.address)
+    scopes.resolver.once()
+    assert scopes.links(monitor) == {}
+    assert scopes.world.ask("select * from monitor_scope") == []
+
+
+async def test_who_does_not_lead_looks_nothing_up(scopes: Scopes) -> None:
+    monitor = scopes.by_prefix()
+    scopes.topic("a")
+    scopes.world.ask(
+        "insert into scraper_lease values ('scraper', 'another', 5, clock_timestamp() + interval '1 hour')"
+    )
+    scopes.resolver.once()
+    assert scopes.client.asked == []
+    assert scopes.links(monitor) == {}
+
+
+async def test_a_pattern_and_a_list_share_the_target_of_one_topic(scopes: Scopes) -> None:
+    monitor = scopes.by_prefix()
+    topic = scopes.topic("a")
+    (listed,) = scopes.world.monitor(scopes.cluster, scopes.group, topic)
+    scopes.measured(listed)
+    before = len(scopes.world.rows(listed))
+    assert scopes.found(monitor, "a")["a"] == listed
+    assert len(scopes.world.rows(listed)) == before, "its rounds know more than any listing"
+
+
+def test_a_store_that_is_away_ends_no_thread(world: World) -> None:
+    heard: list[Mapping[str, int]] = []
+    away = Resolver(
+        ScraperDatabase("postgresql://127.0.0.1:1/none"),
+        lambda _: Problem(Code.UNREACHABLE),
+        Limits(0.01, 5),
+        lambda: leases.keep(world.database, world.options.holder, 30),
+        on_pass=heard.append,
+    )
+    with pytest.raises(StoreUnavailable):
+        away.once()
+    assert heard == []
+
+
+async def test_the_planner_looks_topics_up_beside_its_ticks(scopes: Scopes) -> None:
+    monitor = scopes.by_prefix()
+    scopes.topic("a")
+    ticks = Ticks(replace(scopes.world.options, topics_seconds=0.1))
+    try:
+        assert ticks.keep_lease()
+        wait_until(lambda: set(scopes.links(monitor)) == {"a"}, 20, "the topic was linked")
+        slots, _ = ticks.plan()
+        assert [group.name for slot in slots for plan in slot.clusters for group in plan.groups] == [scopes.group]
+    finally:
+        ticks.stop()

@@ -13,7 +13,8 @@ import structlog
 from lagscale.errors import LagscaleError
 from lagscale.store.secrets import SecretBox
 from lagscale.store.sync_connection import ScraperDatabase
-from services.scraper.kafka import Clients, KafkaCluster
+from services.scraper.clients import Clients
+from services.scraper.kafka import KafkaCluster
 from services.scraper.opening import opened
 from services.scraper.pipeline import wire
 from services.scraper.pipeline.options import Options

@@ -8,8 +8,10 @@ bounds use the one that keeps them true. Part of the reference of the verdict; S
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+
+from lagscale.domain.markers import TargetRound
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +50,16 @@ class TimeLag:
 
 #: The group has read everything.
 NOTHING_WAITS = TimeLag(0, 0, 0)
+
+
+def ends_of(rounds: Iterable[TargetRound], partition: int) -> list[EndRead]:
+    """The ends of one partition of a target, from its rounds in time order; where it is missing there is none."""
+    return [
+        # Rows of before it was stored do not tell when their ends were read: they are taken for read at the stamp.
+        EndRead(this.at_ms, sample.end, this.ends_asked_ms or 0, this.ends_answered_ms or 0, this.epoch)
+        for this in rounds
+        if partition < len(this.samples) and (sample := this.samples[partition]) is not None
+    ]
 
 
 def comparable(ends: Sequence[EndRead]) -> Sequence[EndRead]:

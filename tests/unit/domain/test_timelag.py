@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from lagscale.domain.timelag import NOTHING_WAITS, EndRead, TimeLag, comparable, time_lag
+from lagscale.domain.lag import Sample
+from lagscale.domain.markers import TargetRound
+from lagscale.domain.timelag import NOTHING_WAITS, EndRead, TimeLag, comparable, ends_of, time_lag
 
 STEP = 15_000
 
@@ -122,3 +124,14 @@ def test_the_estimate_is_rounded_down(messages: int) -> None:
         found = time_lag(ends, position)
         assert found is not None
         assert found.estimate_ms == 1 + 1_000 * (messages - position) // messages
+
+
+def test_the_ends_of_a_partition_are_those_of_the_rounds_that_have_it() -> None:
+    rounds = [
+        TargetRound(0, 1, (Sample(0, 5),)),
+        TargetRound(1_000, 1, (Sample(0, 6), Sample(1, 90)), ends_asked_ms=4, ends_answered_ms=9),
+        TargetRound(2_000, 1, (Sample(0, 7), None), ends_asked_ms=4, ends_answered_ms=9),
+        TargetRound(3_000, 2, (Sample(0, 8), Sample(2, 3)), ends_asked_ms=0, ends_answered_ms=1),
+    ]
+    assert ends_of(rounds, 1) == [EndRead(1_000, 90, 4, 9, 1), EndRead(3_000, 3, 0, 1, 2)]
+    assert ends_of(rounds, 0)[0] == EndRead(0, 5, 0, 0, 1)

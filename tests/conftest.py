@@ -20,7 +20,7 @@ from devstack.database import Database
 
 ROOT = Path(__file__).parents[1]
 #: From the cheapest to the dearest. What is cheap fails first, and nothing runs beside a whole stack.
-SHELVES = ("house", "unit", "contract", "integration", "spark", "e2e")
+SHELVES = ("house", "unit", "contract", "integration", "fuzz", "spark", "e2e")
 _SECONDS: Counter[str] = Counter()
 
 

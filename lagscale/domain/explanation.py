@@ -123,7 +123,7 @@ def _of_value(judgement: Judgement, policy: Policy) -> list[Change]:
     if amount != value:
         made.append(Change(Rule.STUCK.value, value, amount))
     if policy.metric is Metric.TIME_LAG and judgement.time_lag is not None:
-        seconds = judgement.time_lag.estimate / 1000 * max(1, replicas_of(judgement.members or 0, policy))
+        seconds = judgement.time_lag.estimate_ms / 1000 * max(1, replicas_of(judgement.members or 0, policy))
         made.append(Change(TIME_LAG, amount, seconds))
         amount = seconds
     load = Load(

@@ -6,10 +6,11 @@ Part of the reference of the verdict; partitions and totals go through the same 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lagscale.domain.lag import Flag
 from lagscale.domain.measured import Point
+from lagscale.domain.timelag import TimeLag
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +99,30 @@ def readings_of(points: Sequence[Point], lag: Callable[[Point], int], level: int
     return _joined(points, lags, max_gap_ms, lambda older, newer, lag: bound(older, newer, lag) > level)
 
 
-def time_readings_of(points: Sequence[Point], lowers: Sequence[int], level_ms: int, max_gap_ms: int) -> list[Reading]:
+def time_readings_of(
+    points: Sequence[Point], waits: Sequence[TimeLag], level_ms: int, max_gap_ms: int
+) -> list[Reading]:
     """A partition's time lags as readings, by their lower bounds.
 
-    What is unread at the newer of two samples was unread at the older one, and had waited for less by the time between.
+    1. What is unread at the newer of two samples was unread at the older one, and had waited for less by the time
+       between; this joins them over a gap.
+    2. "At least" less than the level proves nothing, so nothing is known to begin after it.
     """
-    return _joined(
-        points, lowers, max_gap_ms, lambda older, newer, lower: lower - (newer.at_ms - older.at_ms) > level_ms
+    readings = _joined(
+        points,
+        [wait.lower_ms for wait in waits],
+        max_gap_ms,
+        lambda older, newer, lower: lower - (newer.at_ms - older.at_ms) > level_ms,
     )
+    return [
+        replace(reading, joined=reading.joined and not (number and is_untold(waits[number - 1], level_ms)))
+        for number, reading in enumerate(readings)
+    ]
+
+
+def is_untold(wait: TimeLag, level_ms: int) -> bool:
+    """Whether a time lag may be above a level though its lower bound is not."""
+    return wait.upper_ms is None and wait.lower_ms <= level_ms
 
 
 def _joined(

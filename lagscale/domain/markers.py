@@ -39,6 +39,8 @@ class TargetRound:
         members_age_ms: age of that reading at `at_ms`.
         group_state: code of the group's state, None when not read.
         absent_age_ms: how long the topic has been absent; None while it is there.
+        ends_asked_ms: the brokers read the ends so long after `at_ms` at the earliest; None when not known.
+        ends_answered_ms: the brokers read the ends so long after `at_ms` at the latest; None when not known.
     """
 
     at_ms: int
@@ -50,6 +52,8 @@ class TargetRound:
     members_age_ms: int | None = None
     group_state: int | None = None
     absent_age_ms: int | None = None
+    ends_asked_ms: int | None = None
+    ends_answered_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +148,8 @@ def _with_members(previous: Row | None, this: TargetRound, elapsed: int) -> Targ
         min((before.members_age_ms or 0) + elapsed, AGE_LIMIT_MS),
         before.group_state,
         this.absent_age_ms,
+        this.ends_asked_ms,
+        this.ends_answered_ms,
     )
 
 

@@ -10,12 +10,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from lagscale.domain.draining import drains
-from lagscale.domain.islands import Trailing
+from lagscale.domain.islands import Trailing, is_untold
 from lagscale.domain.markers import TargetRound
 from lagscale.domain.measured import activity_lag_of, lag_of, measured
 from lagscale.domain.picture import Picture, name_of, picture_of
 from lagscale.domain.policy import Metric, PersistenceScope, Policy
-from lagscale.domain.signal import Island, Judgement, Reason, TimeLag, Told, Verdict, held
+from lagscale.domain.signal import Island, Judgement, Reason, Told, Verdict, held
+from lagscale.domain.timelag import TimeLag
 from lagscale.domain.valuation import Load, replicas_of, value_of
 
 Targets = Mapping[int, Sequence[TargetRound]]
@@ -139,7 +140,7 @@ def _load(picture: Picture, verdict: Verdict, policy: Policy) -> Load:
     if policy.metric is Metric.TIME_LAG:
         longest = _longest(picture)
         replicas = max(1, replicas_of(picture.members or 0, policy))
-        amount = longest.estimate / 1000 * replicas if longest is not None else 0.0
+        amount = longest.estimate_ms / 1000 * replicas if longest is not None else 0.0
     return Load(
         amount=amount,
         partitions=len(picture.measured.series),
@@ -153,7 +154,11 @@ def _load(picture: Picture, verdict: Verdict, policy: Policy) -> Load:
 def _longest(picture: Picture) -> TimeLag | None:
     """The greatest time lag, by its estimate, of a fresh partition that is not stuck."""
     waits = [wait for name, wait in picture.waiting.items() if name not in picture.stuck]
-    return max(waits, key=lambda wait: (wait.estimate, wait.lower, wait.upper is None, wait.upper or 0), default=None)
+    return max(
+        waits,
+        key=lambda wait: (wait.estimate_ms, wait.lower_ms, wait.upper_ms is None, wait.upper_ms or 0),
+        default=None,
+    )
 
 
 def _draining(picture: Picture, policy: Policy) -> bool:
@@ -204,6 +209,9 @@ def _verdict(picture: Picture, now_ms: int, policy: Policy) -> tuple[Verdict, Re
 def _not_told(picture: Picture, runs: list[Trailing], policy: Policy) -> Reason | None:
     """Why calm cannot be claimed although every partition is fresh."""
     untold = policy.persistence_scope is PersistenceScope.TOTAL and not picture.total_told
+    if policy.metric is Metric.TIME_LAG:
+        counting = [wait for name, wait in picture.waiting.items() if name not in picture.stuck]
+        untold = any(is_untold(wait, policy.lag_threshold * 1000) for wait in counting)
     if untold or any(run.may_have_lasted(policy.sustain_ms) for run in runs):
         return Reason.OPEN_ISLAND
     told = picture.activity.backlog or picture.activity.work or picture.activity.idle

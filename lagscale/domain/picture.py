@@ -12,9 +12,8 @@ from lagscale.domain.activity import Activity, activity
 from lagscale.domain.islands import Reading, Trailing, readings_of, time_readings_of, trailing
 from lagscale.domain.measured import Measured, Point, Series, lag_of
 from lagscale.domain.policy import Metric, Policy
-from lagscale.domain.signal import TimeLag
 from lagscale.domain.stuck import is_stuck
-from lagscale.domain.timelag import time_lags
+from lagscale.domain.timelag import TimeLag, ends_of, time_lags
 from lagscale.domain.totals import counted_totals
 
 #: Target id and partition.
@@ -73,9 +72,9 @@ def picture_of(seen: Measured, now_ms: int, policy: Policy) -> Picture:
         if newest is None or now_ms - newest.at_ms > policy.stale_after_ms:
             continue
         fresh.append((series, newest))
-        lags = time_lags(whole.points, lambda point: lag_of(point.sample, policy))
-        waiting[name_of(series)] = lags[-1]
-        run = _run(series, lags[-len(series.points) :], policy)
+        waits = _waits(seen, whole, policy)
+        waiting[name_of(series)] = waits[-1]
+        run = _run(series, waits[-len(series.points) :], policy)
         if run is not None and name_of(series) not in stuck:
             trails.append(Trail(series, run))
 
@@ -112,12 +111,21 @@ def name_of(series: Series) -> Name:
     return series.target_id, series.partition
 
 
+def _waits(seen: Measured, series: Series, policy: Policy) -> list[TimeLag]:
+    """The time lag at each sample of a partition."""
+    first_ms = series.points[0].at_ms
+    ends = ends_of((this for this in seen.rounds[series.target_id] if this.at_ms >= first_ms), series.partition)
+    lagging = (lag_of(point.sample, policy) > 0 for point in series.points)
+    return time_lags(
+        ends, [point.sample.position if lags else None for point, lags in zip(series.points, lagging, strict=True)]
+    )
+
+
 def _run(series: Series, waits: Sequence[TimeLag], policy: Policy) -> Trailing | None:
     """The partition's trailing island, of messages or of milliseconds."""
     if policy.metric is Metric.TIME_LAG:
         level_ms = policy.lag_threshold * 1000
-        lowers = [wait.lower for wait in waits]
-        return trailing(time_readings_of(series.points, lowers, level_ms, policy.max_gap_ms), level_ms)
+        return trailing(time_readings_of(series.points, waits, level_ms, policy.max_gap_ms), level_ms)
 
     def lag(point: Point) -> int:
         return lag_of(point.sample, policy)

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from lagscale.domain.policy import Policy
+from lagscale.domain.timelag import TimeLag
 
 
 class Verdict(StrEnum):
@@ -34,20 +35,6 @@ class Reason(StrEnum):
     OPEN_ISLAND = "open_island"  # unknown: above the threshold, and when that began is not known
     ACTIVITY_UNTOLD = "activity_untold"  # unknown: whether the group works cannot be told yet
     MEMBERS_UNKNOWN = "members_unknown"  # unknown: the floor for missing partitions needs the member count
-
-
-@dataclass(frozen=True, slots=True)
-class TimeLag:
-    """For how long the oldest unread message has waited, in milliseconds.
-
-    Attributes:
-        lower, upper: bounds; `upper` None means "at least": it came before anything stored.
-        estimate: by a straight line between the two stored ends around it; `lower` where there is only one.
-    """
-
-    lower: int
-    estimate: int
-    upper: int | None
 
 
 @dataclass(frozen=True, slots=True)

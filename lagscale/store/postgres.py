@@ -13,8 +13,9 @@ from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from lagscale.domain.policy import Metric, OffsetResetPolicy, PersistenceScope
-from lagscale.domain.signal import Ask, Island, Judgement, Reason, TimeLag, Told, Verdict, held
+from lagscale.domain.signal import Ask, Island, Judgement, Reason, Told, Verdict, held
 from lagscale.domain.stabilisation import stabilised
+from lagscale.domain.timelag import TimeLag
 from lagscale.store.faults import translated
 from lagscale.store.past import NOTHING, Instants, Past, look_back
 from lagscale.store.queries import load

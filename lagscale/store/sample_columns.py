@@ -14,7 +14,7 @@ COLUMNS = (
     "ts", "target_id", "tenant_id", "epoch", "notes", "lags", "ends", "flags", "lost", "carried_lags", "carried_ends",
     "carried_flags", "carried_ages", "members", "members_age", "group_state", "parts", "never", "oldest_age",
     "total_lag", "max_lag", "max_part", "lagging", "none_total", "none_max", "none_max_part", "none_lagging",
-    "moved_age", "known_age", "absent_age",
+    "moved_age", "known_age", "absent_age", "ends_asked", "ends_answered",
 )  # fmt: skip
 _MARKERS = tuple(Markers.__dataclass_fields__)
 _BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
@@ -51,6 +51,8 @@ def copy_line(tenant_id: int, target_id: int, row: Row) -> str:
         this.group_state,
         *[getattr(row.markers, name) for name in _MARKERS],
         this.absent_age_ms,
+        this.ends_asked_ms,
+        this.ends_answered_ms,
     ]
     return "\t".join([_NULL if field is None else str(field) for field in fields]) + "\n"
 
@@ -91,6 +93,8 @@ def read_row(columns: Mapping[str, Any]) -> Row:
         members_age_ms=columns["members_age"],
         group_state=columns["group_state"],
         absent_age_ms=columns["absent_age"],
+        ends_asked_ms=columns["ends_asked"],
+        ends_answered_ms=columns["ends_answered"],
     )
     return Row(this, _read_carried(columns, len(lags)), Markers(**{name: columns[name] for name in _MARKERS}))
 

@@ -10,7 +10,8 @@ from lagscale.domain.measured import lag_of, measured
 from lagscale.domain.picture import Picture, picture_of
 from lagscale.domain.policy import Metric, PersistenceScope
 from lagscale.domain.sentences import answer_sentence, change_sentence, sentence
-from lagscale.domain.signal import Island, TimeLag, Told, Verdict
+from lagscale.domain.signal import Island, Told, Verdict
+from lagscale.domain.timelag import TimeLag
 from lagscale.store.registry.history import Step, milliseconds
 from lagscale.store.sample_columns import instant
 from services.api import explanation_payloads as out
@@ -231,8 +232,8 @@ def _because(said: Said, seen: Picture | None) -> str | None:
 
 
 def _time_lag(wait: TimeLag) -> out.TimeLagOut:
-    upper = None if wait.upper is None else wait.upper / 1000
-    return out.TimeLagOut(seconds=wait.estimate / 1000, at_least=wait.lower / 1000, at_most=upper)
+    upper = None if wait.upper_ms is None else wait.upper_ms / 1000
+    return out.TimeLagOut(seconds=wait.estimate_ms / 1000, at_least=wait.lower_ms / 1000, at_most=upper)
 
 
 def _told(answer: Told) -> ToldOut:

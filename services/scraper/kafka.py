@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -26,6 +25,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin import OffsetSpec as _Spec
 
 from services.scraper.client_log import library_log
+from services.scraper.coordinators import first_of_each_slot, slot_of
 from services.scraper.problems import Code, Problem
 from services.scraper.round import Committed, Ends, GroupSeen, Partition, TopicSeen
 
@@ -36,8 +36,6 @@ _EARLIER = 0.1
 _LEAST_TIMEOUT = 0.2
 #: A client that met silence is replaced, but not before it is so many seconds old.
 _LEAST_LIFE = 5.0
-#: Longer than any request of it is under way.
-_RETIRED_SECONDS = 30.0
 _CODES: Mapping[int, Code] = {
     KafkaError._AUTHENTICATION: Code.AUTHENTICATION_FAILED,
     KafkaError.SASL_AUTHENTICATION_FAILED: Code.AUTHENTICATION_FAILED,
@@ -60,6 +58,9 @@ _REASONS = (Code.AUTHENTICATION_FAILED, Code.TLS_FAILED, Code.UNREACHABLE)
 #: A client tries again at least every second, so an older reason is none any more.
 _REASON_SECONDS = 10.0
 _KINDS_SECONDS = 30.0
+#: A coordinator that answered serves for so long: the rest of the round.
+_SETTLED_SECONDS = 1.0
+_MOVING = frozenset({"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"})
 _MOST_STRANGERS = 20
 _GROUP_STATES = {"UNKNOWN": 0, "PREPARING_REBALANCING": 1, "COMPLETING_REBALANCING": 2, "STABLE": 3, "DEAD": 4,
                  "EMPTY": 5}  # fmt: skip
@@ -79,6 +80,7 @@ class KafkaCluster:
         self._silent = False
         self._shares: frozenset[str] = frozenset()
         self._kinds_at: dict[str, float] = {}
+        self._settled_at: dict[int, float] = {}
         settings: dict[str, Any] = {**config, "error_cb": self._told}
         try:
             self._admin = AdminClient(settings, logger=library_log())
@@ -101,15 +103,41 @@ class KafkaCluster:
         self, groups: Mapping[str, Sequence[Partition]], until: float
     ) -> Callable[[], dict[str, Committed | Problem]]:
         """Ask for the groups' committed offsets, all at once; the answer is collected by calling the result."""
+        unsettled = self._unsettled(list(groups), until)
         timeout = _timeout(until)
         asked: dict[str, Future[Any]] = {}
         for group, partitions in groups.items():
+            if group in unsettled:
+                continue
             # No partition named means all that the group has commits of.
             wanted = [TopicPartition(topic, number) for topic, number in partitions] or None
             asked |= self._admin.list_consumer_group_offsets(
                 [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=timeout
             )
-        return lambda: {group: self._result(future, until, _committed) for group, future in asked.items()}
+        return lambda: unsettled | {group: self._result(future, until, _committed) for group, future in asked.items()}
+
+    def _unsettled(self, groups: list[str], until: float) -> dict[str, Problem]:
+        """The groups whose coordinator is moving, or does not answer.
+
+        Asked for commits, a broker that does not coordinate the group brings the library down
+        (confluentinc/librdkafka#5040), as brokers do while they restart; asked for the state it only says so. One
+        group tells it for all of its coordinator's partition.
+        """
+        now = time.monotonic()
+        due = {
+            slot: group
+            for slot, group in first_of_each_slot(groups).items()
+            if now - self._settled_at.get(slot, float("-inf")) > _SETTLED_SECONDS
+        }
+        if not due:
+            return {}
+        seen = self.groups(list(due.values()), until)()
+        moving = {slot: found for slot, group in due.items() if (found := _moving(seen[group])) is not None}
+        self._settled_at |= dict.fromkeys(due.keys() - moving.keys(), now)
+        if moving:
+            # The client remembers coordinators for long; another one looks them up anew.
+            self._silent = True
+        return {group: moving[slot] for group in groups if (slot := slot_of(group)) in moving}
 
     def ends(
         self, partitions: Iterable[Partition], committed_only: Iterable[Partition], until: float
@@ -219,6 +247,13 @@ class KafkaCluster:
             self._reasons[code] = time.monotonic()
 
 
+def _moving(found: GroupSeen | Problem) -> Problem | None:
+    """Why the coordinator cannot be asked for commits now; None when it can, or at least says why not."""
+    if isinstance(found, Problem) and (found.code in {Code.TIMEOUT, Code.UNREACHABLE} or found.detail in _MOVING):
+        return found
+    return None
+
+
 def _timeout(until: float) -> float:
     return max(until - time.monotonic() - _EARLIER, _LEAST_TIMEOUT)
 
@@ -245,39 +280,3 @@ def _listed(listing: Any) -> set[str]:
 
 def _group(described: Any) -> GroupSeen:
     return GroupSeen(len(described.members), _GROUP_STATES.get(described.state.name, 0))
-
-
-class Clients:
-    """Clients of one process, the latest used ones; each costs four threads."""
-
-    def __init__(self, limit: int = 64) -> None:
-        self._limit = limit
-        self._kept: OrderedDict[tuple[int, int], KafkaCluster] = OrderedDict()
-        # A client with requests under way must not be destroyed: the library crashes. They end by themselves.
-        self._retired: list[tuple[float, KafkaCluster]] = []
-
-    def get(self, cluster_id: int, version: int, config: Callable[[], Mapping[str, Any]]) -> KafkaCluster:
-        """The cluster's client at this version of its settings.
-
-        Raises:
-            ValueError: the client refuses the settings.
-            SecretsUnreadable: from `config`.
-        """
-        key = (cluster_id, version)
-        client: KafkaCluster | None = self._kept.pop(key, None)
-        now = time.monotonic()
-        self._retired = [(at, old) for at, old in self._retired if now - at < _RETIRED_SECONDS]
-        if client is not None and client.is_spent:
-            self._retired.append((now, client))
-            client = None
-        client = client or KafkaCluster(config())
-        for stale in [other for other in self._kept if other[0] == cluster_id]:
-            del self._kept[stale]
-        self._kept[key] = client
-        while len(self._kept) > self._limit:
-            self._kept.popitem(last=False)
-        return client
-
-    def close(self) -> None:
-        """Let all clients go; they end with their last reference."""
-        self._kept.clear()

@@ -8,7 +8,8 @@ from lagscale.errors import SecretsUnreadable
 from lagscale.store.secrets import SecretBox
 from lagscale.store.targets import ClusterEntry
 from services.scraper.client_config import client_config
-from services.scraper.kafka import Clients, KafkaCluster
+from services.scraper.clients import Clients
+from services.scraper.kafka import KafkaCluster
 from services.scraper.problems import Code, Problem
 
 

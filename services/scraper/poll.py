@@ -75,22 +75,41 @@ Open = Callable[[ClusterPlan], Cluster | Problem]
 Clock = Callable[[], int]
 
 
-def poll(slot: Slot, open_cluster: Open, clock: Clock) -> list[ClusterAnswer]:
+@dataclass(frozen=True, slots=True)
+class Watch:
+    """The database's clock and its greatest error: how long something took that must not be told too short or long."""
+
+    clock: Clock
+    error_ms: int
+
+    def at_least_ms(self, since_ms: int) -> int:
+        """Milliseconds since an instant of that clock, or fewer; below 0 where it cannot be told."""
+        return self.clock() - self.error_ms - since_ms
+
+    def at_most_ms(self, since_ms: int) -> int:
+        """Milliseconds since an instant of that clock, or more."""
+        # The clock cuts off parts of a millisecond.
+        return self.clock() + 1 + self.error_ms - since_ms
+
+
+def poll(slot: Slot, open_cluster: Open, clock: Clock, clock_error_ms: int = 0) -> list[ClusterAnswer]:
     """Poll every cluster of the slot at once; it ends within the slot's seconds and a little.
 
     Args:
         slot: what to poll.
         open_cluster: a cluster's client, or why there is none.
         clock: the database's clock, whole milliseconds.
+        clock_error_ms: how wrong that clock can be at most.
     """
     until = time.monotonic() + slot.seconds
+    watch = Watch(clock, clock_error_ms)
     if len(slot.clusters) == 1:
-        return [_poll_cluster(slot.clusters[0], open_cluster, clock, until)]
+        return [_poll_cluster(slot.clusters[0], open_cluster, watch, until)]
     with ThreadPoolExecutor(min(len(slot.clusters), _THREADS) or 1, "poll") as threads:
-        return list(threads.map(lambda plan: _poll_cluster(plan, open_cluster, clock, until), slot.clusters))
+        return list(threads.map(lambda plan: _poll_cluster(plan, open_cluster, watch, until), slot.clusters))
 
 
-def _poll_cluster(plan: ClusterPlan, open_cluster: Open, clock: Clock, until: float) -> ClusterAnswer:
+def _poll_cluster(plan: ClusterPlan, open_cluster: Open, watch: Watch, until: float) -> ClusterAnswer:
     client = open_cluster(plan)
     if isinstance(client, Problem):
         return _failed(plan, client)
@@ -106,7 +125,7 @@ def _poll_cluster(plan: ClusterPlan, open_cluster: Open, clock: Clock, until: fl
     for begin in range(0, len(measured), _SLICE):
         groups = measured[begin : begin + _SLICE]
         # The ends of the slice before travel while this one's commits are asked for.
-        following = _Slice(client, groups, topics, clock, until)
+        following = _Slice(client, groups, topics, watch, until)
         if pending is not None:
             answers += pending()
         pending = following.ask_ends()
@@ -139,12 +158,13 @@ class _Slice:
         client: Cluster,
         groups: Sequence[GroupPlan],
         topics: Mapping[str, TopicSeen | Problem],
-        clock: Clock,
+        watch: Watch,
         until: float,
     ) -> None:
         self._client, self._groups, self._topics, self._until = client, groups, topics, until
         wanted = {group.name: sorted({p for t in group.targets for p in self._readable(t)}) for group in groups}
-        self._at_ms = clock()
+        self._watch, self._at_ms = watch, watch.clock()
+        self._read_ms: tuple[int | None, int | None] = (None, None)
         self._commits = client.commits({name: parts for name, parts in wanted.items() if parts}, until)
         self._seen = client.groups([group.name for group in groups if group.describe], until)
         self._wanted = wanted
@@ -153,12 +173,14 @@ class _Slice:
         """Collect the commits, ask for the ends; their answers come by calling the result."""
         commits = self._commits()
         answered = time.monotonic()
+        asked_ms = self._watch.at_least_ms(self._at_ms)
         partitions = {partition for parts in self._wanted.values() for partition in parts}
         stable = {p for group in self._groups for t in group.targets if t.read_committed for p in self._readable(t)}
         asked = self._client.ends(partitions, stable, min(self._until, answered + _SPREAD_SECONDS))
 
         def collect() -> list[TargetAnswer]:
             ends = asked()
+            self._read_ms = asked_ms, self._watch.at_most_ms(self._at_ms)
             seen = self._seen()
             return [
                 self._answer(group, target, commits.get(group.name, {}), ends, seen.get(group.name))
@@ -208,6 +230,7 @@ class _Slice:
             target.limitation,
             None if members is None else members.members,
             None if members is None else members.state,
+            *self._read_ms,
         )
         return TargetAnswer(target, polled, problem)
 

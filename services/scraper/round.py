@@ -52,6 +52,8 @@ class Polled:
         topic_id: None when there is no such topic.
         offsets: per partition that metadata named; None where it could not be read.
         interval_ms: the real polling interval of the target.
+        ends_asked_ms: the brokers read the ends so long after `at_ms` at the earliest.
+        ends_answered_ms: the brokers read the ends so long after `at_ms` at the latest.
     """
 
     at_ms: int
@@ -62,6 +64,8 @@ class Polled:
     limitation: str = ""
     members: int | None = None
     group_state: int | None = None
+    ends_asked_ms: int | None = None
+    ends_answered_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +119,8 @@ def _present(previous: Row | None, polled: Polled, epoch: int) -> TargetRound:
         members=polled.members,
         members_age_ms=None if polled.members is None else 0,
         group_state=polled.group_state,
+        ends_asked_ms=polled.ends_asked_ms,
+        ends_answered_ms=polled.ends_answered_ms,
     )
 
 

@@ -27,6 +27,18 @@ def _gate(name: str, old: str, new: str) -> Breakage:
     return Breakage(name, "part_gate", old, new)
 
 
+def _waits(name: str, old: str, new: str) -> Breakage:
+    return Breakage(name, "part_waits", old, new)
+
+
+def _stuck(name: str, old: str, new: str) -> Breakage:
+    return Breakage(name, "part_stuck", old, new)
+
+
+def _draining(name: str, old: str, new: str) -> Breakage:
+    return Breakage(name, "part_draining", old, new)
+
+
 def _capped(name: str, old: str, new: str) -> Breakage:
     return Breakage(name, "part_capped", old, new)
 
@@ -55,7 +67,7 @@ BREAKAGES = (
     _full("bound of totals: none below 0 is raised", "greatest(v.lag - (newer.ending - older.ending), 0)", "v.lag - (newer.ending - older.ending)"),
     _full("holes: carried samples are of now", "n.ts - coalesce(case when p.lag is null then p.carried_age else 0 end, 0) * interval '1 millisecond' as ts", "n.ts as ts"),
     _full("trailing: the first island of the lookback", "c.ts - max(s.ts) as span", "c.ts - min(s.ts) as span"),
-    _full("boundedness: calm before a gap", "(s.before_amount <= a.level and s.ts - s.before_ts <= a.gap_time)", "(s.before_amount <= a.level)"),
+    _full("boundedness: calm before a gap", "(s.before_amount <= a.level and not coalesce(s.before_untold, false) and s.ts - s.before_ts <= a.gap_time)", "(s.before_amount <= a.level and not coalesce(s.before_untold, false))"),
     _full("boundedness: births are overlooked", "s.flag & 80 <> 0", "s.flag & 64 <> 0"),
     _full("boundedness: open islands are calm", "bool_or(not k.bounded and k.span < a.sustain_time) as open", "false as open"),
     _full("boundedness of totals: calm before a gap", "(k.before_total <= k.level and k.at - k.before_at <= a.gap_time)", "(k.before_total <= k.level)"),
@@ -69,43 +81,48 @@ BREAKAGES = (
     _full("totals: a stale partition counts", "coalesce(g.sample_ts >= g.at - a.gap_time, false) as counted", "g.sample_ts is not null as counted"),
     _full("uncommitted: latest reads from the start", "case when coalesce(r.flag, 0) & 1 <> 0 and not a.earliest then 0 else r.stored end as lag", "r.stored as lag"),
     _full("window: nothing before the lookback", "w.ts < i.at - a.lookback_time", "false"),
-    _full("stuck: longer than, not as long as", "having max(k.ts) - min(k.ts) >= a.stuck_time", "having max(k.ts) - min(k.ts) > a.stuck_time"),
-    _full("stuck: members are not asked about", "s.lag <= 0 or not s.running", "s.lag <= 0"),
-    _full("stuck: no lag is no break", "s.lag <= 0 or not s.running", "not s.running"),
+    _stuck("stuck: longer than, not as long as", "having max(k.ts) - min(k.ts) >= a.stuck_time", "having max(k.ts) - min(k.ts) > a.stuck_time"),
+    _stuck("stuck: members are not asked about", "s.lag <= 0 or not s.running", "s.lag <= 0"),
+    _stuck("stuck: no lag is no break", "s.lag <= 0 or not s.running", "not s.running"),
     _full("stuck: a reading of 180 s is too old", "w.members_age <= 180000", "w.members_age < 180000"),
-    _full("stuck: the broken sample counts", "k.ts > coalesce(k.broken_at", "k.ts >= coalesce(k.broken_at"),
-    _full("stuck: the sample that moved does not count", "k.ts >= coalesce(k.moved_at", "k.ts > coalesce(k.moved_at"),
-    _full("stuck: commits may move", "or not (\n                            s.flag & 2 <> 0", "or false and not (\n                            s.flag & 2 <> 0"),
-    _full("stuck: a gap is no break", "(s.ts - s.before_ts > a.gap_time and (s.disturbed or s.lag - (s.ending - s.before_ending) <= 0))", "false"),
-    _full("stuck: nothing bridges a gap", "and (s.disturbed or s.lag - (s.ending - s.before_ending) <= 0))", ")"),
-    _full("stuck: lost to retention is movement", "                            s.flag & 2 <> 0\n                            or s.flag & s.before_flag", "                            s.flag & s.before_flag"),
-    _full("stuck: without commits is movement", "or s.flag & s.before_flag & 1 <> 0\n", "\n"),
-    _full("stuck: lost messages are overlooked", "(s.position = s.before_position and (s.flag | s.before_flag) & 2 = 0)", "s.position = s.before_position"),
-    _full("stuck: another topic id is overlooked", "s.epoch <> s.before_epoch\n                        or", ""),
+    _stuck("stuck: the broken sample counts", "k.ts > coalesce(k.broken_at", "k.ts >= coalesce(k.broken_at"),
+    _stuck("stuck: the sample that moved does not count", "k.ts >= coalesce(k.moved_at", "k.ts > coalesce(k.moved_at"),
+    _stuck("stuck: commits may move", "or not (\n                            s.flag & 2 <> 0", "or false and not (\n                            s.flag & 2 <> 0"),
+    _stuck("stuck: a gap is no break", "(s.ts - s.before_ts > a.gap_time and (s.disturbed or s.lag - (s.ending - s.before_ending) <= 0))", "false"),
+    _stuck("stuck: nothing bridges a gap", "and (s.disturbed or s.lag - (s.ending - s.before_ending) <= 0))", ")"),
+    _stuck("stuck: lost to retention is movement", "                            s.flag & 2 <> 0\n                            or s.flag & s.before_flag", "                            s.flag & s.before_flag"),
+    _stuck("stuck: without commits is movement", "or s.flag & s.before_flag & 1 <> 0\n", "\n"),
+    _stuck("stuck: lost messages are overlooked", "(s.position = s.before_position and (s.flag | s.before_flag) & 2 = 0)", "s.position = s.before_position"),
+    _stuck("stuck: another topic id is overlooked", "s.epoch <> s.before_epoch\n                        or", ""),
     _full("stuck: it is judged all the same", "where c.amount > a.level and not c.is_stuck", "where c.amount > a.level"),
     _full("stuck: the total counts it", "case when t.part is null then s.lag else 0 end as lag", "s.lag"),
     _full("stuck: the value counts it", "else (coalesce(p.total, 0) - coalesce(p.stuck_lag, 0))::float8", "else coalesce(p.total, 0)::float8"),
     _full("stuck: it lags", "where c.fresh and c.lag > 0 and not c.is_stuck", "where c.fresh and c.lag > 0"),
     _full("lagging: stale samples lag", "where c.fresh and c.lag > 0 and", "where c.lag > 0 and"),
-    _full("time lag: an end at the position has passed it", "w.ts <= s.ts and w.ending > s.position", "w.ts <= s.ts and w.ending >= s.position"),
-    _full("time lag: the last end that passed", "order by s.target, s.part, s.ts, w.ts\n", "order by s.target, s.part, s.ts, w.ts desc\n"),
-    _full("time lag: falls of the end are overlooked", "or m.ending < lag(m.ending) over", "or false and m.ending < lag(m.ending) over"),
-    _full("time lag: another topic id is overlooked", "or m.epoch <> lag(m.epoch) over (partition by m.target, m.part order by m.ts),", ","),
-    _full("time lag: what a round does not name goes on", "c.part > cardinality(h.ends) as begins", "false as begins"),
-    _full("time lag: the round at its edge is lost", "s.ts >= f.since and", "s.ts > f.since and"),
-    _full("time lag: history from too near", "where coalesce(h.ends[p.part] > p.position, true)", "where coalesce(h.ends[p.part] > p.position + 2, true)"),
+    _waits("time lag: an end at the position has passed it", "w.ts <= s.ts and w.ending > s.position", "w.ts <= s.ts and w.ending >= s.position"),
+    _full("time lag: at least is told", "and w.upper is null as untold,\n            coalesce(w.lower", "and false as untold,\n            coalesce(w.lower"),
+    _full("time lag: begins after at least", "and not coalesce(s.before_untold, false)", ""),
+    _waits("time lag: read when it was stamped", "greatest(p.new_age - p.answered, 0) as lower", "greatest(p.new_age, 0) as lower"),
+    _waits("time lag: the older end was read at its stamp", "greatest(p.old_age - p.before_asked, p.new", "greatest(p.old_age, p.new"),
+    _waits("time lag: a line from stamp to stamp", "2 * p.new_age - p.asked - p.answered as new_twice", "2 * p.new_age as new_twice"),
+    _waits("time lag: the last end that passed", "order by s.target, s.part, s.ts, w.ts\n", "order by s.target, s.part, s.ts, w.ts desc\n"),
+    _waits("time lag: falls of the end are overlooked", "or m.ending < lag(m.ending) over", "or false and m.ending < lag(m.ending) over"),
+    _waits("time lag: another topic id is overlooked", "or m.epoch <> lag(m.epoch) over (partition by m.target, m.part order by m.ts),", ","),
+    _waits("time lag: what a round does not name goes on", "c.part > cardinality(h.ends) as begins", "false as begins"),
+    _waits("time lag: the round at its edge is lost", "s.ts >= f.since and", "s.ts > f.since and"),
+    _waits("time lag: history from too near", "where coalesce(h.ends[p.part] > p.position, true)", "where coalesce(h.ends[p.part] > p.position + 2, true)"),
     _full("time lag: no bridge over a gap", "when a.by_time then s.amount - (extract(epoch from s.ts - s.before_ts) * 1000)::bigint", "when a.by_time then 0"),
     _full("time lag: time passes in no gap", "when a.by_time then s.amount - (extract(epoch from s.ts - s.before_ts) * 1000)::bigint", "when a.by_time then s.amount"),
     _full("time lag: the value is the bound", "coalesce(z.estimate, 0) / 1000.0", "coalesce(z.lower, 0) / 1000.0"),
     _full("time lag: for one replica", "* greatest(ceil(coalesce(i.members, 0) / a.per_replica::float8), 1)", "* 1"),
     _full("time lag: members need not be known", "(f.incomplete or a.by_time)", "(f.incomplete)"),
     _full("time lag: of any partition", "where a.by_time and c.fresh and not c.is_stuck", "where a.by_time"),
-    _full("draining: two samples make a line", "l.n >= 3", "l.n >= 2"),
-    _full("draining: at the threshold is too late", "<= a.lag_threshold * l.n * l.spread as drains", "< a.lag_threshold * l.n * l.spread as drains"),
-    _full("draining: now, not soon", "(l.n * a.drain - l.sum_t)", "(-l.sum_t)"),
-    _full("draining: the edge of its samples", "case when o.ts >= i.at - a.sustain_time then o.lag", "case when o.ts > i.at - a.sustain_time then o.lag"),
+    _draining("draining: two samples make a line", "l.n >= 3", "l.n >= 2"),
+    _draining("draining: at the threshold is too late", "<= a.lag_threshold * l.n * l.spread as drains", "< a.lag_threshold * l.n * l.spread as drains"),
+    _draining("draining: now, not soon", "(l.n * a.drain - l.sum_t)", "(-l.sum_t)"),
+    _draining("draining: the edge of its samples", "case when o.ts >= i.at - a.sustain_time then o.lag", "case when o.ts > i.at - a.sustain_time then o.lag"),
     _full("draining: one of them is enough", "bool_and(d.drains) as draining", "bool_or(d.drains) as draining"),
-    _full("draining: islands that did not last count", "and k.fresh and k.span >= a.sustain_time\n        union", "and k.fresh\n        union"),
+    _draining("draining: islands that did not last count", "and k.fresh and k.span >= a.sustain_time\n        union", "and k.fresh\n        union"),
     _full("draining: missing partitions are overlooked", "i.measured = i.targets and p.missing = 0, false)", "true, false)"),
     _full("draining: members need not be known", "coalesce(q.draining and i.members is not null and", "coalesce(q.draining and"),
     _full("draining: without members nothing", "greatest(ceil(v.members / a.per_replica::float8), 1) * a.target_lag", "ceil(v.members / a.per_replica::float8) * a.target_lag"),

@@ -5,7 +5,7 @@ Numbers are small and times are multiples of 5 s, so that every threshold is oft
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from lagscale.domain.lag import Offsets, Sample, measure
@@ -128,6 +128,10 @@ class RandomTopic:
             samples.append(measure(partition.answer(), last, same_id=not new_id, born=fresh))
         notes = Note.NO_TOPIC if gone else Note(0)
         made = TargetRound(at_ms, self.epoch, tuple(samples), self.outside, notes, members, age_ms)
+        if self.random.randrange(3) == 0:
+            asked = self.random.choice((0, 5, 400))
+            answered = asked + self.random.choice((0, 20, 1_500))
+            made = replace(made, ends_asked_ms=asked, ends_answered_ms=answered)
         self.rows.append(extend(previous, made))
 
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from lagscale.domain.lag import Offsets
-from lagscale.domain.signal import Reason, TimeLag
+from lagscale.domain.signal import Reason
+from lagscale.domain.timelag import TimeLag
 from tests.contract.case import Case, calm, sustained, unknown
 from tests.contract.histories import History, offsets
 
@@ -98,7 +99,10 @@ CASES = (
         "31 at least",
         "older than the history",
         lambda: behind(500),
-        (calm(-30, active=True, time_lag=TimeLag(90_000, 90_000, None)), calm(0, active=True, reason=Reason.NOT_YET)),
+        (
+            unknown(-30, Reason.OPEN_ISLAND, time_lag=TimeLag(90_000, 90_000, None)),
+            unknown(0, Reason.OPEN_ISLAND, span=15.0, bounded=False),
+        ),
         {**SECONDS, "lagThreshold": "95", "sustainSeconds": "600", "activationSustainSeconds": "0"},
     ),
     Case(
@@ -165,28 +169,28 @@ CASES = (
         "31 unnamed",
         "ends from before a partition was gone prove nothing",
         came_back,
-        (calm(75, active=True, time_lag=TimeLag(15_000, 15_000, None)),),
+        (unknown(75, Reason.OPEN_ISLAND, time_lag=TimeLag(15_000, 15_000, None)),),
         SECONDS,
     ),
     Case(
         "31 born",
         "nor do those from before it was born",
         born_again,
-        (calm(45, active=True, time_lag=TimeLag(15_000, 15_000, None)),),
+        (unknown(45, Reason.OPEN_ISLAND, time_lag=TimeLag(15_000, 15_000, None)),),
         SECONDS,
     ),
     Case(
         "31 truncated",
         "nor do those from before the end fell",
         lambda: truncated(new_id=False),
-        (calm(45, active=True, time_lag=TimeLag(15_000, 15_000, None)),),
+        (unknown(45, Reason.OPEN_ISLAND, time_lag=TimeLag(15_000, 15_000, None)),),
         SECONDS,
     ),
     Case(
         "31 recreated",
         "nor do those of an earlier topic",
         lambda: truncated(new_id=True),
-        (calm(45, active=True, time_lag=TimeLag(15_000, 15_000, None)),),
+        (unknown(45, Reason.OPEN_ISLAND, time_lag=TimeLag(15_000, 15_000, None)),),
         SECONDS,
     ),
 )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Iterator, Mapping
 
-SHELVES = {"house", "unit", "contract", "integration", "spark", "e2e", "bench", "data"}
+SHELVES = {"house", "unit", "contract", "integration", "fuzz", "spark", "e2e", "bench", "data"}
 #: What several shelves share.
 SHARED = {"tests/__init__.py", "tests/conftest.py", "tests/samples.py"}
 SKIPPING = {"skip", "skipif", "importorskip", "xfail"}
@@ -51,7 +51,7 @@ def test_costly_shelves_are_marked(modules: Mapping[str, ast.Module]) -> None:
     unmarked = []
     for path, tree in of_shelves(modules):
         shelf, name = path.split("/")[1], path.split("/")[-1]
-        if shelf in {"contract", "integration", "spark", "e2e"} and name.startswith("test_"):
+        if shelf in {"contract", "integration", "fuzz", "spark", "e2e"} and name.startswith("test_"):
             text = ast.unparse(tree)
             if not any(f"pytest.mark.{mark}" in text for mark in ("contract", "integration", "spark", "e2e", "fuzz")):
                 unmarked.append(path)

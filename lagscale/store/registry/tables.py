@@ -272,4 +272,6 @@ tenant_lag_sample = Table(
     Column("moved_age", Integer),
     Column("known_age", Integer),
     Column("absent_age", Integer),
+    Column("ends_asked", Integer),
+    Column("ends_answered", Integer),
 )

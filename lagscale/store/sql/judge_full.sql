@@ -199,165 +199,38 @@ cross join lateral (
         window neighbours as (partition by o.target, o.part order by o.ts)
     ),
 
-    furthest as (
-        -- How far back ends are needed to tell since when each partition's oldest unread message has waited.
-        select r.target, coalesce(max(r.ts), '-infinity') as since
-        from (
-            select
-                s.target,
-                array_agg(s.part order by s.part) as parts,
-                array_agg(s.position order by s.part) as positions,
-                min(s.ts) as ts
-            from (
-                select k.target, k.part, min(k.position) as position, min(k.ts) as ts
-                from samples as k
-                where a.by_time and k.lag > 0
-                group by k.target, k.part
-            ) as s
-            group by s.target
-        ) as w
-        left join lateral (
-            select h.ts
-            from every_lag_sample as h
-            where h.target_id = w.target and h.tenant_id = a.tenant_id and h.ts < w.ts
-                and not exists (
-                    select
-                    from unnest(w.parts, w.positions) as p (part, position)
-                    where coalesce(h.ends[p.part] > p.position, true)
-                )
-            order by h.ts desc
-            limit 1
-        ) as f on true
-        cross join lateral (select w.target, f.ts) as r
-        group by r.target
-    ),
-
-    named as (
-        -- The ends since then of every partition with lag; NULL where a round does not name it. A birth needs no look:
-        -- the round before it did not name the partition.
-        select
-            c.target,
-            c.part,
-            h.ts,
-            h.epoch,
-            h.ends[c.part] as ending,
-            c.part > cardinality(h.ends) as begins
-        from furthest as f
-        inner join scope as c on c.target = f.target and c.lag > 0
-        inner join lateral (
-            select s.ts, s.epoch, s.ends
-            from every_lag_sample as s
-            where s.target_id = f.target and s.tenant_id = a.tenant_id and s.ts >= f.since and s.ts <= a.until
-        ) as h on h.ends[c.part] is not null or c.part > cardinality(h.ends)
-    ),
-
-    course as materialized (
-        -- In runs in which the end never fell: under one topic id, since a birth.
-        select
-            k.*,
-            lag(k.ts) over run as before_ts,
-            lag(k.ending) over run as before_ending
-        from (
-            select
-                n.*,
-                count(*) filter (where n.falls) over (partition by n.target, n.part order by n.ts) as run
-            from (
-                select
-                    m.*,
-                    coalesce(
-                        m.begins
-                        or m.ending < lag(m.ending) over (partition by m.target, m.part order by m.ts)
-                        or m.epoch <> lag(m.epoch) over (partition by m.target, m.part order by m.ts),
-                        false
-                    ) as falls
-                from named as m
-            ) as n
-        ) as k
-        where k.ending is not null
-        window run as (partition by k.target, k.part, k.run order by k.ts)
-    ),
-
-    waits as materialized (
-        -- Since when each sample's oldest unread message has waited, at least and at most.
-        select distinct on (s.target, s.part, s.ts)
-            s.target,
-            s.part,
-            s.ts,
-            w.ts as passed,
-            w.before_ts,
-            w.before_ts + (
-                (s.position - w.before_ending) * (extract(epoch from w.ts - w.before_ts) * 1000)::bigint
-                / nullif(w.ending - w.before_ending, 0)
-            ) * interval '1 millisecond' as crossed
-        from samples as s
-        inner join course as h on h.target = s.target and h.part = s.part and h.ts = s.ts
-        inner join course as w
-            on w.target = s.target and w.part = s.part and w.run = h.run and w.ts <= s.ts and w.ending > s.position
-        where a.by_time and s.lag > 0
-        order by s.target, s.part, s.ts, w.ts
-    ),
+-- include part_waits
 
     judged as materialized (
         -- The samples by what the threshold counts: messages, or milliseconds at least.
         select
             s.*,
-            case
-                when not a.by_time then s.lag
-                else coalesce((extract(epoch from s.ts - w.passed) * 1000)::bigint, 0)
-            end as amount,
-            case
-                when not a.by_time then lag(s.lag) over neighbours
-                else lag(coalesce((extract(epoch from s.ts - w.passed) * 1000)::bigint, 0)) over neighbours
-            end as before_amount
-        from samples as s
-        left join waits as w on w.target = s.target and w.part = s.part and w.ts = s.ts
+            lag(s.amount) over neighbours as before_amount,
+            lag(s.untold) over neighbours as before_untold
+        from (
+            select
+                k.*,
+                case when a.by_time then coalesce(w.lower, 0) else k.lag end as amount,
+                -- "At least" less than the threshold proves neither that it is below nor that it is above.
+                a.by_time and w.lower <= a.level and w.upper is null as untold
+            from samples as k
+            left join waits as w on w.target = k.target and w.part = k.part and w.ts = k.ts
+        ) as s
         window neighbours as (partition by s.target, s.part order by s.ts)
     ),
 
-    standing as (
-        -- Where a stretch may begin in which lag stays and no commit moves although the group runs.
-        select
-            s.target,
-            s.part,
-            s.ts,
-            max(s.ts) filter (where s.lag <= 0 or not s.running) over partition as broken_at,
-            max(s.ts) filter (
-                where s.before_ts is not null
-                    and (
-                        s.epoch <> s.before_epoch
-                        or (s.ts - s.before_ts > a.gap_time and (s.disturbed or s.lag - (s.ending - s.before_ending) <= 0))
-                        or not (
-                            s.flag & 2 <> 0
-                            or s.flag & s.before_flag & 1 <> 0
-                            or (s.position = s.before_position and (s.flag | s.before_flag) & 2 = 0)
-                        )
-                    )
-            ) over partition as moved_at
-        from samples as s
-        where a.stuck_after > 0
-        window partition as (partition by s.target, s.part)
-    ),
-
-    stuck as materialized (
-        select k.target, k.part
-        from standing as k
-        where k.ts > coalesce(k.broken_at, '-infinity') and k.ts >= coalesce(k.moved_at, '-infinity')
-        group by k.target, k.part
-        having max(k.ts) - min(k.ts) >= a.stuck_time
-    ),
+-- include part_stuck
 
     counting as materialized (
         -- Stuck partitions are left out of verdict and value.
         select
             c.*,
             t.part is not null as is_stuck,
-            case
-                when not a.by_time then c.lag
-                else coalesce((extract(epoch from c.ts - w.passed) * 1000)::bigint, 0)
-            end as amount,
-            coalesce((extract(epoch from c.ts - w.passed) * 1000)::bigint, 0) as lower,
-            coalesce((extract(epoch from c.ts - coalesce(w.crossed, w.passed)) * 1000)::bigint, 0) as estimate,
-            case when w.passed is null then 0 else (extract(epoch from c.ts - w.before_ts) * 1000)::bigint end as upper
+            case when a.by_time then coalesce(w.lower, 0) else c.lag end as amount,
+            a.by_time and w.lower <= a.level and w.upper is null as untold,
+            coalesce(w.lower, 0) as lower,
+            coalesce(w.estimate, 0) as estimate,
+            case when w.lower is null then 0 else w.upper end as upper
         from scope as c
         left join stuck as t on t.target = c.target and t.part = c.part
         left join waits as w on w.target = c.target and w.part = c.part and w.ts = c.ts
@@ -370,7 +243,8 @@ cross join lateral (
             s.part,
             s.ts,
             s.flag & 80 <> 0
-            or (s.before_amount <= a.level and s.ts - s.before_ts <= a.gap_time) as bounded
+            or (s.before_amount <= a.level and not coalesce(s.before_untold, false) and s.ts - s.before_ts <= a.gap_time)
+            as bounded
         from judged as s
         where s.amount > a.level
             and (
@@ -539,52 +413,7 @@ cross join lateral (
         where n.tells_activity
     ),
 
-    going as (
-        -- The samples of the last sustain time of what has lasted.
-        select k.target, k.part, s.ts, s.lag
-        from islands as k
-        inner join samples as s on s.target = k.target and s.part = k.part
-        where a.drain > 0 and not a.by_total and k.fresh and k.span >= a.sustain_time
-        union all
-        select null, null, n.at, n.total
-        from counted as n
-        where a.drain > 0 and a.by_total and n.of = 'lag'
-    ),
-
-    draining as (
-        -- The least-squares line through them in whole numbers: it falls, and is at the threshold soon enough.
-        select
-            l.n >= 3
-            and l.slope < 0
-            and l.sum_lag * l.spread + l.slope * (l.n * a.drain - l.sum_t) <= a.lag_threshold * l.n * l.spread as drains
-        from (
-            select
-                f.*,
-                f.n * f.sum_tt - f.sum_t * f.sum_t as spread,
-                f.n * f.sum_t_lag - f.sum_t * f.sum_lag as slope
-            from (
-                select
-                    count(m.t)::numeric as n,
-                    coalesce(sum(m.t), 0) as sum_t,
-                    coalesce(sum(m.lag), 0) as sum_lag,
-                    coalesce(sum(m.t * m.t), 0) as sum_tt,
-                    coalesce(sum(m.t * m.lag), 0) as sum_t_lag
-                from (
-                    -- A partition whose newest sample is older has none of them, and so cannot be told.
-                    select
-                        o.target,
-                        o.part,
-                        case when o.ts >= i.at - a.sustain_time then o.lag::numeric end as lag,
-                        case
-                            when o.ts >= i.at - a.sustain_time then round(extract(epoch from o.ts - i.at) * 1000)
-                        end as t
-                    from going as o
-                    cross join instant as i
-                ) as m
-                group by m.target, m.part
-            ) as f
-        ) as l
-    ),
+-- include part_draining
 
     facts as (
         select
@@ -613,7 +442,7 @@ cross join lateral (
             end as lasted,
             case
                 when a.by_total then coalesce(l.fresh and (not l.above or l.bounded), false)
-                else not coalesce(h.open, false)
+                else not coalesce(h.open, false) and not coalesce(p.untold, false)
             end as bounded,
             case when a.by_total then coalesce(l.above, false) else coalesce(h.hot, false) end as hot,
             -- Only with members known and every partition fresh.
@@ -636,6 +465,7 @@ cross join lateral (
                 sum(c.lag) filter (where c.fresh) as total,
                 sum(c.lag) filter (where c.fresh and c.is_stuck) as stuck_lag,
                 count(*) filter (where c.fresh and c.lag > 0 and not c.is_stuck) as lagging,
+                bool_or(c.untold) filter (where c.fresh and not c.is_stuck) as untold,
                 array_agg(c.target order by c.target, c.part) filter (where c.is_stuck) as stuck_targets,
                 array_agg(c.part - 1 order by c.target, c.part) filter (where c.is_stuck) as stuck_partitions,
                 sum(c.activity_lag) filter (where c.fresh) as activity_total

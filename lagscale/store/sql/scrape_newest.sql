@@ -36,7 +36,9 @@ left join lateral (
         n.none_lagging,
         n.moved_age,
         n.known_age,
-        n.absent_age
+        n.absent_age,
+        n.ends_asked,
+        n.ends_answered
     from every_lag_sample as n
     where n.target_id = t.id and n.tenant_id = t.tenant_id
     order by n.ts desc

@@ -11,7 +11,7 @@ from lagscale.errors import LagscaleError
 from lagscale.store import Lease, leases, targets
 from lagscale.store.secrets import SecretBox
 from lagscale.store.sync_connection import ScraperDatabase
-from services.scraper.kafka import Clients
+from services.scraper.clients import Clients
 from services.scraper.opening import opened
 from services.scraper.pipeline.options import Options
 from services.scraper.reports import report

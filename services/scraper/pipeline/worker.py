@@ -6,6 +6,7 @@ import gc
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from math import ceil
 
 import pyarrow as pa
 import structlog
@@ -13,7 +14,8 @@ import structlog
 from lagscale.errors import LagscaleError
 from lagscale.store.secrets import SecretBox
 from lagscale.store.sync_connection import ScraperDatabase
-from services.scraper.kafka import Clients, KafkaCluster
+from services.scraper.clients import Clients
+from services.scraper.kafka import KafkaCluster
 from services.scraper.opening import opened
 from services.scraper.pipeline import wire
 from services.scraper.pipeline.options import Options
@@ -30,9 +32,13 @@ _TOO_LATE_MS = 5000
 
 @dataclass(slots=True)
 class Clock:
-    """The database's clock: the monotonic one plus an offset that is learnt at each tick."""
+    """The database's clock: the monotonic one plus an offset that is learnt at each tick.
+
+    `error_ms` is the greatest error of that offset: the database may have answered at once, or just before the end.
+    """
 
     offset_ms: float = 0.0
+    error_ms: int = 0
 
     @classmethod
     def learn(cls, database: ScraperDatabase) -> Clock:
@@ -44,7 +50,7 @@ class Clock:
         before = time.monotonic()
         at_ms, _ = database.now_ms()
         after = time.monotonic()
-        return cls(at_ms - (before + after) * 500)
+        return cls(at_ms - (before + after) * 500, ceil((after - before) * 500))
 
     def __call__(self) -> int:
         return int(time.monotonic() * 1000 + self.offset_ms)
@@ -96,7 +102,7 @@ def read(options: Options, slot: Slot | None, epoch: int, planned_ms: float) -> 
     if began - planned_ms > max(_TOO_LATE_MS, 2 * options.tick_ms):
         report(options.reports, "skipped", reason="the task came too late", clusters=len(slot.clusters))
         return
-    answers: list[ClusterAnswer] = poll(slot, mine.open, clock)
+    answers: list[ClusterAnswer] = poll(slot, mine.open, clock, clock.error_ms)
     report(options.reports, "polled", milliseconds=clock() - began, clusters=len(answers))
     yield from wire.batches(answers, epoch, int(planned_ms))
 

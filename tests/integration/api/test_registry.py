@@ -118,7 +118,7 @@ async def test_all_faults_of_a_monitor_are_told_at_once(shop: Shop) -> None:
         topics=["a", "b"],
         policy={
             "lagThreshold": 0, "sustainSeconds": "soon", "partitionLimitation": "1-3", "lagTreshold": 1,
-            "stuckAfterSeconds": 60,
+            "stuckAfterSeconds": 6,
         },
     )  # fmt: skip
     assert fields(answer) == {

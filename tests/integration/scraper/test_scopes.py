@@ -22,7 +22,8 @@ from lagscale.store.postgres import PostgresVerdicts
 from lagscale.store.registrations import ROLE, PostgresRegistrations
 from lagscale.store.sync_connection import ScraperDatabase
 from lagscale.store.targets import ClusterEntry
-from services.scraper.kafka import Clients, KafkaCluster
+from services.scraper.clients import Clients
+from services.scraper.kafka import KafkaCluster
 from services.scraper.pipeline.ticks import Ticks
 from services.scraper.problems import Code, Problem
 from services.scraper.resolver import Limits, Resolver

@@ -47,6 +47,8 @@ def rows(at_ms: int) -> list[Row]:
         members=2,
         members_age_ms=0,
         group_state=3,
+        ends_asked_ms=-1,
+        ends_answered_ms=40_000,
     )
     second = TargetRound(at_ms + 1000, 0, (None, Sample(7, 9, Flag.UNCOMMITTED), None, None), frozenset({3}))
     third = TargetRound(at_ms + 2000, 1, (Sample(1, 1, Flag.BORN), None), notes=Note(0), absent_age_ms=None)

@@ -24,7 +24,8 @@ from lagscale.domain.partial import by_a_part
 from lagscale.domain.persistence import judge
 from lagscale.domain.policy import Metric, Policy
 from lagscale.domain.sentences import change_sentence, sentence
-from lagscale.domain.signal import Judgement, Reason, TimeLag, Told, Verdict
+from lagscale.domain.signal import Judgement, Reason, Told, Verdict
+from lagscale.domain.timelag import TimeLag
 from lagscale.domain.told_sentences import About, told_sentence, why_sentence
 from lagscale.domain.valuation import Rule
 from tests.contract.case import Case

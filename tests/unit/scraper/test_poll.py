@@ -159,3 +159,20 @@ def test_a_share_group_is_refused_by_name_and_makes_no_round() -> None:
         1: (True, Code.SHARE_GROUP),
         2: (False, Code.OK),
     }
+
+
+def test_a_round_tells_between_which_moments_its_ends_were_read() -> None:
+    cluster = FakeCluster({"orders": [True]})
+    moments: list[str] = []
+
+    def clock() -> int:
+        # Every request and every answer takes 10 ms.
+        moments.append(cluster.asked[-1])
+        return 1_000 + 10 * len(cluster.asked)
+
+    (answer,) = poll(Slot((plan(target(1, "orders")),), 1.0), lambda _: cluster, clock, clock_error_ms=2)
+    polled = answer.targets[0].polled
+    assert polled is not None
+    assert moments == ["topics", "committed", "ends"]
+    # Its own error on both sides, and the part of a millisecond that the clock cut off at the end.
+    assert (polled.at_ms, polled.ends_asked_ms, polled.ends_answered_ms) == (1_010, 20 - 2, 30 + 2 + 1)

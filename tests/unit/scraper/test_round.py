@@ -20,7 +20,7 @@ class Target:
         self.clock = itertools.count(1_700_000_000_000, STEP)
 
     def poll(self, *offsets: Offsets | None, topic_id: str | None = "id-1", limitation: str = "") -> Row:
-        polled = Polled(next(self.clock), topic_id, offsets, STEP, STALE, limitation)
+        polled = Polled(next(self.clock), topic_id, offsets, STEP, STALE, limitation, None, None, 3, 8)
         made = row_after(self.before, polled)
         assert made is not None
         self._store(made)
@@ -131,6 +131,14 @@ def test_partitions_outside_the_limitation_have_no_sample_and_do_not_count() -> 
     row = Target().poll(at(0, 5), at(0, 6), at(0, 7), at(0, 8), limitation="1, 3-9")
     assert lags(row) == [None, 6, None, 8]
     assert (row.markers.parts, row.round.outside) == (2, frozenset({0, 2}))
+
+
+def test_a_row_keeps_when_its_ends_were_read_and_an_absent_topic_has_none() -> None:
+    target = Target()
+    row = target.poll(at(3, 10))
+    assert (row.round.ends_asked_ms, row.round.ends_answered_ms) == (3, 8)
+    row = target.poll(topic_id=None)
+    assert (row.round.ends_asked_ms, row.round.ends_answered_ms) == (None, None)
 
 
 def test_a_round_that_is_not_later_makes_no_row() -> None:

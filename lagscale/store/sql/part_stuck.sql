@@ -1,0 +1,32 @@
+    -- Partitions that are stuck, of asks with `stuckAfterSeconds`; from `samples`.
+    standing as (
+        -- Where a stretch may begin in which lag stays and no commit moves although the group runs.
+        select
+            s.target,
+            s.part,
+            s.ts,
+            max(s.ts) filter (where s.lag <= 0 or not s.running) over partition as broken_at,
+            max(s.ts) filter (
+                where s.before_ts is not null
+                    and (
+                        s.epoch <> s.before_epoch
+                        or (s.ts - s.before_ts > a.gap_time and (s.disturbed or s.lag - (s.ending - s.before_ending) <= 0))
+                        or not (
+                            s.flag & 2 <> 0
+                            or s.flag & s.before_flag & 1 <> 0
+                            or (s.position = s.before_position and (s.flag | s.before_flag) & 2 = 0)
+                        )
+                    )
+            ) over partition as moved_at
+        from samples as s
+        where a.stuck_after > 0
+        window partition as (partition by s.target, s.part)
+    ),
+
+    stuck as materialized (
+        select k.target, k.part
+        from standing as k
+        where k.ts > coalesce(k.broken_at, '-infinity') and k.ts >= coalesce(k.moved_at, '-infinity')
+        group by k.target, k.part
+        having max(k.ts) - min(k.ts) >= a.stuck_time
+    ),

@@ -1,0 +1,45 @@
+"""A broker that does not coordinate a group yet is an error of that group, and not the end of the process."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from devstack.broker import Broker
+
+pytestmark = pytest.mark.integration
+
+#: In a process of its own: the library's crash would end the tests. The broker's first groups have no coordinator yet.
+_ASK = """
+import sys, time
+from services.scraper.kafka import KafkaCluster
+from services.scraper.problems import Problem
+
+groups = {f"group-{number}": [("orders", 0)] for number in range(60)}
+client = KafkaCluster({"bootstrap.servers": sys.argv[1]})
+deadline = time.monotonic() + 60
+refused = 0
+while time.monotonic() < deadline:
+    found = client.commits(groups, time.monotonic() + 5)()
+    failed = [name for name, answer in found.items() if isinstance(answer, Problem)]
+    refused += len(failed)
+    if not failed:
+        print("answered", len(found), "refused before" if refused else "at once")
+        sys.exit(0)
+    if client.is_spent:
+        client = KafkaCluster({"bootstrap.servers": sys.argv[1]})
+sys.exit(f"never answered: {failed[:3]}")
+"""
+
+
+@pytest.mark.timeout(120)
+def test_groups_of_a_fresh_broker_are_refused_until_they_have_a_coordinator(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("LAGSCALE_KAFKA_BOOTSTRAP", raising=False)
+    with Broker() as broker:
+        done = subprocess.run(
+            [sys.executable, "-c", _ASK, broker.address], capture_output=True, text=True, timeout=90, check=False
+        )
+    assert done.returncode == 0, f"{done.returncode}: {done.stdout} {done.stderr[-2000:]}"
+    assert done.stdout.startswith("answered 60")

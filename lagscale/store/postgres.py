@@ -132,8 +132,10 @@ class PostgresVerdicts:
 
 
 #: From the cheapest to the one that decides everything; all give the same judgement where they give one.
-_STATEMENTS = ("judge_gate", "judge_fast", "judge_full")
-_GATE, _FAST, _FULL = range(3)
+_STATEMENTS = ("judge_gate", "judge_fast", "judge_time", "judge_full")
+_GATE, _FAST, _TIME, _FULL = range(4)
+#: What a statement cannot decide is not asked of it.
+_NEVER = {_FAST: Metric.TIME_LAG, _TIME: Metric.LAG}
 _TOLD_BY_GATE = frozenset({Reason.NO_BREACH, Reason.STALE, Reason.ACTIVITY_UNTOLD})
 
 
@@ -141,7 +143,11 @@ async def _judge(connection: AsyncConnection[Any], asks: Sequence[Ask], first: S
     """Each ask by the first of `_STATEMENTS`, from its own on, that can decide it."""
     judged: dict[int, Judgement] = {}
     for step, statement in enumerate(_STATEMENTS):
-        left = {n: ask for n, ask in enumerate(asks) if first[n] <= step and n not in judged}
+        left = {
+            n: ask
+            for n, ask in enumerate(asks)
+            if first[n] <= step and n not in judged and ask.policy.metric is not _NEVER.get(step)
+        }
         if left:
             rows = await _run(connection, statement, left)
             judged |= {row["ask"]: _judgement(row) for row in rows if row["verdict"] != "undecided"}

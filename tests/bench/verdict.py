@@ -83,10 +83,11 @@ LASTING = Shape(3, _constant(5_000))
 SPIKE = Shape(4, lambda k, _dice: [0 if k % 7 == 0 else 5_000] * PARTITIONS)
 TURNS = Shape(5, _in_turns(PARTITIONS))
 STUCK = Shape(6, lambda k, _dice: [5_000 + k] * PARTITIONS, 3, 0)
+WAITING = Shape(10, _constant(15_000))
 WIDE_BUSY = Shape(7, _constant(0, WIDE))
 WIDE_LASTING = Shape(8, _constant(5_000, WIDE))
 WIDE_TURNS = Shape(9, _in_turns(WIDE))
-SHAPES = (IDLE, BUSY, LASTING, SPIKE, TURNS, STUCK, WIDE_BUSY, WIDE_LASTING, WIDE_TURNS)
+SHAPES = (IDLE, BUSY, LASTING, SPIKE, TURNS, STUCK, WAITING, WIDE_BUSY, WIDE_LASTING, WIDE_TURNS)
 #: First targets of fleets of `FLEET` monitors.
 FLEETS = {1_000: BUSY, 3_000: LASTING}
 
@@ -103,6 +104,7 @@ class Case:
     times: int = 400
 
 
+SECONDS = {"metric": "timeLag", "lagThreshold": "120"}
 _EACH = range(FLEET)
 CASES = (
     Case("idle", [1], 0.3),
@@ -116,6 +118,8 @@ CASES = (
     Case("stuckAfterSeconds 300, stuck", [6], None, {"stuckAfterSeconds": "300"}),
     Case("drainSeconds 120, sustained", [3], None, {"drainSeconds": "120"}),
     Case("stabilised over 31 instants", [3], 2.5, {"scaleUpStabilization": "300"}),
+    Case("time lag 0 to 20 s, keeps up", [2], 0.8, SECONDS),
+    Case("time lag 300 s, threshold 120 s, sustained", [10], 0.8, SECONDS),
     Case("1,000 partitions, keeps up", [7], 0.3),
     Case("1,000 partitions, sustained", [8], 1.5),
     Case("1,000 partitions, slow path", [9], 110, times=20),
@@ -129,7 +133,7 @@ CASES = (
 
 def _fill(connection: psycopg.Connection[Any], newest_ms: int) -> None:
     for shape in SHAPES:
-        count = 60 if shape.target >= WIDE_BUSY.target else HOURS * 3_600_000 // INTERVAL_MS
+        count = 60 if shape in (WIDE_BUSY, WIDE_LASTING, WIDE_TURNS) else HOURS * 3_600_000 // INTERVAL_MS
         store_rows(connection, ((1, shape.target, row) for row in _history(newest_ms, count, shape)))
     for first, shape in FLEETS.items():
         for target in range(first, first + FLEET):

@@ -168,7 +168,7 @@ BREAKAGES = (
     _fast("fast, sustain: short islands by the exact time", "> max(k.ts) - a.sustain_time", ">= max(k.ts) - a.sustain_time"),
     _fast("fast, births: no new island", "& 80 <> 0 as begins", "& 64 <> 0 as begins"),
     _fast("fast, resets: no new island", "& 80 <> 0 as begins", "& 16 <> 0 as begins"),
-    _fast("fast, draining: it is not asked about", "when h.lasted and (a.drain > 0 or a.by_time) then 'undecided'", ""),
+    _fast("fast, draining: it is not asked about", "when h.lasted and a.drain > 0 then 'undecided'", ""),
     _fast("fast, stuck: it is not asked about", "not g.decidable or m.maybe_stuck", "not g.decidable"),
     _fast("fast, stuck: lost messages are overlooked", " or c.flag & 2 <> 0)", ")"),
     _fast("fast, stuck: a hole proves movement", "p.then_lag is null or p.then_ending", "p.then_ending"),

@@ -26,7 +26,7 @@ _COPY = f"copy lag_sample ({', '.join(COLUMNS)}) from stdin"
 class Stored:
     """A database with histories, and who judges them."""
 
-    WAYS: ClassVar = ("judge_gate", "judge_fast", "judge_full")
+    WAYS: ClassVar = postgres._STATEMENTS
 
     url: str
     verdicts: PostgresVerdicts

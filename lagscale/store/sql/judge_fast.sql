@@ -5,9 +5,9 @@ select
     a.ask,
     case
         when g.stale then 'unknown'
-        when not g.decidable or m.maybe_stuck or (a.by_time and g.hot) then 'undecided'
-        -- What drains, and for how long messages wait, is told by samples of more than one partition.
-        when h.lasted and (a.drain > 0 or a.by_time) then 'undecided'
+        when not g.decidable or m.maybe_stuck then 'undecided'
+        -- What drains is told by samples of more than one partition.
+        when h.lasted and a.drain > 0 then 'undecided'
         when h.lasted then 'sustained'
         when (g.hot and q.brief is not true) or not (g.is_active or g.is_idle or g.untold) then 'undecided'
         when g.untold then 'unknown'
@@ -38,42 +38,7 @@ select
 from asks as a
 -- include part_gate
 cross join lateral (select g.total::float8 as amount, g.partitions, g.lagging) as v
-left join lateral (
-    -- May a partition be stuck? Not one that is at another position than `stuckAfterSeconds` ago; under `earliest` a
-    -- position may also move by itself.
-    select bool_or(
-        a.earliest
-        or (
-            c.lag > 0 and c.flag & 1 = 0
-            and (p.then_lag is null or p.then_ending - p.then_lag = c.position or c.flag & 2 <> 0)
-        )
-    ) as maybe_stuck
-    from unnest(a.targets) as t (target_id)
-    cross join lateral (
-        select s.*
-        from every_lag_sample as s
-        where s.target_id = t.target_id and s.tenant_id = a.tenant_id and s.ts <= a.until
-        order by s.ts desc
-        limit 1
-    ) as n
-    cross join lateral (
-        select s.lags, s.ends
-        from every_lag_sample as s
-        where s.target_id = t.target_id and s.tenant_id = a.tenant_id and s.ts <= n.ts - a.stuck_time
-        order by s.ts desc
-        limit 1
-    ) as o
-    cross join lateral unnest(
-        n.lags, n.ends, n.flags, n.carried_lags, n.carried_ends, n.carried_flags, o.lags, o.ends
-    ) as p (lag, ending, flag, carried_lag, carried_ending, carried_flag, then_lag, then_ending)
-    cross join lateral (
-        select
-            coalesce(p.lag, p.carried_lag) as lag,
-            case when p.lag is null then p.carried_ending - p.carried_lag else p.ending - p.lag end as position,
-            coalesce(case when p.lag is null then p.carried_flag else p.flag end, 0) as flag
-    ) as c
-    where g.decidable and g.hot and a.stuck_after > 0
-) as m on true
+-- include part_maybe_stuck
 left join lateral (
     -- The hottest partition: has it been above the threshold for the sustain time, without a gap?
     select

@@ -155,7 +155,7 @@ async def test_a_store_that_is_away_is_held_from_memory_for_those_that_worked_on
 
 
 async def test_a_defect_of_one_monitor_is_an_error_of_that_one_only(start: Any, say: Any) -> None:
-    world = await start(scaler_pool_size=1)
+    world = await start(scaler_pool_size=1, call_seconds=20)
     world.registry.change(monitors=tuple(say.monitor(n, f"m-{n}") for n in (1, 2, 3)))
     world.hints.put_nowait("lagscale_registry")
     await say.eventually(lambda: world.scaler._known.directory.registrations.version == 2)
@@ -172,7 +172,7 @@ async def test_a_defect_of_one_monitor_is_an_error_of_that_one_only(start: Any, 
 
 
 async def test_what_queues_while_the_store_is_busy_is_asked_together(start: Any, say: Any) -> None:
-    world = await start(scaler_pool_size=1)
+    world = await start(scaler_pool_size=1, call_seconds=20)
     names = [f"m-{n}" for n in range(10, 60)]
     world.registry.change(monitors=tuple(say.monitor(n, f"m-{n}") for n in range(10, 60)))
     world.verdicts.judgements = {n: say.calm() for n in range(10, 60)}

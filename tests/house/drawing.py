@@ -142,7 +142,8 @@ def _axes(drawing: Drawing, canvas: _Canvas) -> Iterator[str]:
     top = max(dot.lag for dot in drawing.dots)
     if canvas.y(drawing.threshold) - canvas.y(top) > 12:
         yield _text(LEFT - 6, canvas.y(top) + 4, f"{top:,}", anchor="end")
-    yield _text(LEFT - 6, BOTTOM + 4, "0", anchor="end")
+    if BOTTOM - y > 12:
+        yield _text(LEFT - 6, BOTTOM + 4, "0", anchor="end")
     yield _text(LEFT - 6, TOP - 5, "lag", anchor="end", fill=LINE)
     for cell in drawing.cells:
         if cell.at % 60 == 0:

@@ -7,7 +7,7 @@ islands, verdicts, values and bounds are what the code says of the history.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from lagscale.domain.islands import bound, undisturbed
@@ -59,10 +59,10 @@ def lasting() -> History:
 
 
 def holed(produced: int) -> History:
-    """150, a hole of 75 s in which so many messages were produced, and 150 again."""
+    """150, a hole of 105 s in which so many messages were produced, and 150 again."""
     history = History().known().rounds(0, 0, 150)
-    history.round(75, 150, produced=produced)
-    return history.rounds(90, 165, 150)
+    history.round(105, 150, produced=produced)
+    return history.rounds(120, 195, 150)
 
 
 def begins_late() -> History:
@@ -102,17 +102,17 @@ SCENES: Mapping[str, Scene] = {
     ),
     "gap-bridged": Scene(
         "A gap that is bridged",
-        "75 s without a sample, 20 messages produced: the lag was never below 150 - 20 = 130, so it is one island.",
+        "105 s without a sample, 20 messages produced: the lag was never below 150 - 20 = 130, so it is one island.",
         lambda: holed(20),
         -30,
-        165,
+        195,
     ),
     "gap-not-bridged": Scene(
         "A gap that is not",
         "The same hole, 200 messages produced: the lag may have been 0 in between, so a new, open island begins.",
         lambda: holed(200),
         -30,
-        165,
+        195,
     ),
     "open-island": Scene(
         "An open island",
@@ -189,13 +189,20 @@ def _points(scene: Scene, policy: Policy) -> tuple[Point, ...]:
 
 
 def _shades(answers: list[Judgement]) -> list[Shade]:
-    """The islands that decided at some instant, each as long as it became."""
-    islands = [judgement.island for judgement in answers if judgement.island is not None]
-    longest = {island.since_ms: island for island in sorted(islands, key=lambda island: island.span_ms)}
-    return [
-        Shade(_seconds(since), _seconds(since + island.span_ms), island.bounded)
-        for since, island in sorted(longest.items())
-    ]
+    """The islands that decided at some instant, each as long as it became and as it was first seen.
+
+    What lies before the lookback is forgotten, so the same island may be judged with a later beginning afterwards.
+    """
+    shades: list[Shade] = []
+    for island in (judgement.island for judgement in answers):
+        if island is None:
+            continue
+        since, until = _seconds(island.since_ms), _seconds(island.since_ms + island.span_ms)
+        if shades and since <= shades[-1].until:
+            shades[-1] = replace(shades[-1], until=max(until, shades[-1].until))
+        else:
+            shades.append(Shade(since, until, island.bounded))
+    return shades
 
 
 def _holes(points: list[Point], policy: Policy) -> list[Hole]:

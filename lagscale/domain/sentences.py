@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from lagscale.domain.policy import PersistenceScope, Policy
-from lagscale.domain.signal import Judgement, Reason, Told
+from lagscale.domain.explanation import HELD, TIME_LAG, WAKING, Change, changes
+from lagscale.domain.policy import Metric, PersistenceScope, Policy
+from lagscale.domain.signal import Judgement, Reason, Told, Verdict
+from lagscale.domain.valuation import Rule
 
 Names = Mapping[int, str]
 
@@ -22,7 +24,17 @@ def sentence(judgement: Judgement, policy: Policy, names: Names | None = None) -
         policy: by which it was judged.
         names: target id -> topic; without it topics are not named.
     """
-    return _TELLERS[judgement.reason](judgement, policy, names or {})
+    text = _TELLERS[judgement.reason](judgement, policy, names or {})
+    made = changes(judgement, policy)
+    if judgement.verdict is Verdict.CALM and made:
+        text += f" The value is {_number(made[-1].after)} all the same: {_RULES[made[-1].rule](judgement, policy)}."
+    return text
+
+
+def change_sentence(change: Change, judgement: Judgement, policy: Policy) -> str:
+    """What a rule of the value did, and why."""
+    text = _RULES[change.rule](judgement, policy)
+    return text[0].upper() + text[1:] + "."
 
 
 def answer_sentence(judgement: Judgement, policy: Policy, told: Told | None) -> str:
@@ -46,25 +58,26 @@ def _lasted(judgement: Judgement, policy: Policy, names: Names) -> str:
     what = "Lag has been" if island is None else f"{_subject(judgement, policy, names)} has been"
     span = "" if island is None else f" for {_seconds(island.span_ms)}"
     value = judgement.value or 0.0
-    limit = " (capped by the partitions that can be read at once)" if value < judgement.total else ""
+    made = changes(judgement, policy)
+    limit = f" ({_RULES[made[-1].rule](judgement, policy)})" if made else ""
     missing = f"; {_missing(judgement)} not measured" if judgement.missing else ""
     return (
-        f"{what} above {_number(policy.lag_threshold)}{span}, and sustainSeconds is {_seconds(policy.sustain_ms)}: "
+        f"{what} above {_level(policy)}{span}, and sustainSeconds is {_seconds(policy.sustain_ms)}: "
         f"{_number(judgement.total)} messages wait, the value is {_number(value)}{limit}{missing}."
     )
 
 
 def _no_breach(judgement: Judgement, policy: Policy, _names: Names) -> str:
     what = "The total is not" if policy.persistence_scope is PersistenceScope.TOTAL else "No partition lags"
-    return f"{what} above {_number(policy.lag_threshold)}; {_number(judgement.total)} messages wait in all."
+    return f"{what} above {_level(policy)}; {_number(judgement.total)} messages wait in all."
 
 
 def _not_yet(judgement: Judgement, policy: Policy, names: Names) -> str:
     island = judgement.island
     if island is None:
-        return f"Lag is above {_number(policy.lag_threshold)}, not yet for {_seconds(policy.sustain_ms)}."
+        return f"Lag is above {_level(policy)}, not yet for {_seconds(policy.sustain_ms)}."
     return (
-        f"{_subject(judgement, policy, names)} has been above {_number(policy.lag_threshold)} for "
+        f"{_subject(judgement, policy, names)} has been above {_level(policy)} for "
         f"{_seconds(island.span_ms)}; {_seconds(policy.sustain_ms - island.span_ms)} more make it "
         f"sustained (sustainSeconds {_seconds(policy.sustain_ms)})."
     )
@@ -111,12 +124,12 @@ def _open(judgement: Judgement, policy: Policy, names: Names) -> str:
     island = judgement.island
     if island is None:
         return (
-            f"Lag is above {_number(policy.lag_threshold)}, and when that began is not known; it is known at the "
+            f"Lag is above {_level(policy)}, and when that began is not known; it is known at the "
             f"latest after sustainSeconds {_seconds(policy.sustain_ms)}."
         )
     left = max(0, policy.sustain_ms - island.span_ms)
     return (
-        f"{_subject(judgement, policy, names)} has been above {_number(policy.lag_threshold)} for at least "
+        f"{_subject(judgement, policy, names)} has been above {_level(policy)} for at least "
         f"{_seconds(island.span_ms)}; when that began is not known, so whether it lasts {_seconds(policy.sustain_ms)} "
         f"is known after {_seconds(left)} more."
     )
@@ -151,12 +164,50 @@ _TELLERS: Mapping[Reason, Callable[[Judgement, Policy, Names], str]] = {
 }
 
 
+def _stuck(judgement: Judgement, _policy: Policy) -> str:
+    count = len(judgement.stuck)
+    return f"without the {_number(count)} stuck partition{'' if count == 1 else 's'}"
+
+
+def _scale_up(_judgement: Judgement, policy: Policy) -> str:
+    return f"only as high as has held for scaleUpStabilization {_seconds(policy.scale_up_ms)}"
+
+
+def _scale_down(_judgement: Judgement, policy: Policy) -> str:
+    return f"the highest of the last {_seconds(policy.scale_down_ms)}, scaleDownStabilization"
+
+
+def _held(_judgement: Judgement, policy: Policy) -> str:
+    return f"the last known answer, held for at most holdSeconds {_seconds(policy.hold_ms)}"
+
+
+#: Rule that changed a value -> what it did.
+_RULES: Mapping[str, Callable[[Judgement, Policy], str]] = {
+    Rule.STUCK: _stuck,
+    Rule.EVEN_SPLIT: lambda *_: "as many replicas as divide the partitions evenly",
+    Rule.REPLICA_CAP: lambda *_: "capped by the partitions that can be read at once",
+    Rule.LAGGING_CAP: lambda *_: "capped by the partitions that have lag",
+    Rule.DRAINING: lambda *_: "capped at the present members, because the backlog is going by itself",
+    Rule.FLOOR: lambda *_: "not below what the present members stand for, because not everything is measured",
+    Rule.SCALE_UP: _scale_up,
+    Rule.SCALE_DOWN: _scale_down,
+    TIME_LAG: lambda *_: "in seconds: the greatest time lag, for each of the present replicas",
+    HELD: _held,
+    WAKING: lambda *_: "targetLag, to wake one replica of a group that has no members",
+}
+
+
 def _subject(judgement: Judgement, policy: Policy, names: Names) -> str:
     island = judgement.island
     if island is None or island.partition is None or policy.persistence_scope is PersistenceScope.TOTAL:
         return "The total"
     topic = names.get(island.target_id) if island.target_id is not None else None
     return f"Partition {island.partition} of {topic}" if topic else f"Partition {island.partition}"
+
+
+def _level(policy: Policy) -> str:
+    number = _number(policy.lag_threshold)
+    return f"a time lag of {number} s" if policy.metric is Metric.TIME_LAG else number
 
 
 def _missing(judgement: Judgement) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from typing import Any
 
 from lagscale.store.faults import translated
 from lagscale.store.pool import Pool
@@ -12,7 +14,13 @@ from lagscale.store.queries import load
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One answer to KEDA, or the error in its place. Times are milliseconds of the database's clock since 1970."""
+    """One answer to KEDA, or the error in its place. Times are milliseconds of the database's clock since 1970.
+
+    Attributes:
+        snapshot_ms: the newest round that the answer saw; None without one, and where the store was silent.
+        version: of the registration by which it was answered.
+        overrides: the policy keys that the ScaledObject gave beside it, None without any.
+    """
 
     told_ms: int
     tenant_id: int
@@ -25,6 +33,8 @@ class Decision:
     held: bool
     reason: str
     code: str
+    version: int | None = None
+    overrides: Mapping[str, str] | None = None
 
 
 class PostgresDecisions:
@@ -39,9 +49,9 @@ class PostgresDecisions:
         Raises:
             StoreUnavailable: the store did not answer.
         """
-        columns = [list(column) for column in zip(*map(astuple, decisions), strict=True)]
-        if not columns:
+        if not decisions:
             return
+        columns = [[_plain(getattr(one, field.name)) for one in decisions] for field in fields(Decision)]
         async with translated(), self._pool.connection() as connection:
             await connection.execute(load("append_decisions"), columns)
 
@@ -54,3 +64,8 @@ class PostgresDecisions:
         if monitor_ids:
             async with translated(), self._pool.connection() as connection:
                 await connection.execute(load("mark_asked"), [list(monitor_ids)])
+
+
+def _plain(value: Any) -> Any:
+    """A value as the statement's parameters have it."""
+    return json.dumps(dict(value), sort_keys=True) if isinstance(value, Mapping) else value

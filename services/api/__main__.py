@@ -26,6 +26,7 @@ from lagscale.telemetry import configure_logging
 from services.api.access import Access
 from services.api.app import Parts, create_app
 from services.api.evidence import Evidence
+from services.api.explanations import Explanations
 from services.api.operations import Operations
 from services.api.settings import ApiSettings
 
@@ -52,6 +53,7 @@ def main() -> int:
     database = RegistryDatabase(url, size=settings.api_pool_size, seconds=settings.store_seconds)
     # Verdicts are judged in the scaler's role, by the same statements; `Evidence` says why that is safe.
     pool = open_pool(url, SCALER_ROLE, _VERDICT_CONNECTIONS, application="lagscale-api")
+    verdicts = PostgresVerdicts(pool)
     admin_key = None if settings.admin_key is None else settings.admin_key.get_secret_value()
     if admin_key is None:
         log.info("bootstrap_key_off")
@@ -61,7 +63,8 @@ def main() -> int:
             database=database,
             access=Access(database, admin_key),
             operations=Operations(database, box, settings.tick_seconds),
-            evidence=Evidence(database, PostgresVerdicts(pool)),
+            evidence=Evidence(database, verdicts),
+            explanations=Explanations(database, verdicts),
             opened=opened,
             closed=closed,
         )

@@ -76,6 +76,13 @@ def resolved(policy: Policy) -> dict[str, str | int | float | bool]:
         "allowIdleConsumers": policy.allow_idle_consumers,
         "consumersPerReplica": policy.consumers_per_replica,
         "holdSeconds": policy.hold_ms / 1000,
+        "scaleUpStabilization": policy.scale_up_ms / 1000,
+        "scaleDownStabilization": policy.scale_down_ms / 1000,
+        "limitToPartitionsWithLag": policy.limit_to_lagging,
+        "ensureEvenDistributionOfPartitions": policy.even_split,
+        "stuckAfterSeconds": policy.stuck_after_ms / 1000 if policy.stuck_after_ms else "off",
+        "drainSeconds": policy.drain_ms / 1000,
+        "metric": policy.metric.value,
     }
 
 

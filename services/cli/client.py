@@ -43,7 +43,7 @@ class Client:
     ) -> None:
         self._http.close()
 
-    def get(self, path: str) -> dict[str, Any]:
+    def get(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
         """The answer to a GET.
 
         Raises:
@@ -51,7 +51,7 @@ class Client:
             StoreUnavailable: the API does not answer.
         """
         try:
-            answer = self._http.get(path)
+            answer = self._http.get(path, params=dict(query or {}))
         except httpx.HTTPError as wrong:
             raise errors.StoreUnavailable(
                 f"The API does not answer at {self._url}; check LAGSCALE_API_URL, or start it."

@@ -14,6 +14,7 @@ from lagscale.errors import Fault, InvalidInput, LagscaleError, SettingsInvalid,
 from lagscale.settings import load
 from lagscale.store.secrets import generate_key
 from services.cli.client import Client, health
+from services.cli.explain import show
 from services.cli.settings import CliSettings
 
 app = typer.Typer(
@@ -84,17 +85,41 @@ def verdict(
     as_json: Annotated[bool, typer.Option("--json", help="The API's answer as it is.")] = False,
 ) -> None:
     """Judge a monitor now and show why; exit 7 while the verdict is unknown."""
-    tenant, slash, name = monitor.partition("/")
-    if not slash or not tenant or not name or "/" in name:
-        raise InvalidInput([Fault("TENANT/MONITOR", "must read like shop/ingest-logs")])
+    path = _path(monitor)
     with Client(load(CliSettings)) as client:
-        found = client.get(f"/v1/tenants/{tenant}/monitors/{name}/verdict")
+        found = client.get(f"{path}/verdict")
     if as_json:
         typer.echo(json.dumps(found, indent=2))
     else:
         _show(found)
     if found["verdict"] == "unknown":
         raise Unknown(found["sentence"])
+
+
+@app.command()
+def explain(
+    monitor: Annotated[str, typer.Argument(metavar="TENANT/MONITOR", help="Whose moment; it may be deleted since.")],
+    at: Annotated[
+        str | None,
+        typer.Option(help="The moment: 2030-01-31T12:00:00Z, or milliseconds since 1970. Now, if left out."),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="The API's answer as it is.")] = False,
+) -> None:
+    """Explain a moment: what the samples say, which rule changed what, and what KEDA was told."""
+    path = _path(monitor)
+    with Client(load(CliSettings)) as client:
+        found = client.get(f"{path}/explain", {} if at is None else {"at": at})
+    if as_json:
+        typer.echo(json.dumps(found, indent=2))
+    else:
+        show(found, monitor, Console())
+
+
+def _path(monitor: str) -> str:
+    tenant, slash, name = monitor.partition("/")
+    if not slash or not tenant or not name or "/" in name:
+        raise InvalidInput([Fault("TENANT/MONITOR", "must read like shop/ingest-logs")])
+    return f"/v1/tenants/{tenant}/monitors/{name}"
 
 
 def _show(found: dict[str, Any]) -> None:

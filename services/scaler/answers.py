@@ -152,7 +152,9 @@ def _answer(subject: Subject, reading: Reading) -> Answer:
         judgement, hold = by_a_part(judgement, subject.policy), None
     answer = told(judgement, subject.policy, hold)
     if answer is None:
-        raise _unknown(subject, judgement)
+        error = _unknown(subject, judgement)
+        error.facts["snapshot_ms"] = judgement.at_ms
+        raise error
     if answer.held_since_ms is not None:
         return Answer(answer, Kind.HELD, judgement)
     return Answer(answer, Kind.WAKING if judgement.value is None else Kind.MEASURED, judgement)

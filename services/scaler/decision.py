@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final
 from weakref import WeakKeyDictionary
@@ -40,6 +40,8 @@ class Subject:
         ask: None while an inline monitor has no registration yet; then `inline` says what to create.
         topics: the names of the targets, for texts.
         key: a short name of tenant, targets and policy, equal in every replica.
+        version: of the registration.
+        overrides: policy keys given beside it, None without any.
         partial: why the targets are only a part of the monitor's topics; empty when they are all.
     """
 
@@ -51,6 +53,8 @@ class Subject:
     ask: Ask | None
     topics: Mapping[int, str]
     key: str
+    version: int | None = field(default=None, kw_only=True)
+    overrides: Mapping[str, str] | None = field(default=None, kw_only=True)
     inline: InlineMonitor | None = None
     partial: str = ""
 
@@ -141,7 +145,7 @@ class Directory:
             if monitor is None:
                 entries.append(missing(name, named))
             elif not trigger.given:
-                entries.append(_subject(tenant, monitor, monitor.policy))
+                entries.append(_by_version(_subject(tenant, monitor, monitor.policy), monitor))
             else:
                 wrong = list(_beside(trigger, monitor))
                 faults += wrong
@@ -154,7 +158,8 @@ class Directory:
         given = {**monitor.given, **trigger.given}
         interval = min(tenant.min_sampling_seconds, monitor.policy.sampling_ms // 1000)
         # The interval stays the registration's, so the tick and the minimum were checked with it.
-        return _subject(tenant, monitor, Policy.parse(given, tick_seconds=0.0, minimum_interval=interval))
+        policy = Policy.parse(given, tick_seconds=0.0, minimum_interval=interval)
+        return _by_version(_subject(tenant, monitor, policy), monitor, trigger.given)
 
     def _inline(self, trigger: Trigger, tenant: TenantEntry) -> Asked:
         cluster = _cluster_of(trigger, tenant)
@@ -165,7 +170,7 @@ class Directory:
         name = inline_name(group, scope.topics if scope.pattern is None else (scope.pattern,), digest)
         monitor = self._by_content.get((tenant.tenant_id, digest))
         if monitor is not None:
-            return Asked((_subject(tenant, monitor, monitor.policy, name),))
+            return Asked((_by_version(_subject(tenant, monitor, monitor.policy, name), monitor),))
         if not tenant.auto_register:
             raise missing(_subject_of(trigger))
         wanted = InlineMonitor(
@@ -198,6 +203,11 @@ def _subject(tenant: TenantEntry, monitor: Registration, policy: Policy, name: s
         tenant.tenant_id, tenant.name, name or monitor.name, policy, monitor.monitor_id, ask, topics, key_of(ask),
         partial=monitor.partial,
     )  # fmt: skip
+
+
+def _by_version(subject: Subject, monitor: Registration, overrides: Mapping[str, str] | None = None) -> Subject:
+    """The subject with what its decisions are explained by."""
+    return replace(subject, version=monitor.version, overrides=dict(overrides) if overrides else None)
 
 
 @lru_cache(maxsize=_REMEMBERED)

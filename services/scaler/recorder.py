@@ -63,9 +63,15 @@ class _Outcome:
 
 @dataclass(slots=True)
 class _Last:
+    """Of one monitor, as one kind of trigger asks for it: by `key`, which changes with the policy."""
+
     outcome: _Outcome | None = None
+    key: str = ""
     told_ms: int = 0
     asked_ms: int = 0
+
+
+_Asker = tuple[int, tuple[tuple[str, str], ...]]
 
 
 class Recorder:
@@ -76,7 +82,9 @@ class Recorder:
         self._store = store
         self._replica = replica
         self._now_ms = now_ms
-        self._last: LRUCache[str, _Last] = LRUCache(_MONITORS)
+        self._last: LRUCache[_Asker, _Last] = LRUCache(_MONITORS)
+        # A row is named by monitor, time and replica, so two of one millisecond would be one.
+        self._told_ms: LRUCache[int, int] = LRUCache(_MONITORS)
         self._queue: deque[Decision] = deque()
         self._asked: set[int] = set()
 
@@ -91,27 +99,37 @@ class Recorder:
     def failed(self, subject: Subject, error: LagscaleError) -> None:
         """An error was given in the place of an answer."""
         reason = str(error.facts.get("reason", type(error).__name__))
-        self._note(subject, _Outcome("unknown", reason, code_of(error).name), None)
+        snapshot_ms = error.facts.get("snapshot_ms")
+        outcome = _Outcome("unknown", reason, code_of(error).name)
+        self._note(subject, outcome, snapshot_ms if isinstance(snapshot_ms, int) else None)
 
     def _note(self, subject: Subject, outcome: _Outcome, snapshot_ms: int | None) -> None:
         now_ms, monitor_id = self._now_ms(), subject.monitor_id
-        if now_ms is None or monitor_id is None:
+        if monitor_id is None:
             return
-        last = self._last.get(subject.key)
+        asker = monitor_id, tuple(sorted((subject.overrides or {}).items()))
+        last = self._last.get(asker)
         if last is None:
-            last = self._last[subject.key] = _Last()
+            last = self._last[asker] = _Last()
+        if now_ms is None:
+            # No time to write it down under: it is lost, and written as soon as the time is known.
+            if outcome != last.outcome:
+                metrics.DECISIONS_LOST.inc()
+            last.outcome, last.key, last.told_ms = outcome, subject.key, -_AGAIN_MS
+            return
         if now_ms - last.asked_ms > _ASKED_AGAIN_MS:
             last.asked_ms = now_ms
             self._asked.add(monitor_id)
-        if outcome == last.outcome and now_ms - last.told_ms < _AGAIN_MS:
+        if (outcome, subject.key) == (last.outcome, last.key) and now_ms - last.told_ms < _AGAIN_MS:
             return
         if outcome.is_news_after(last.outcome):
             log.info("decision_changed", tenant=subject.tenant, monitor=subject.name, **asdict(outcome))
-        last.outcome, last.told_ms = outcome, now_ms
+        last.outcome, last.key, last.told_ms = outcome, subject.key, now_ms
+        told_ms = self._told_ms[monitor_id] = max(now_ms, self._told_ms.get(monitor_id, 0) + 1)
         self._enqueue(
             [
                 Decision(
-                    now_ms,
+                    told_ms,
                     subject.tenant_id,
                     monitor_id,
                     self._replica,
@@ -122,6 +140,8 @@ class Recorder:
                     outcome.held,
                     outcome.reason,
                     outcome.code,
+                    subject.version,
+                    subject.overrides,
                 )
             ]
         )

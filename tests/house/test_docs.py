@@ -14,7 +14,9 @@ import typer
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
+from lagscale.domain.explanation import HELD, TIME_LAG, WAKING, Why
 from lagscale.domain.keys import KEYS
+from lagscale.domain.valuation import Rule
 from lagscale.settings import known_names
 from services.scaler.metadata import TRIGGER_KEYS
 from services.scraper.problems import Code
@@ -191,3 +193,10 @@ def test_every_state_of_clusters_and_targets_is_told() -> None:
     text = (DOCS / "operations.md").read_text(encoding="utf-8")
     section = text.partition("## States of clusters and targets")[2].partition("\n## ")[0]
     assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == {code.value for code in Code}
+
+
+def test_every_rule_and_every_reason_of_an_explanation_is_told() -> None:
+    text = (DOCS / "explain.md").read_text(encoding="utf-8")
+    told = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
+    stuck, *later = (rule.value for rule in Rule)
+    assert told == [stuck, TIME_LAG, *later, HELD, WAKING, *(why.value for why in Why)]

@@ -168,6 +168,16 @@ monitor_scope = Table(
     Column("seen_at", _INSTANT, nullable=False),
 )
 
+monitor_target_span = Table(
+    "monitor_target_span",
+    metadata,
+    Column("monitor_id", Integer, primary_key=True),
+    Column("target_id", Integer, primary_key=True),
+    _tenant(),
+    Column("since", _INSTANT, primary_key=True, server_default=_NOW),
+    _instant("until", nullable=True),
+)
+
 cluster_state = Table(
     "cluster_state",
     metadata,
@@ -204,6 +214,8 @@ decision = Table(
     Column("held", Boolean, nullable=False),
     Column("reason", Text, nullable=False),
     Column("code", Text, nullable=False),
+    Column("version", Integer),
+    Column("overrides", JSONB(none_as_null=True)),
 )
 
 audit_event = Table(
@@ -219,6 +231,13 @@ audit_event = Table(
     Column("after", JSONB(none_as_null=True)),
 )
 
+samples_kept = Table(
+    "samples_kept",
+    metadata,
+    Column("only_row", Boolean, primary_key=True, server_default=text("true")),
+    _instant("kept_since", nullable=True),
+)
+
 #: A view that shows the set tenant's rows only; nothing is written through it.
 tenant_lag_sample = Table(
     "tenant_lag_sample",
@@ -232,7 +251,27 @@ tenant_lag_sample = Table(
     Column("ends", ARRAY(BigInteger)),
     Column("flags", ARRAY(SmallInteger)),
     Column("lost", ARRAY(BigInteger)),
+    Column("carried_lags", ARRAY(BigInteger)),
+    Column("carried_ends", ARRAY(BigInteger)),
+    Column("carried_flags", ARRAY(SmallInteger)),
+    Column("carried_ages", ARRAY(Integer)),
     Column("members", Integer),
     Column("members_age", Integer),
     Column("group_state", SmallInteger),
+    Column("parts", Integer),
+    Column("never", Integer),
+    Column("oldest_age", Integer),
+    Column("total_lag", BigInteger),
+    Column("max_lag", BigInteger),
+    Column("max_part", Integer),
+    Column("lagging", Integer),
+    Column("none_total", BigInteger),
+    Column("none_max", BigInteger),
+    Column("none_max_part", Integer),
+    Column("none_lagging", Integer),
+    Column("moved_age", Integer),
+    Column("known_age", Integer),
+    Column("absent_age", Integer),
+    Column("ends_asked", Integer),
+    Column("ends_answered", Integer),
 )

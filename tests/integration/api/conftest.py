@@ -17,6 +17,7 @@ from lagscale.store.secrets import SecretBox, generate_key
 from services.api.access import Access
 from services.api.app import Parts, create_app
 from services.api.evidence import Evidence
+from services.api.explanations import Explanations
 from services.api.operations import Operations
 
 ADMIN = "bootstrap-key-of-this-test"
@@ -35,8 +36,9 @@ async def api(shared_url: str) -> AsyncIterator[httpx.AsyncClient]:
     pool = open_pool(shared_url, "lagscale_scaler", 1, application="test")
     await pool.open(wait=True)
     operations = Operations(database, SecretBox(SECRET_KEY), tick_seconds=1.0)
-    evidence = Evidence(database, PostgresVerdicts(pool))
-    app = create_app(Parts(database, Access(database, ADMIN), operations, evidence))
+    verdicts = PostgresVerdicts(pool)
+    evidence, explanations = Evidence(database, verdicts), Explanations(database, verdicts)
+    app = create_app(Parts(database, Access(database, ADMIN), operations, evidence, explanations))
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(
         transport=transport, base_url="http://api", headers={"Authorization": f"Bearer {ADMIN}"}

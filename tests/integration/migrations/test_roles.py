@@ -14,7 +14,7 @@ pytestmark = pytest.mark.integration
 
 SERVICES = ("lagscale_api", "lagscale_scaler", "lagscale_scraper")
 #: Tables that hold no tenant's rows; what is not here must have a tenant and a wall.
-OF_NO_TENANT = {"alembic_version", "registry_change", "scraper_lease", "tenant"}
+OF_NO_TENANT = {"alembic_version", "registry_change", "samples_kept", "scraper_lease", "tenant"}
 FILL = """
 insert into tenant (name) values ('one'), ('two');
 insert into api_key (tenant_id, name, role, prefix, digest)

@@ -8,6 +8,7 @@ import pytest
 import sqlalchemy as sa
 
 from lagscale.store.registry import tables
+from lagscale.store.sample_columns import COLUMNS
 
 pytestmark = pytest.mark.integration
 
@@ -43,3 +44,7 @@ def test_the_declared_view_is_a_part_of_the_migrated_one(engine: sa.Engine) -> N
     migrated = sa.Table("tenant_lag_sample", sa.MetaData(), autoload_with=engine)
     found, declared = columns(migrated), columns(tables.tenant_lag_sample)
     assert {name: kind for name, (kind, _, _) in declared.items()} == {name: found[name][0] for name in declared}
+
+
+def test_a_row_can_be_read_back_through_the_declared_view() -> None:
+    assert set(COLUMNS) <= set(tables.tenant_lag_sample.columns.keys())

@@ -1,4 +1,4 @@
-"""Renders the pages that repeat what the code says: settings, metrics, trigger metadata.
+"""Renders the pages that repeat what the code says: settings, metrics, trigger metadata; and the pictures.
 
 `python -m tests.house.pages` writes them into docs/; the house tests compare.
 """
@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ast
 import importlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from pydantic_settings import BaseSettings
 
 from lagscale.settings import ServiceSettings, SingleMonitorSettings
 from services.scaler.metadata import render_docs
+from tests.house.pictures import SCENES, picture
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
@@ -184,7 +186,12 @@ def render_metrics() -> str:
 
 
 #: Page -> what renders it.
-PAGES = {"settings.md": render_settings, "metrics.md": render_metrics, "metadata.md": render_docs}
+PAGES: Mapping[str, Callable[[], str]] = {
+    "settings.md": render_settings,
+    "metrics.md": render_metrics,
+    "metadata.md": render_docs,
+    **{f"pictures/{name}.svg": partial(picture, name) for name in SCENES},
+}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The worked example of docs/how-it-decides.md is judged by the reference as the page says."""
+"""The worked example of docs/persistence.md is judged by the reference as the page says."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from lagscale.domain.persistence import judge
 from lagscale.domain.policy import Policy
 from lagscale.domain.signal import Verdict
 
-PAGE = Path(__file__).parents[2] / "docs" / "how-it-decides.md"
+PAGE = Path(__file__).parents[2] / "docs" / "persistence.md"
 #: What the page says of the policy, above the table.
 POLICY = Policy.parse({"lagThreshold": "500", "sustainSeconds": "60", "samplingInterval": "15"})
 PRODUCED_A_SECOND = 100

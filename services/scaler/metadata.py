@@ -78,10 +78,7 @@ PASSED_OVER: Final = (
     "scopes", "oauthExtensions", "saslTokenProvider", "awsRegion", "awsEndpoint", "awsRoleArn", "awsAccessKeyID",
     "awsSecretAccessKey", "awsSessionToken", "awsExternalID", "excludePersistentLag",
 )  # fmt: skip
-_STUCK = (
-    "leaves out partitions that are stuck, and Lagscale judges those by time: remove it, and use stuckAfterSeconds "
-    "once this version supports it"
-)
+_STUCK = "leaves out partitions that are stuck, and Lagscale judges those by time: remove it, and use stuckAfterSeconds"
 
 _SCOPE_NAMES: Final = {"topics": "topic", "pattern": "topicPattern", "exclude": "excludeTopics"}
 _OURS: Final = {key.name: key for key in TRIGGER_KEYS}

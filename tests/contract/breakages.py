@@ -23,6 +23,10 @@ def _fast(name: str, old: str, new: str) -> Breakage:
     return Breakage(name, "judge_fast", old, new)
 
 
+def _time(name: str, old: str, new: str) -> Breakage:
+    return Breakage(name, "judge_time", old, new)
+
+
 def _gate(name: str, old: str, new: str) -> Breakage:
     return Breakage(name, "part_gate", old, new)
 
@@ -102,9 +106,9 @@ BREAKAGES = (
     _waits("time lag: an end at the position has passed it", "w.ts <= s.ts and w.ending > s.position", "w.ts <= s.ts and w.ending >= s.position"),
     _full("time lag: at least is told", "and w.upper is null as untold,\n            coalesce(w.lower", "and false as untold,\n            coalesce(w.lower"),
     _full("time lag: begins after at least", "and not coalesce(s.before_untold, false)", ""),
-    _waits("time lag: read when it was stamped", "greatest(p.new_age - p.answered, 0) as lower", "greatest(p.new_age, 0) as lower"),
-    _waits("time lag: the older end was read at its stamp", "greatest(p.old_age - p.before_asked, p.new", "greatest(p.old_age, p.new"),
-    _waits("time lag: a line from stamp to stamp", "2 * p.new_age - p.asked - p.answered as new_twice", "2 * p.new_age as new_twice"),
+    Breakage("time lag: read when it was stamped", "part_bounds", "greatest(p.new_age - p.answered, 0) as lower", "greatest(p.new_age, 0) as lower"),
+    Breakage("time lag: the older end was read at its stamp", "part_bounds", "greatest(p.old_age - p.before_asked, p.new", "greatest(p.old_age, p.new"),
+    Breakage("time lag: a line from stamp to stamp", "part_bounds", "2 * p.new_age - p.asked - p.answered as new_twice", "2 * p.new_age as new_twice"),
     _waits("time lag: the last end that passed", "order by s.target, s.part, s.ts, w.ts\n", "order by s.target, s.part, s.ts, w.ts desc\n"),
     _waits("time lag: falls of the end are overlooked", "or m.ending < lag(m.ending) over", "or false and m.ending < lag(m.ending) over"),
     _waits("time lag: another topic id is overlooked", "or m.epoch <> lag(m.epoch) over (partition by m.target, m.part order by m.ts),", ","),
@@ -170,10 +174,10 @@ BREAKAGES = (
     _fast("fast, resets: no new island", "& 80 <> 0 as begins", "& 16 <> 0 as begins"),
     _fast("fast, draining: it is not asked about", "when h.lasted and a.drain > 0 then 'undecided'", ""),
     _fast("fast, stuck: it is not asked about", "not g.decidable or m.maybe_stuck", "not g.decidable"),
-    _fast("fast, stuck: lost messages are overlooked", " or c.flag & 2 <> 0)", ")"),
-    _fast("fast, stuck: a hole proves movement", "p.then_lag is null or p.then_ending", "p.then_ending"),
-    _fast("fast, stuck: of twice the time", "s.ts <= n.ts - a.stuck_time", "s.ts <= n.ts - a.stuck_time * 2"),
-    _fast("fast, stuck: earliest moves by itself", "a.earliest\n        or (", "("),
+    Breakage("fast, stuck: lost messages are overlooked", "part_maybe_stuck", " or c.flag & 2 <> 0)", ")"),
+    Breakage("fast, stuck: a hole proves movement", "part_maybe_stuck", "p.then_lag is null or p.then_ending", "p.then_ending"),
+    Breakage("fast, stuck: of twice the time", "part_maybe_stuck", "s.ts <= n.ts - a.stuck_time", "s.ts <= n.ts - a.stuck_time * 2"),
+    Breakage("fast, stuck: earliest moves by itself", "part_maybe_stuck", "a.earliest\n        or (", "("),
     _gate("gate, lagging: uncommitted ones under latest", "sum(n.lagging + case when a.earliest then n.none_lagging else 0 end)", "sum(n.lagging + n.none_lagging)"),
     _fast("fast, uncommitted: latest reads from the start", "and not a.earliest then 0\n                    else r.lags", "and false then 0\n                    else r.lags"),
     _fast("fast, trailing: the newest round need not name it", "having max(k.newest) = max(k.ts)", ""),
@@ -198,6 +202,21 @@ BREAKAGES = (
     _gate("gate, claim: known from the edge on", "c.known_at <= c.at - a.work_time", "c.known_at < c.at - a.work_time"),
     _gate("gate, missing: a target without a round", "count(n.ts) = count(*) and min", "min"),
     _gate("gate, scope: a partition decides for the total", "case when a.by_total then c.total else c.greatest_lag end", "c.greatest_lag"),
+    _time("time, strictness", "when w.longest > a.level or not", "when w.longest >= a.level + 1000 or not"),
+    _time("time, members need not be known", "when h.lasted and g.members is null then 'unknown'", ""),
+    _time("time, draining: it is not asked about", "when h.lasted and a.drain > 0 then 'undecided'", ""),
+    _time("time, stuck: it is not asked about", "or m.maybe_stuck or w.told", "or w.told"),
+    _time("time, told: holes and falls are overlooked", "or w.told is not true then", "then"),
+    _time("time, told: a fall is none", "coalesce(e.ending >= e.before_ending, true)), false", "true), false"),
+    _time("time, told: another topic id is none", "s.epoch = n.epoch and cardinality(s.ends) = cardinality(n.ends) as comparable", "true as comparable"),
+    _time("time, told: holes of the newest round are none", "n.oldest_age = 0 and k.told as told", "k.told as told"),
+    _time("time, sustain: the oldest sample may be missing", "and bool_or(k.ts = k.anchor)\n", "\n"),
+    _time("time, sustain: samples at the threshold go on", "r.read_at < k.ts - a.level", "r.read_at <= k.ts - a.level"),
+    _time("time, sustain: ends are read at the stamp", "r.ts + coalesce(r.ends_answered, 0) * interval '1 millisecond' as read_at", "r.ts as read_at"),
+    _time("time, sustain: a gap goes on", "<= a.gap_time, a.sustain = 0)", "is not null, a.sustain = 0)"),
+    _time("time, sustain: a reset goes on", "and not coalesce(bool_or(k.flag & 80 <> 0) filter (where k.ts > k.anchor), false)\n", "\n"),
+    _time("time, value: for one replica", "* greatest(ceil(coalesce(g.members, 0) / a.per_replica::float8), 1) as amount", "as amount"),
+    _time("time, value: of the longest by its bound", "w.estimate / 1000.0::float8", "w.lower / 1000.0::float8"),
     Breakage("hold, window: the instant at its edge is lost", "sample_times", "r.ts >= %(since)s", "r.ts > %(since)s"),
     Breakage("hold, window: the instant asked is lost", "sample_times", "r.ts <= %(until)s", "r.ts < %(until)s"),
 )  # fmt: skip

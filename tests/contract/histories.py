@@ -79,6 +79,7 @@ class History:
         born: bool = False,
         outside: Sequence[int] = (),
         produced: int | None = None,
+        answered: int | None = None,
     ) -> TargetRound:
         """One poll of one topic.
 
@@ -91,6 +92,7 @@ class History:
             absent: the topic does not exist.
             born: the whole topic appeared: the metadata answer before did not name it.
             outside: partitions that the limitation leaves out.
+            answered: milliseconds after which the ends were there.
             produced: messages produced on every partition since its last answer, for lags given as numbers.
         """
         this = self.topics.setdefault(topic, Topic())
@@ -110,6 +112,7 @@ class History:
             notes=Note.NO_TOPIC if absent else Note(0),
             members=members,
             members_age_ms=None if members is None else 0,
+            ends_answered_ms=answered,
         )
         this.rows.append(extend(previous, made))
         return made

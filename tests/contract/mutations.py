@@ -42,6 +42,8 @@ class Outcome:
 def prepare_all(samples: Stored, seeds: Iterable[int] = SEEDS) -> list[Asked]:
     """Store the histories that every break is tried on."""
     histories = [case.judged() for case in CASES] + [random_history(Random(seed)) for seed in seeds]
+    # Every other one once more by time, which few of them are otherwise.
+    histories += [random_history(Random(seed), by_time=True) for seed in list(seeds)[::2]]
     return prepare(samples, histories)
 
 
@@ -52,20 +54,21 @@ def broken(breakage: Breakage) -> Iterator[None]:
     Raises:
         ValueError: its text does not occur exactly once.
     """
-    path = files("lagscale.store").joinpath("sql", f"{breakage.statement}.sql")
-    text = path.read_text(encoding="utf-8")
+    text = _text(breakage.statement)
     if text.count(breakage.old) != 1:
         raise ValueError(f"{breakage.name}: its text occurs {text.count(breakage.old)} times in {breakage.statement}")
     slipped = text.replace(breakage.old, breakage.new)
 
     def load(name: str) -> str:
-        if name == breakage.statement:
-            return queries._INCLUDE.sub(lambda found: queries.load(found[1]), slipped)
-        whole = queries.load(name)
-        return whole.replace(text, slipped) if breakage.statement.startswith("part_") else whole
+        plain = slipped if name == breakage.statement else _text(name)
+        return queries._INCLUDE.sub(lambda found: load(found[1]), plain)
 
     with mock.patch.object(postgres, "load", load):
         yield
+
+
+def _text(statement: str) -> str:
+    return files("lagscale.store").joinpath("sql", f"{statement}.sql").read_text(encoding="utf-8")
 
 
 async def first_wrong(samples: Stored, asked: Sequence[Asked], breakage: Breakage | None) -> Difference | None:

@@ -75,17 +75,17 @@ def _marked(rows: Sequence[Row]) -> list[Row]:
     return made
 
 
-def random_history(random: Random) -> RandomHistory:
-    """One monitor; the same random numbers give the same one.
+def random_history(random: Random, *, by_time: bool = False) -> RandomHistory:
+    """One monitor; the same random numbers give the same one. `by_time` has it judged by time in any case.
 
     Some have a target that was never polled.
     """
-    policy = random_policy(random)
+    policy = random_policy(random, by_time=by_time)
     topics = {name: RandomTopic.fresh(random) for name in range(1, random.choice((1, 1, 1, 2, 3)) + 1)}
     for topic in topics.values():
         topic.stale_after_ms = policy.stale_after_ms
     group = RandomGroup(random, topics)
-    if random.randrange(6) == 0:
+    if random.randrange(6) == 0 or (by_time and random.randrange(3)):
         # A group that is there and hardly moves: what is stuck, and what is not, is seldom seen otherwise.
         group.crowd = random.choice(((1, 2, 3), (1, 2, 3), (0, 1, 1, 1, 1, 1)))
         for topic in topics.values():
@@ -107,12 +107,12 @@ def random_history(random: Random) -> RandomHistory:
     return RandomHistory(policy, rows, instants)
 
 
-def random_policy(random: Random) -> Policy:
+def random_policy(random: Random, *, by_time: bool = False) -> Policy:
     """Within the rules of the policy's keys."""
     max_gap = random.choice((20_000, 25_000, 25_000, 30_000, 45_000))
     sustain = random.choice((0, 10_000, 20_000, 20_000, 30_000, 60_000, 120_000))
     threshold = random.choice((1, 2, 3, 3, 5, 8))
-    by_time = random.randrange(6) == 0
+    by_time |= random.randrange(6) == 0
     if by_time:
         threshold = random.choice((5, 10, 15, 30, 60))
     idle, limited, even = random.choice(((True, False, False),) * 3 + ((False, False, False),) * 2 + _SPLITS)

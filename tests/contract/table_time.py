@@ -26,11 +26,20 @@ def behind(seconds: float, *, first: int = -120, members: int | None = 1) -> His
     return history
 
 
-def stopped(*, members: int | None = 3, partitions: int = 1) -> History:
+def stopped(*, members: int | None = 3, partitions: int = 1, answered: int | None = None) -> History:
     """A consumer that keeps up until t = 0 and then reads no more."""
     history = History()
     for at in range(-120, 196, 15):
-        history.round(at, *[waited(at, max(at, 0))] * partitions, members=members)
+        history.round(at, *[waited(at, max(at, 0))] * partitions, members=members, answered=answered)
+    return history
+
+
+def missing_now() -> History:
+    """The partition of such a consumer is missing from the round at 195 s; another one has little lag."""
+    history = History()
+    for at in range(-120, 196, 15):
+        stands = None if at == 195 else waited(at, max(at, 0))
+        history.round(at, stands, waited(at, 5), members=3)
     return history
 
 
@@ -71,6 +80,16 @@ def truncated(*, new_id: bool) -> History:
     history.round(15, offsets(400, 100), members=1)
     history.round(30, offsets(300, 100), members=1, new_id=new_id)
     history.round(45, offsets(310, 100), members=1)
+    return history
+
+
+def recreated_above() -> History:
+    """Another topic, whose end is above that of the one before."""
+    history = History()
+    history.round(0, offsets(100, 100), members=1)
+    history.round(15, offsets(400, 100), members=1)
+    history.round(30, offsets(500, 100), members=1, new_id=True)
+    history.round(45, offsets(510, 100), members=1)
     return history
 
 
@@ -150,6 +169,34 @@ CASES = (
         stopped,
         (sustained(180, 360),),
         {**SECONDS, "consumersPerReplica": "2"},
+    ),
+    Case(
+        "31 exact",
+        "exactly the threshold is no breach",
+        stopped,
+        (calm(165, active=True, span=45.0), sustained(180, 540, span=60.0)),
+        {**SECONDS, "lagThreshold": "90"},
+    ),
+    Case(
+        "31 answered",
+        "a message may have come after the stamp of the round that counts it",
+        lambda: stopped(answered=1_500),
+        (calm(180, active=True, span=45.0), sustained(195, 582.75, time_lag=TimeLag(178_500, 194_250, 195_000))),
+        {**SECONDS, "lagThreshold": "104"},
+    ),
+    Case(
+        "31 hole",
+        "a partition that is missing now counts by its last sample",
+        missing_now,
+        (sustained(195, 540),),
+        SECONDS,
+    ),
+    Case(
+        "31 recreated above",
+        "ends of another topic prove nothing, however they go on",
+        recreated_above,
+        (unknown(45, Reason.OPEN_ISLAND, time_lag=TimeLag(15_000, 15_000, None)),),
+        SECONDS,
     ),
     Case(
         "31 bridged",

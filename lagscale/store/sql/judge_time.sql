@@ -176,7 +176,6 @@ left join lateral (
                 where r.read_at < k.ts - a.level * interval '1 millisecond' and r.ending > k.position
             )
         ) filter (where k.ts >= k.anchor)
-        and bool_or(k.ts = k.anchor)
         and coalesce(max(k.ts - k.before_ts) filter (where k.ts > k.anchor) <= a.gap_time, a.sustain = 0)
         and not coalesce(bool_or(k.flag & 80 <> 0) filter (where k.ts > k.anchor), false)
         and not coalesce(bool_or(k.ending < k.before_ending), false)

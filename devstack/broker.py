@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import uuid
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -49,6 +50,7 @@ class Broker:
         port: of the first listener; a free one by default.
         detached: lives on when this process ends.
         given: the bootstrap servers of a broker that is there; nothing is started then either.
+        settings: properties of the server beside ours, or in place of them.
     """
 
     USER = "admin"
@@ -64,8 +66,10 @@ class Broker:
         port: int | None = None,
         detached: bool = False,
         given: str | None = None,
+        settings: Mapping[str, str] | None = None,
     ) -> None:
         self._given = os.environ.get("LAGSCALE_KAFKA_BOOTSTRAP") or given
+        self._settings = dict(settings or {})
         self._keep = name is not None
         name = name or f"broker-{uuid.uuid4().hex[:8]}"
         self._folder = _ROOT / ".devstack" / name
@@ -219,7 +223,7 @@ class Broker:
             }
         if self._tls is not None and self.certificates is not None:
             properties |= self.certificates.server_properties(f"listener.name.{self._tls.name.lower()}")
-        return properties
+        return properties | self._settings
 
     def _format(self, storage_tool: list[str], properties: Path) -> None:
         cluster = "ZGV2c3RhY2stY2x1c3Rlcg"

@@ -174,3 +174,28 @@ def test_a_deleted_group_is_uncommitted_everywhere(world: World) -> None:
     row = newest(world, target)
     assert (row["lags"], row["flags"], row["members"]) == ([9, 0], [Flag.UNCOMMITTED] * 2, 0)
     assert world.state(target) == "ok"
+
+
+@pytest.fixture
+def forgetful(monkeypatch: pytest.MonkeyPatch) -> Iterator[Broker]:
+    """A broker that looks for expired commits all the time; never the one of the environment."""
+    monkeypatch.delenv("LAGSCALE_KAFKA_BOOTSTRAP", raising=False)
+    with Broker(settings={"offsets.retention.check.interval.ms": "100"}) as broker:
+        yield broker
+
+
+def test_expired_commits_leave_a_partition_uncommitted(make_world: Any, forgetful: Broker) -> None:
+    world = make_world(forgetful)
+    topic, group = world.topic(2), fresh()
+    world.produce(topic, 12, 0)
+    world.produce(topic, 5, 1)
+    world.commit(group, topic, None, 3)
+    wire.commit_for(forgetful.address, group, topic, {0: 10}, milliseconds=3_600_000)
+    (target,) = world.monitor(world.cluster(), group, topic)
+    row = newest(world, target)
+    assert (row["lags"], row["flags"]) == ([2, 2], None)
+    wire.commit_for(forgetful.address, group, topic, {0: 10}, milliseconds=1)
+    wait_until(lambda: world.tick() and world.rows(target)[0]["flags"] is not None, 30, "the commit had expired")
+    row = world.rows(target)[0]
+    assert (row["lags"], row["flags"]) == ([12, 2], [Flag.UNCOMMITTED, 0])
+    assert (row["total_lag"], row["none_total"], row["moved_age"]) == (2, 12, None)

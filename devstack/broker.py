@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import uuid
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -51,6 +51,7 @@ class Broker:
         detached: lives on when this process ends.
         given: the bootstrap servers of a broker that is there; nothing is started then either.
         settings: properties of the server beside ours, or in place of them.
+        more_disks: folders beside its own for the data of partitions; the cluster's own are never there.
     """
 
     USER = "admin"
@@ -67,9 +68,11 @@ class Broker:
         detached: bool = False,
         given: str | None = None,
         settings: Mapping[str, str] | None = None,
+        more_disks: Sequence[Path] = (),
     ) -> None:
         self._given = os.environ.get("LAGSCALE_KAFKA_BOOTSTRAP") or given
         self._settings = dict(settings or {})
+        self._more_disks = list(more_disks)
         self._keep = name is not None
         name = name or f"broker-{uuid.uuid4().hex[:8]}"
         self._folder = _ROOT / ".devstack" / name
@@ -188,7 +191,8 @@ class Broker:
             "listener.security.protocol.map": f"{protocols},CONTROLLER:PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": self._listeners[0].name,
-            "log.dirs": str(self._folder / "data"),
+            "log.dirs": ",".join(str(disk) for disk in (self._folder / "data", *self._more_disks)),
+            "metadata.log.dir": str(self._folder / "data"),
             "auto.create.topics.enable": "false",
             "delete.topic.enable": "true",
             "group.coordinator.rebalance.protocols": "classic,consumer,share",

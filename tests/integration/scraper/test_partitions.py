@@ -14,6 +14,7 @@ from devstack.broker import Broker
 from devstack.server import wait_until
 from lagscale.domain.lag import Flag
 from lagscale.domain.markers import Note
+from services.scraper.coordinators import slot_of
 
 pytestmark = pytest.mark.integration
 World = Any  # The fixture's class lives in conftest, which is not importable by name.
@@ -92,12 +93,14 @@ def test_a_topic_that_comes_back_after_it_was_gone_is_born_under_its_new_id(worl
 
 
 class Disks:
-    """A broker with a disk more than it needs; the topics lie on either."""
+    """A broker with a disk more than it needs; partitions of topics and those that keep commits lie on either."""
 
     def __init__(self, folder: Path) -> None:
         self.extra = folder / "extra"
         self.broker = Broker(
             settings={
+                # As the scraper expects it; so it is known where a group's commits are kept.
+                "offsets.topic.num.partitions": "50",
                 # The disk is found to have failed when its checkpoints are written.
                 "log.flush.offset.checkpoint.interval.ms": "200",
                 "log.flush.start.offset.checkpoint.interval.ms": "200",
@@ -114,6 +117,11 @@ class Disks:
     def has(self, topic: str, partition: int) -> bool:
         return (self.extra / f"{topic}-{partition}").exists()
 
+    def group(self, *, kept_there: bool) -> str:
+        """A new group whose commits are kept on that disk, or on the other."""
+        names = (fresh() for _ in range(1000))
+        return next(name for name in names if self.has("__consumer_offsets", slot_of(name)) is kept_there)
+
 
 @pytest.fixture
 def disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disks]:
@@ -124,31 +132,62 @@ def disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disks]:
         yield made
 
 
+def leaders(world: World, topic: str) -> list[bool]:
+    """Which partitions have a leader."""
+    seen = world.open().topics([topic], world.soon())[topic].partitions
+    return [seen[partition] for partition in sorted(seen)]
+
+
 def test_a_partition_without_a_leader_is_missing_and_holds_up_no_other(make_world: Any, disks: Disks) -> None:
     world = make_world(disks.broker)
-    topic, group = world.topic(4), fresh()
+    topic = world.topic(4)
     for partition in range(4):
         world.produce(topic, 10, partition)
+    # The first commit makes the topic of commits.
+    world.commit(fresh(), topic, 0)
+    group = disks.group(kept_there=False)
     world.commit(group, topic, 1, 2, 3, 4)
     (target,) = world.monitor(world.cluster(), group, topic)
     world.tick()
     assert world.rows(target)[0]["lags"] == [9, 8, 7, 6]
-    lost = [disks.has(topic, partition) for partition in range(4)]
-    assert True in lost
-    assert False in lost
+    kept = [not disks.has(topic, partition) for partition in range(4)]
+    assert True in kept
+    assert False in kept
     disks.lose()
-
-    def leaderless() -> list[bool]:
-        seen = world.open().topics([topic], world.soon())[topic].partitions
-        return [not seen[partition] for partition in sorted(seen)]
-
-    wait_until(lambda: leaderless() == lost, 30, "the partitions of the lost disk had no leader")
+    wait_until(lambda: leaders(world, topic) == kept, 30, "the partitions of the lost disk had no leader")
     world.tick()
     row = world.rows(target)[0]
     lags = [9, 8, 7, 6]
-    assert row["lags"] == [None if gone else lag for lag, gone in zip(lags, lost, strict=True)]
-    assert row["carried_lags"] == [lag if gone else None for lag, gone in zip(lags, lost, strict=True)]
+    assert row["lags"] == [lag if there else None for lag, there in zip(lags, kept, strict=True)]
+    assert row["carried_lags"] == [None if there else lag for lag, there in zip(lags, kept, strict=True)]
     # The newest samples still count, and their age is told.
     assert (row["parts"], row["total_lag"], row["notes"]) == (4, 30, 0)
     assert row["oldest_age"] > 0
     assert world.state(target) == "incomplete"
+
+
+def test_a_group_without_a_coordinator_is_missing_and_holds_up_no_other(make_world: Any, disks: Disks) -> None:
+    world = make_world(disks.broker)
+    topic = world.topic(2)
+    world.produce(topic, 10, 0)
+    world.produce(topic, 10, 1)
+    world.commit(fresh(), topic, 0)
+    lost, safe = disks.group(kept_there=True), disks.group(kept_there=False)
+    for group in (lost, safe):
+        world.commit(group, topic, 4, 4)
+    cluster = world.cluster()
+    (stopped,) = world.monitor(cluster, lost, topic)
+    (measured,) = world.monitor(cluster, safe, topic)
+    kept = [not disks.has(topic, partition) for partition in range(2)]
+    assert sorted(kept) == [False, True]
+    disks.lose()
+    wait_until(lambda: leaders(world, topic) == kept, 30, "the partitions of the lost disk had no leader")
+    world.tick()
+    # Nothing is known of its commits, and that is not 'uncommitted'.
+    row = world.rows(stopped)[0]
+    assert (row["lags"], row["never"], row["members"]) == ([None, None], 2, None)
+    assert world.state(stopped) == "timeout"
+    row = world.rows(measured)[0]
+    assert row["lags"] == [6 if there else None for there in kept]
+    assert (row["members"], row["flags"]) == (0, None)
+    assert world.state(measured) == "incomplete"

@@ -161,6 +161,12 @@ class Broker:
         """SIGKILL."""
         self.server.kill()
 
+    def empty(self, topic: str, partition: int) -> None:
+        """Lose what a partition holds, while the broker is killed; the topic keeps its id."""
+        for lost in (self._folder / "data" / f"{topic}-{partition}").iterdir():
+            if lost.name != "partition.metadata":
+                lost.unlink()
+
     def pause(self) -> None:
         """SIGSTOP: it accepts connections and answers nothing."""
         self.server.pause()

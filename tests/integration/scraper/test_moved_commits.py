@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition
 from devstack.broker import Broker
 from devstack.server import wait_until
 from lagscale.domain.lag import Flag
-from tests import wire
+from tests.integration.scraper import wire
 
 pytestmark = pytest.mark.integration
 World = Any  # The fixture's class lives in conftest, which is not importable by name.
@@ -199,3 +199,34 @@ def test_expired_commits_leave_a_partition_uncommitted(make_world: Any, forgetfu
     row = world.rows(target)[0]
     assert (row["lags"], row["flags"]) == ([12, 2], [Flag.UNCOMMITTED, 0])
     assert (row["total_lag"], row["none_total"], row["moved_age"]) == (2, 12, None)
+
+
+def test_a_log_that_lost_its_end_under_the_same_id_is_a_reset(make_world: Any, forgetful: Broker) -> None:
+    world = make_world(forgetful)
+    topic, group = world.topic(2), fresh()
+    for partition in range(2):
+        world.produce(topic, 50, partition)
+    world.commit(group, topic, 45, 45)
+    (target,) = world.monitor(world.cluster(), group, topic)
+    assert newest(world, target)["lags"] == [5, 5]
+    forgetful.kill()
+    forgetful.empty(topic, 0)
+    forgetful.start()
+    world.produce(topic, 20, 0)
+
+    def measured() -> bool:
+        world.tick()
+        return world.rows(target)[0]["lags"] == [20, 5]
+
+    wait_until(measured, 60, "the shorter log was measured")
+    row = world.rows(target)[0]
+    assert (row["ends"], row["epoch"], row["total_lag"], row["none_total"]) == ([20, 50], 0, 5, 20)
+    reset = Flag.RESET | Flag.UNCOMMITTED
+    assert row["flags"][0] & reset == reset
+    # It begins with the first sample that shows it.
+    begun = [row["flags"][0] & Flag.RESET_BEGINS for row in world.rows(target) if row["flags"] and row["flags"][0]]
+    assert begun[-1] == Flag.RESET_BEGINS
+    assert not any(begun[:-1])
+    world.produce(topic, 30, 0)
+    row = newest(world, target)
+    assert (row["lags"], row["ends"], row["flags"]) == ([5, 5], [50, 50], None)

@@ -176,12 +176,14 @@ def test_a_deleted_group_is_uncommitted_everywhere(world: World) -> None:
     assert world.state(target) == "ok"
 
 
-@pytest.fixture
-def forgetful(monkeypatch: pytest.MonkeyPatch) -> Iterator[Broker]:
-    """A broker that looks for expired commits all the time; never the one of the environment."""
-    monkeypatch.delenv("LAGSCALE_KAFKA_BOOTSTRAP", raising=False)
-    with Broker(settings={"offsets.retention.check.interval.ms": "100"}) as broker:
-        yield broker
+@pytest.fixture(scope="module")
+def forgetful() -> Iterator[Broker]:
+    """A broker that looks for expired commits all the time, and may be killed; never the one of the environment."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("LAGSCALE_KAFKA_BOOTSTRAP", raising=False)
+        server = Broker(settings={"offsets.retention.check.interval.ms": "100"})
+        with server:
+            yield server
 
 
 def test_expired_commits_leave_a_partition_uncommitted(make_world: Any, forgetful: Broker) -> None:

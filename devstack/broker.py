@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import uuid
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
@@ -49,6 +50,8 @@ class Broker:
         port: of the first listener; a free one by default.
         detached: lives on when this process ends.
         given: the bootstrap servers of a broker that is there; nothing is started then either.
+        settings: properties of the server beside ours, or in place of them.
+        more_disks: folders beside its own for the data of partitions; the cluster's own are never there.
     """
 
     USER = "admin"
@@ -64,8 +67,12 @@ class Broker:
         port: int | None = None,
         detached: bool = False,
         given: str | None = None,
+        settings: Mapping[str, str] | None = None,
+        more_disks: Sequence[Path] = (),
     ) -> None:
         self._given = os.environ.get("LAGSCALE_KAFKA_BOOTSTRAP") or given
+        self._settings = dict(settings or {})
+        self._more_disks = list(more_disks)
         self._keep = name is not None
         name = name or f"broker-{uuid.uuid4().hex[:8]}"
         self._folder = _ROOT / ".devstack" / name
@@ -154,6 +161,12 @@ class Broker:
         """SIGKILL."""
         self.server.kill()
 
+    def empty(self, topic: str, partition: int) -> None:
+        """Lose what a partition holds, while the broker is killed; the topic keeps its id."""
+        for lost in (self._folder / "data" / f"{topic}-{partition}").iterdir():
+            if lost.name != "partition.metadata":
+                lost.unlink()
+
     def pause(self) -> None:
         """SIGSTOP: it accepts connections and answers nothing."""
         self.server.pause()
@@ -184,7 +197,8 @@ class Broker:
             "listener.security.protocol.map": f"{protocols},CONTROLLER:PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": self._listeners[0].name,
-            "log.dirs": str(self._folder / "data"),
+            "log.dirs": ",".join(str(disk) for disk in (self._folder / "data", *self._more_disks)),
+            "metadata.log.dir": str(self._folder / "data"),
             "auto.create.topics.enable": "false",
             "delete.topic.enable": "true",
             "group.coordinator.rebalance.protocols": "classic,consumer,share",
@@ -219,7 +233,7 @@ class Broker:
             }
         if self._tls is not None and self.certificates is not None:
             properties |= self.certificates.server_properties(f"listener.name.{self._tls.name.lower()}")
-        return properties
+        return properties | self._settings
 
     def _format(self, storage_tool: list[str], properties: Path) -> None:
         cluster = "ZGV2c3RhY2stY2x1c3Rlcg"

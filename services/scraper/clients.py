@@ -9,6 +9,7 @@ from typing import Any
 
 from services.scraper.kafka import KafkaCluster
 
+_GREATEST_LIFE = 60.0
 #: Longer than any request of it is under way.
 _RETIRED_SECONDS = 30.0
 
@@ -35,7 +36,8 @@ class Clients:
         self._retired = [(at, old) for at, old in self._retired if now - at < _RETIRED_SECONDS]
         if client is not None and client.is_spent:
             self._retired.append((now, client))
-            client = None
+            # What stays silent, as a lost coordinator may for hours, gets another one less and less often.
+            client = KafkaCluster(config(), min(2 * client.life_seconds, _GREATEST_LIFE))
         client = client or KafkaCluster(config())
         for stale in [other for other in self._kept if other[0] == cluster_id]:
             del self._kept[stale]

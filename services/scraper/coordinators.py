@@ -7,24 +7,25 @@ from __future__ import annotations
 
 from typing import Final
 
-#: Partitions of `__consumer_offsets` unless a cluster was set up otherwise; then a few groups more are looked at.
-_SLOTS: Final = 50
+OFFSETS_TOPIC: Final = "__consumer_offsets"
+#: Its partitions unless a cluster was set up otherwise.
+USUAL_SLOTS: Final = 50
 
 
-def slot_of(group: str) -> int:
-    """The partition that keeps the group's commits."""
+def slot_of(group: str, slots: int = USUAL_SLOTS) -> int:
+    """The partition, of so many, that keeps the group's commits."""
     code = 0
     units = group.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
         code = (31 * code + (high << 8) + low) & 0xFFFFFFFF
     signed = code - 2**32 if code >= 2**31 else code
     # Java has no absolute value of its least number; Kafka takes 0.
-    return 0 if signed == -(2**31) else abs(signed) % _SLOTS
+    return 0 if signed == -(2**31) else abs(signed) % slots
 
 
-def first_of_each_slot(groups: list[str]) -> dict[int, str]:
+def first_of_each_slot(groups: list[str], slots: int = USUAL_SLOTS) -> dict[int, str]:
     """One group for each partition that keeps commits of these groups."""
     found: dict[int, str] = {}
     for group in groups:
-        found.setdefault(slot_of(group), group)
+        found.setdefault(slot_of(group, slots), group)
     return found

@@ -25,7 +25,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin import OffsetSpec as _Spec
 
 from services.scraper.client_log import library_log
-from services.scraper.coordinators import first_of_each_slot, slot_of
+from services.scraper.coordinators import OFFSETS_TOPIC, USUAL_SLOTS, first_of_each_slot, slot_of
 from services.scraper.problems import Code, Problem
 from services.scraper.round import Committed, Ends, GroupSeen, Partition, TopicSeen
 
@@ -35,7 +35,7 @@ _LATEST: Any = _Spec.latest()
 _EARLIER = 0.1
 _LEAST_TIMEOUT = 0.2
 #: A client that met silence is replaced, but not before it is so many seconds old.
-_LEAST_LIFE = 5.0
+LEAST_LIFE = 5.0
 _CODES: Mapping[int, Code] = {
     KafkaError._AUTHENTICATION: Code.AUTHENTICATION_FAILED,
     KafkaError.SASL_AUTHENTICATION_FAILED: Code.AUTHENTICATION_FAILED,
@@ -60,6 +60,8 @@ _REASON_SECONDS = 10.0
 _KINDS_SECONDS = 30.0
 #: A coordinator that answered serves for so long: the rest of the round.
 _SETTLED_SECONDS = 1.0
+#: What is left for the others when a coordinator does not answer, as a share of the time that there is.
+_LEFT_FOR_OTHERS = 0.5
 _MOVING = frozenset({"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"})
 _MOST_STRANGERS = 20
 _GROUP_STATES = {"UNKNOWN": 0, "PREPARING_REBALANCING": 1, "COMPLETING_REBALANCING": 2, "STABLE": 3, "DEAD": 4,
@@ -69,15 +71,17 @@ _GROUP_STATES = {"UNKNOWN": 0, "PREPARING_REBALANCING": 1, "COMPLETING_REBALANCI
 class KafkaCluster:
     """Requests to one cluster; the seam that `poll.py` speaks to. All times are `time.monotonic()` seconds."""
 
-    def __init__(self, config: Mapping[str, Any]) -> None:
-        """Open a client; nothing is connected yet.
+    def __init__(self, config: Mapping[str, Any], life_seconds: float = LEAST_LIFE) -> None:
+        """Open a client, which serves for so many seconds also where it meets silence; nothing is connected yet.
 
         Raises:
             ValueError: the client refuses the settings.
         """
         self._reasons: dict[Code, float] = {}
         self._made_at = time.monotonic()
+        self.life_seconds = life_seconds
         self._silent = False
+        self._slots: int | None = None
         self._shares: frozenset[str] = frozenset()
         self._kinds_at: dict[str, float] = {}
         self._settled_at: dict[int, float] = {}
@@ -124,20 +128,30 @@ class KafkaCluster:
         group tells it for all of its coordinator's partition.
         """
         now = time.monotonic()
+        slots = self._slots or self._count_slots(until)
         due = {
             slot: group
-            for slot, group in first_of_each_slot(groups).items()
+            for slot, group in first_of_each_slot(groups, slots).items()
             if now - self._settled_at.get(slot, float("-inf")) > _SETTLED_SECONDS
         }
         if not due:
             return {}
-        seen = self.groups(list(due.values()), until)()
+        # Commits kept in a partition without a leader have no coordinator, for hours perhaps: other groups have one.
+        seen = self.groups(list(due.values()), until - (until - now) * _LEFT_FOR_OTHERS)()
         moving = {slot: found for slot, group in due.items() if (found := _moving(seen[group])) is not None}
         self._settled_at |= dict.fromkeys(due.keys() - moving.keys(), now)
         if moving:
             # The client remembers coordinators for long; another one looks them up anew.
             self._silent = True
-        return {group: moving[slot] for group in groups if (slot := slot_of(group)) in moving}
+        return {group: moving[slot] for group in groups if (slot := slot_of(group, slots)) in moving}
+
+    def _count_slots(self, until: float) -> int:
+        """Partitions that keep commits; the usual number while the cluster does not tell."""
+        found = self.topics([OFFSETS_TOPIC], until)[OFFSETS_TOPIC]
+        if isinstance(found, Problem) or not found.partitions:
+            return USUAL_SLOTS
+        self._slots = len(found.partitions)
+        return self._slots
 
     def ends(
         self, partitions: Iterable[Partition], committed_only: Iterable[Partition], until: float
@@ -229,7 +243,7 @@ class KafkaCluster:
         After a broker's restart librdkafka may send no more requests for committed offsets on the old connection,
         for ever; only a new client asks again. A dead cluster does not get one at every tick.
         """
-        return self._silent and time.monotonic() - self._made_at > _LEAST_LIFE
+        return self._silent and time.monotonic() - self._made_at > self.life_seconds
 
     def _behind(self, code: Code, detail: str) -> Problem:
         self._silent = True

@@ -155,7 +155,13 @@ class World:
         """Set the commits of partitions 0, 1, ...; the group has no members."""
         wanted = [TopicPartition(topic, n, offset) for n, offset in enumerate(offsets) if offset is not None]
         request = ConsumerGroupTopicPartitions(group, wanted)
-        self.admin.alter_consumer_group_offsets([request])[group].result(20)
+
+        def taken() -> bool:
+            # A broker that has no coordinator yet refuses by the partitions' errors only.
+            answer = self.admin.alter_consumer_group_offsets([request])[group].result(20)
+            return all(partition.error is None for partition in answer.topic_partitions)
+
+        wait_until(taken, 20, "the commits were taken")
 
     def consumer(self, group: str, topics: Sequence[str], **settings: object) -> Consumer:
         consumer = Consumer(

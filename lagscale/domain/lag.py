@@ -51,7 +51,9 @@ class Sample:
         return self.end - self.lag
 
 
-def measure(offsets: Offsets, last: Sample | None, *, same_id: bool = True, born: bool = False) -> Sample:
+def measure(
+    offsets: Offsets, last: Sample | None, *, same_id: bool = True, born: bool = False, renewed: bool = False
+) -> Sample:
     """One partition's sample from its offsets and its last sample.
 
     Args:
@@ -59,13 +61,16 @@ def measure(offsets: Offsets, last: Sample | None, *, same_id: bool = True, born
         last: the partition's newest earlier sample, if there is one.
         same_id: whether the topic's id is the one under which `last` was taken.
         born: whether the metadata answer before this round did not name the partition.
+        renewed: whether the topic had another id at any time before.
     """
     flags = Flag.BORN if born else Flag(0)
     committed = offsets.committed
     end = max(offsets.end, offsets.start)
     if committed is not None and committed > offsets.high and last is not None:
         was_reset = bool(last.flags & Flag.RESET)
-        if was_reset or not same_id or end < last.end:
+        # The broker forgets commits with the topic; one from before that comes later is as old as one that stayed.
+        is_stale = renewed and bool(last.flags & Flag.UNCOMMITTED)
+        if was_reset or is_stale or not same_id or end < last.end:
             flags |= Flag.RESET if was_reset else Flag.RESET | Flag.RESET_BEGINS
             committed = None
     if committed is None:

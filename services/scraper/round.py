@@ -128,7 +128,7 @@ def _sample(offsets: Offsets, newest: Carried | None, previous: Row | None, epoc
     if newest is None or previous is None:
         return measure(offsets, None, born=born)
     same_id = previous.round.epoch == epoch and not newest.sample.flags & Flag.OLD_ID
-    return measure(offsets, newest.sample, same_id=same_id, born=born)
+    return measure(offsets, newest.sample, same_id=same_id, born=born, renewed=epoch > 0)
 
 
 def _absent(before: Before, polled: Polled) -> TargetRound:

@@ -41,13 +41,15 @@
             h.ts,
             h.epoch,
             h.ends[c.part] as ending,
+            h.ends[c.part]
+            - case when coalesce(h.flags[c.part], 0) & 1 <> 0 and not a.earliest then 0 else h.lags[c.part] end as position,
             h.asked,
             h.answered,
             c.part > cardinality(h.ends) as begins
         from furthest as f
         inner join scope as c on c.target = f.target and c.lag > 0
         inner join lateral (
-            select s.ts, s.epoch, s.ends, coalesce(s.ends_asked, 0) as asked, coalesce(s.ends_answered, 0) as answered
+            select s.ts, s.epoch, s.lags, s.ends, s.flags, coalesce(s.ends_asked, 0) as asked, coalesce(s.ends_answered, 0) as answered
             from every_lag_sample as s
             where s.target_id = f.target and s.tenant_id = a.tenant_id and s.ts >= f.since and s.ts <= a.until
         ) as h on h.ends[c.part] is not null or c.part > cardinality(h.ends)
@@ -81,27 +83,53 @@
         window run as (partition by k.target, k.part, k.run order by k.ts)
     ),
 
+    events as (
+        -- Ends, and positions that look for the first end above them; no self-join, for its size would be guessed.
+        select
+            k.target,
+            k.part,
+            k.run,
+            k.ending as offset_at,
+            true as is_end,
+            null::timestamptz as ts,
+            array[
+                (extract(epoch from k.ts) * 1000)::bigint, k.asked, k.answered, k.ending,
+                (extract(epoch from k.before_ts) * 1000)::bigint, k.before_asked, k.before_answered, k.before_ending
+            ] as facts
+        from course as k
+        union all
+        select k.target, k.part, k.run, k.position, false, k.ts, null
+        from course as k
+        where k.position < k.ending
+    ),
+
     passed as (
         -- For each sample the first end that counts its oldest unread message, and the end before; milliseconds ago.
-        select distinct on (s.target, s.part, s.ts)
-            s.target,
-            s.part,
-            s.ts,
-            s.position,
-            (extract(epoch from s.ts - w.ts) * 1000)::bigint as new_age,
-            w.asked,
-            w.answered,
-            w.ending,
-            (extract(epoch from s.ts - w.before_ts) * 1000)::bigint as old_age,
-            w.before_asked,
-            w.before_answered,
-            w.before_ending
-        from samples as s
-        inner join course as h on h.target = s.target and h.part = s.part and h.ts = s.ts
-        inner join course as w
-            on w.target = s.target and w.part = s.part and w.run = h.run and w.ts <= s.ts and w.ending > s.position
-        where a.by_time and s.lag > 0
-        order by s.target, s.part, s.ts, w.ts
+        select
+            w.target,
+            w.part,
+            w.ts,
+            w.offset_at as position,
+            (extract(epoch from w.ts) * 1000)::bigint - w.passing[1] as new_age,
+            w.passing[2] as asked,
+            w.passing[3] as answered,
+            w.passing[4] as ending,
+            (extract(epoch from w.ts) * 1000)::bigint - w.passing[5] as old_age,
+            w.passing[6] as before_asked,
+            w.passing[7] as before_answered,
+            w.passing[8] as before_ending
+        from (
+            select
+                e.*,
+                -- From the greatest offset down: of the ends above, the oldest one.
+                min(e.facts) over (
+                    partition by e.target, e.part, e.run
+                    order by e.offset_at desc, e.is_end
+                    rows unbounded preceding
+                ) as passing
+            from events as e
+        ) as w
+        where not w.is_end
     ),
 
     waits as materialized (

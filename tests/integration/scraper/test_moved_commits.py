@@ -145,6 +145,22 @@ def test_a_commit_beyond_the_end_of_a_topic_created_again_is_a_reset_until_the_e
     assert (row["lags"], row["flags"]) == ([5, 50], None)
 
 
+def test_a_stale_commit_that_comes_after_the_new_topic_was_seen_is_a_reset_too(world: World) -> None:
+    topic, group = world.topic(), fresh()
+    world.produce(topic, 50)
+    world.commit(group, topic, 50)
+    (target,) = world.monitor(world.cluster(), group, topic)
+    assert newest(world, target)["epoch"] == 0
+    world.drop_topic(topic)
+    world.topic(1, topic)
+    world.produce(topic, 3)
+    wait_until(lambda: world.tick() and world.rows(target)[0]["epoch"] == 1, 20, "the new id was seen")
+    assert world.rows(target)[0]["flags"] == [Flag.UNCOMMITTED]
+    world.commit(group, topic, 50)
+    row = newest(world, target)
+    assert (row["lags"], row["flags"]) == ([3], [Flag.RESET | Flag.RESET_BEGINS | Flag.UNCOMMITTED])
+
+
 def test_deleted_commits_leave_a_partition_uncommitted(world: World) -> None:
     topic, group = world.topic(2), fresh()
     world.produce(topic, 9, 0)

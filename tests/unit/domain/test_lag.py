@@ -47,6 +47,16 @@ def test_beyond_the_end_is_a_read_skew_while_the_end_does_not_fall() -> None:
     assert measure(answer(0, 1000, 1005), Sample(0, 1000)) == Sample(0, 1000)
 
 
+def test_a_commit_that_comes_beyond_the_end_after_a_topic_was_created_again_is_a_reset() -> None:
+    uncommitted = measure(answer(0, 3, None), CALM, same_id=False, renewed=True)
+    late = measure(answer(0, 3, 50), uncommitted, renewed=True)
+    assert late == Sample(3, 3, Flag.RESET | Flag.RESET_BEGINS | Flag.UNCOMMITTED)
+    assert measure(answer(0, 60, 50), late, renewed=True) == Sample(10, 60)
+    # A group that has a commit on the new topic already is read a little askew, as on any other.
+    assert measure(answer(0, 60, 61), Sample(10, 60), renewed=True) == Sample(0, 60)
+    assert measure(answer(0, 3, 50), measure(answer(0, 3, None), None)) == Sample(0, 3)
+
+
 def test_beyond_the_end_of_a_topic_created_again_is_a_reset_until_the_end_is_reached() -> None:
     began = measure(answer(0, 20, 500), CALM, same_id=False)
     assert began == Sample(20, 20, Flag.UNCOMMITTED | Flag.RESET | Flag.RESET_BEGINS)

@@ -1,0 +1,168 @@
+"""Every statement compiles against the migrated schema, and those that judge keep one plan, however the samples lie.
+
+A verdict must not become dear when a chunk is new and empty, when there are five of them, or before anybody analysed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import AsyncIterator, Iterator, Mapping
+from importlib.resources import files
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import sql
+
+from lagscale.domain.lag import Sample
+from lagscale.domain.markers import TargetRound
+from lagscale.domain.policy import Policy
+from lagscale.domain.signal import Ask
+from lagscale.store.pool import Pool, open_pool
+from lagscale.store.postgres import _STATEMENTS, _literal
+from lagscale.store.postgres_sync import _STAGE
+from lagscale.store.queries import load
+from tests.contract.histories import BEGIN_MS
+from tests.samples import as_rows, store_rows
+
+pytestmark = pytest.mark.contract
+
+_NAME = re.compile(r"%(?:\((\w+)\))?s")
+_HOUR_MS = 3_600_000
+_INTERVAL_MS = 10_000
+STATEMENTS = sorted(
+    path.name.removesuffix(".sql")
+    for path in files("lagscale.store").joinpath("sql").iterdir()
+    if not path.name.startswith("part_")
+)
+#: Lag of each of twelve partitions in each round, and the policy.
+SHAPES: Mapping[str, tuple[int, Mapping[str, str]]] = {
+    "idle": (0, {}),
+    "lasting": (5_000, {}),
+    "stuck": (5_000, {"stuckAfterSeconds": "300"}),
+    "draining": (5_000, {"drainSeconds": "60"}),
+    "time lag": (15_000, {"metric": "timeLag", "lagThreshold": "120"}),
+    "total": (5_000, {"persistenceScope": "total"}),
+}
+
+
+def numbered(statement: str) -> str:
+    """The statement with `$1` in the place of its parameters, as the server prepares it."""
+    names: list[str] = []
+
+    def number(found: re.Match[str]) -> str:
+        names.append(found[1]) if found[1] not in names else None
+        return f"${names.index(found[1]) + 1}"
+
+    return _NAME.sub(number, load(statement)).replace("%%", "%")
+
+
+@pytest.mark.parametrize("statement", STATEMENTS)
+def test_the_statement_compiles(statement: str, shared_url: str) -> None:
+    with psycopg.connect(shared_url) as connection:
+        connection.execute(_STAGE)
+        plan = connection.execute(f"explain (generic_plan, format json) {numbered(statement)}").fetchone()
+    assert plan is not None
+    assert plan[0][0]["Plan"]["Node Type"]
+
+
+@pytest.fixture
+async def pool(migrated_url: str) -> AsyncIterator[Pool]:
+    """Connections as the scaler opens them, to a database of its own: chunks are counted."""
+    opened = open_pool(migrated_url, "lagscale_scaler", 1, application="plans")
+    await opened.open(wait=True)
+    try:
+        yield opened
+    finally:
+        await opened.close()
+
+
+def fill(url: str, hours: int) -> dict[str, int]:
+    """A history of so many hours for each shape; its target."""
+    targets = {name: number for number, name in enumerate(SHAPES, 1)}
+    count = hours * _HOUR_MS // _INTERVAL_MS
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("truncate lag_sample")
+        for name, (lag, _) in SHAPES.items():
+            rounds = (
+                TargetRound(
+                    BEGIN_MS - (count - 1 - k) * _INTERVAL_MS,
+                    0,
+                    tuple(Sample(lag, 100_000 + 500 * k + lag) for _ in range(12)),
+                    members=3,
+                    members_age_ms=0,
+                )
+                for k in range(count)
+            )
+            store_rows(connection, ((1, targets[name], row) for row in as_rows(rounds)))
+    return targets
+
+
+async def explained(pool: Pool, statement: str, ask: Ask) -> dict[str, Any]:
+    """The plan as it was executed."""
+    async with pool.connection() as connection:
+        await connection.execute(f"prepare judged as {numbered(statement)}")
+        query = sql.SQL("explain (analyze, buffers, format json) execute judged({})").format([_literal(0, ask)])
+        row = await (await connection.execute(query)).fetchone()
+        await connection.execute("deallocate judged")
+    assert row is not None
+    return dict(json.loads(row[0])[0]["Plan"] if isinstance(row[0], str) else row[0][0]["Plan"])
+
+
+def shape(plan: Mapping[str, Any]) -> str:
+    """The plan's nodes without what only counts chunks."""
+    node = str(plan["Node Type"])
+    parts = list(dict.fromkeys(shape(part) for part in plan.get("Plans", ())))
+    if node in {"Append", "Custom Scan", "Merge Append", "Result"} and len(parts) <= 1:
+        return parts[0] if parts else "Scan"
+    if "Scan" in node and "CTE" not in node and "Function" not in node and "Subquery" not in node:
+        return "Scan"
+    return f"{node}({', '.join(parts)})"
+
+
+def buffers(plan: Mapping[str, Any]) -> int:
+    return int(plan["Shared Hit Blocks"]) + int(plan["Shared Read Blocks"])
+
+
+def ways() -> Iterator[tuple[str, str]]:
+    for statement in _STATEMENTS:
+        for name in SHAPES:
+            if statement != "judge_time" or name == "time lag":
+                yield statement, name
+
+
+@pytest.mark.timeout(240)
+async def test_the_plan_is_the_same_however_the_samples_lie(pool: Pool, migrated_url: str) -> None:
+    found: dict[tuple[str, str], dict[str, dict[str, Any]]] = {}
+
+    async def look(state: str, targets: Mapping[str, int]) -> None:
+        for statement, name in ways():
+            ask = Ask(1, (targets[name],), Policy.parse(SHAPES[name][1]), judged_at_ms=BEGIN_MS)
+            plan = await explained(pool, statement, ask)
+            found.setdefault((statement, name), {})[state] = plan
+
+    targets = fill(migrated_url, 2)
+    await look("one chunk", targets)
+    execute(migrated_url, "analyze lag_sample")
+    await look("one chunk, analysed", targets)
+    targets = fill(migrated_url, 26)
+    await look("five chunks", targets)
+    execute(migrated_url, "analyze lag_sample")
+    await look("five chunks, analysed", targets)
+    beyond = TargetRound(BEGIN_MS + 7 * _HOUR_MS, 0, (Sample(0, 0),), members=3, members_age_ms=0)
+    with psycopg.connect(migrated_url, autocommit=True) as connection:
+        store_rows(connection, ((1, 1, row) for row in as_rows([beyond])))
+        connection.execute("delete from lag_sample where ts > to_timestamp(%s)", [BEGIN_MS / 1000])
+    await look("an empty newest chunk", targets)
+
+    for way, plans in found.items():
+        first = plans["one chunk"]
+        for state, plan in plans.items():
+            assert shape(plan) == shape(first), f"{way}, {state}"
+            assert buffers(plan) <= 2 * max(buffers(first), 50), f"{way}, {state}: {buffers(plan)} <> {buffers(first)}"
+
+
+def execute(url: str, statement: str) -> None:
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(statement)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from typing import Final
 
 from lagscale.domain.islands import readings_of
@@ -43,6 +44,7 @@ class Why(StrEnum):
     NO_SAMPLE = "no_sample"
     STALE = "stale"
     NOTHING_WAITS = "nothing_waits"
+    NO_COMMIT = "no_commit"
     WENT_BACK = "went_back"
     CAUGHT_UP = "caught_up"
     JUST_BEGUN = "just_begun"
@@ -151,6 +153,10 @@ def _told(series: Series, running: Mapping[int, bool], policy: Policy, now_ms: i
         (Condition.UNKNOWN, Why.STALE) if now_ms - newest.at_ms > policy.stale_after_ms else _judged(stretch, running)
     )
     still = _still_from(points)
+    # Where messages are lost, the position follows the log start and nobody committed.
+    steps = [
+        newer.sample.position - older.sample.position for older, newer in pairwise(points) if not unmoved(older, newer)
+    ]
     return PartitionCondition(
         target_id=series.target_id,
         partition=series.partition,
@@ -161,8 +167,8 @@ def _told(series: Series, running: Mapping[int, bool], policy: Policy, now_ms: i
         position=newest.sample.position,
         then_ms=points[0].at_ms,
         lag_then=stretch.lags[0],
-        advanced=newest.sample.position - points[0].sample.position,
-        moves=sum(newer.sample.position > older.sample.position for older, newer in _pairs(points)),
+        advanced=sum(steps),
+        moves=sum(step > 0 for step in steps),
         still_since_ms=points[still].at_ms if still < len(points) - 1 else None,
         since_earlier=still == 0 and not stretch.begun,
         uncommitted=newest.has(Flag.UNCOMMITTED),
@@ -174,33 +180,42 @@ def _told(series: Series, running: Mapping[int, bool], policy: Policy, now_ms: i
 def _judged(stretch: _Stretch, running: Mapping[int, bool]) -> tuple[Condition, Why]:
     """The state of a fresh partition; the first rule that holds.
 
-    1. OK: nothing waits at the newest sample.
+    1. OK: nothing waits at the newest sample, or `latest` counts nothing because there is no commit.
     2. REWIND: the commit went back and has not reached again where it was.
     3. OK: nothing waited at some sample of the stretch.
-    4. OK, too, where the stretch is short because the partition, or the log after a reset, began there.
+    4. OK: the stretch is short because the partition, or the log after a reset, began there.
     5. STALL: the stretch covers the window, the commit did not move, and a member was known at every sample. Burrow
        sees the same offset committed again; here somebody is there who could have committed.
-    6. STOP: as 5, but the group was without a known member at some sample. Burrow sees no commits any more.
-    7. WARN: the stretch covers the window, commits advanced, and lag never fell between two samples.
-    8. OK: lag fell between two samples while commits advanced.
+    6. STOP: as 5, but at some sample no member was known. Burrow sees no commits any more.
+    7. OK: lag fell between two samples, and the commit advanced.
+    8. WARN: the stretch covers the window, the commit advanced, and lag never fell between two samples.
     9. Unknown: the history is too short, or a gap lies in it.
     """
     points, lags = stretch.points, stretch.lags
-    if lags[-1] == 0:
-        return Condition.OK, Why.NOTHING_WAITS
-    if _went_back(stretch):
+    if _went_back(stretch) and lags[-1]:
         return Condition.REWIND, Why.WENT_BACK
-    if 0 in lags:
-        return Condition.OK, Why.CAUGHT_UP
-    if stretch.begun and not stretch.covered:
-        return Condition.OK, Why.JUST_BEGUN
-    still = _still_from(points) == 0
-    if stretch.covered and still:
-        attended = all(running[point.at_ms] for point in points)
-        return Condition.STALL if attended else Condition.STOP, Why.NO_PROGRESS
-    if not still and any(newer < older for older, newer in zip(lags, lags[1:], strict=False)):
-        return Condition.OK, Why.LAG_FALLS
-    return (Condition.WARN, Why.LAG_NEVER_FELL) if stretch.covered else (Condition.UNKNOWN, Why.TOO_SHORT)
+    harmless = _harmless(stretch)
+    if harmless is not None:
+        return Condition.OK, harmless
+    if not stretch.covered:
+        return Condition.UNKNOWN, Why.TOO_SHORT
+    if _still_from(points) > 0:
+        return Condition.WARN, Why.LAG_NEVER_FELL
+    attended = all(running[point.at_ms] for point in points)
+    return Condition.STALL if attended else Condition.STOP, Why.NO_PROGRESS
+
+
+def _harmless(stretch: _Stretch) -> Why | None:
+    """By which of rules 1, 3, 4 and 7 all is well."""
+    points, lags = stretch.points, stretch.lags
+    rules = (
+        (Why.NO_COMMIT, lags[-1] == 0 and points[-1].has(Flag.UNCOMMITTED) and points[-1].sample.lag > 0),
+        (Why.NOTHING_WAITS, lags[-1] == 0),
+        (Why.CAUGHT_UP, 0 in lags),
+        (Why.JUST_BEGUN, stretch.begun and not stretch.covered),
+        (Why.LAG_FALLS, _still_from(points) > 0 and any(newer < older for older, newer in pairwise(lags))),
+    )
+    return next((why for why, holds in rules if holds), None)
 
 
 def _stretch(series: Series, policy: Policy) -> _Stretch:
@@ -227,10 +242,6 @@ def _stretch(series: Series, policy: Policy) -> _Stretch:
 def _parted(older: Point, newer: Point) -> bool:
     """Whether another log begins with the newer sample: a new topic id, or one that was reset."""
     return older.epoch != newer.epoch or newer.has(Flag.RESET_BEGINS)
-
-
-def _pairs(points: Sequence[Point]) -> zip[tuple[Point, Point]]:
-    return zip(points, points[1:], strict=False)
 
 
 def _still_from(points: Sequence[Point]) -> int:

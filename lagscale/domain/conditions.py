@@ -1,4 +1,4 @@
-"""States of a group and of its partitions in the field's words: ok, warn, stop, stall, rewind; and hot partitions.
+"""States of a group and of its partitions in the field's words: ok, warn, stop, stall, rewind.
 
 After the evaluation rules of Burrow's wiki, over stored samples. They report only; of what is here nothing changes a
 verdict. Stored samples have offsets but no times of commits, so each rule says what it reads in their place.
@@ -6,25 +6,19 @@ verdict. Stored samples have offsets but no times of commits, so each rule says 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
-from lagscale.domain.islands import readings_of
+from lagscale.domain.hot import hot_partitions
 from lagscale.domain.lag import Flag
-from lagscale.domain.measured import Measured, Point, Series, lag_of
-from lagscale.domain.policy import Metric, Policy
-from lagscale.domain.stuck import unmoved
-
-#: A state is told over so many sampling intervals, as Burrow's over ten commits, and over at least this time.
-WINDOW_INTERVALS: Final = 10
-LEAST_WINDOW_MS: Final = 120_000
-#: A hot partition has at least so many times the lag of the topic's other partitions.
-HOT_TIMES: Final = 5
-#: The level of a hot partition where the threshold counts seconds: the default of `lagThreshold`.
-_HOT_LEVEL: Final = 500
+from lagscale.domain.markers import TargetRound
+from lagscale.domain.measured import Measured, Series, measured
+from lagscale.domain.policy import Policy
+from lagscale.domain.stretches import Stretch, still_from, stretch_of, went_back, window_ms
+from lagscale.domain.stuck import is_stuck, unmoved
 
 
 class Condition(StrEnum):
@@ -77,6 +71,8 @@ class PartitionCondition:
         still_since_ms: the first sample from which on the commit has not moved; None where it moved last.
         since_earlier: whether it may have stood still before that too: what lies before was not looked at.
         lost: messages lost to retention at the newest sample.
+        stuck: whether its commit has stood still for `stuckAfterSeconds` while the group had members; where that is
+            off, for the window.
         hot: whether it carries far more lag than the topic's other partitions.
     """
 
@@ -95,64 +91,88 @@ class PartitionCondition:
     since_earlier: bool = False
     uncommitted: bool = False
     lost: int = 0
+    stuck: bool = False
     hot: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class _Stretch:
-    """The samples that a state is told from: the window, as far back as nothing breaks it.
+class GroupConditions:
+    """The state of a monitor's group and of each partition in scope.
 
-    `covered`: they span the window. `begun`: what is told is known to have begun with the first of them.
+    Attributes:
+        unmeasured: targets without a fresh round.
+        members: as the newest round knows, None when not known.
+        at_ms: the time of the newest round, None without one.
     """
 
-    points: Sequence[Point]
-    before: Point | None
-    lags: Sequence[int]
-    covered: bool
-    begun: bool
+    condition: Condition
+    partitions: tuple[PartitionCondition, ...]
+    unmeasured: tuple[int, ...]
+    members: int | None
+    at_ms: int | None
 
 
-def window_ms(policy: Policy) -> int:
-    """Over how long a state is told: ten sampling intervals, two greatest gaps, or two minutes, the longest."""
-    return max(WINDOW_INTERVALS * policy.sampling_ms, 2 * policy.max_gap_ms, LEAST_WINDOW_MS)
+def stuck_ms(policy: Policy) -> int:
+    """After how long a partition is reported as stuck: `stuckAfterSeconds`, or the window where that is off."""
+    return policy.stuck_after_ms or window_ms(policy)
 
 
 def reach_ms(policy: Policy) -> int:
-    """How far behind the newest round samples can change a state; further the sample before that is needed."""
-    return window_ms(policy) + policy.max_gap_ms
+    """How far behind a target's newest round samples are needed; beside these the last one before."""
+    return max(window_ms(policy), stuck_ms(policy)) + policy.max_gap_ms + policy.stale_after_ms
 
 
-def partition_conditions(measured: Measured, policy: Policy, now_ms: int) -> tuple[PartitionCondition, ...]:
-    """The state of every partition in scope, by target and partition.
+def group_conditions(targets: Mapping[int, Sequence[TargetRound]], policy: Policy, now_ms: int) -> GroupConditions:
+    """The states of a monitor's group.
+
+    1. The group's state is the worst of its partitions'.
+    2. Without a partition, or with a target that was not measured lately, it is at best unknown.
 
     Args:
-        measured: the rounds of at least `reach_ms` and one before.
+        targets: target id -> its rounds of at least `reach_ms`, and the one before; none where there is none.
         policy: gives the window, freshness, and what an uncommitted partition's lag is.
         now_ms: the instant at which samples are fresh or not.
     """
-    running = {target: measured.running(target) for target in measured.rounds}
-    hot = _hot(measured, policy, now_ms)
-    return tuple(
-        _told(series, running[series.target_id], policy, now_ms, (series.target_id, series.partition) in hot)
-        for series in measured.series
+    found = measured(targets, policy, None)
+    if found is None:
+        return GroupConditions(Condition.UNKNOWN, (), tuple(sorted(targets)), None, None)
+    unmeasured = tuple(
+        target
+        for target, rounds in sorted(found.rounds.items())
+        if not rounds or now_ms - rounds[-1].at_ms > policy.stale_after_ms
     )
+    partitions = _partitions(found, policy, now_ms)
+    states = [one.condition for one in partitions] + [Condition.UNKNOWN] * bool(unmeasured)
+    return GroupConditions(worst(states), partitions, unmeasured, found.members(), found.at_ms)
 
 
-def group_condition(partitions: Sequence[PartitionCondition]) -> Condition:
-    """The worst state of the partitions; unknown where there is none."""
-    return max((one.condition for one in partitions), key=SEVERITY.index, default=Condition.UNKNOWN)
+def worst(conditions: Iterable[Condition]) -> Condition:
+    """The worst of some states; unknown where there is none."""
+    return max(conditions, key=SEVERITY.index, default=Condition.UNKNOWN)
 
 
-def _told(series: Series, running: Mapping[int, bool], policy: Policy, now_ms: int, hot: bool) -> PartitionCondition:
+def _partitions(found: Measured, policy: Policy, now_ms: int) -> tuple[PartitionCondition, ...]:
+    running = {target: found.running(target) for target in found.rounds}
+    hot = hot_partitions(found, policy, window_ms(policy), now_ms)
+    asked = replace(policy, stuck_after_ms=stuck_ms(policy))
+    told = []
+    for series in found.series:
+        one = _told(series, running[series.target_id], policy, now_ms)
+        is_hot = (series.target_id, series.partition) in hot
+        told.append(replace(one, hot=is_hot, stuck=is_stuck(series, running[series.target_id], asked)))
+    return tuple(told)
+
+
+def _told(series: Series, running: Mapping[int, bool], policy: Policy, now_ms: int) -> PartitionCondition:
     newest = series.newest()
     if newest is None or newest.epoch != series.epoch:
         return PartitionCondition(series.target_id, series.partition, Condition.UNKNOWN, Why.NO_SAMPLE)
-    stretch = _stretch(series, policy)
+    stretch = stretch_of(series, policy)
     points = stretch.points
     condition, why = (
         (Condition.UNKNOWN, Why.STALE) if now_ms - newest.at_ms > policy.stale_after_ms else _judged(stretch, running)
     )
-    still = _still_from(points)
+    still = still_from(points)
     # Where messages are lost, the position follows the log start and nobody committed.
     steps = [
         newer.sample.position - older.sample.position for older, newer in pairwise(points) if not unmoved(older, newer)
@@ -173,11 +193,10 @@ def _told(series: Series, running: Mapping[int, bool], policy: Policy, now_ms: i
         since_earlier=still == 0 and not stretch.begun,
         uncommitted=newest.has(Flag.UNCOMMITTED),
         lost=newest.sample.lost,
-        hot=hot,
     )
 
 
-def _judged(stretch: _Stretch, running: Mapping[int, bool]) -> tuple[Condition, Why]:
+def _judged(stretch: Stretch, running: Mapping[int, bool]) -> tuple[Condition, Why]:
     """The state of a fresh partition; the first rule that holds.
 
     1. OK: nothing waits at the newest sample, or `latest` counts nothing because there is no commit.
@@ -192,20 +211,20 @@ def _judged(stretch: _Stretch, running: Mapping[int, bool]) -> tuple[Condition, 
     9. Unknown: the history is too short, or a gap lies in it.
     """
     points, lags = stretch.points, stretch.lags
-    if _went_back(stretch) and lags[-1]:
+    if went_back(stretch) and lags[-1]:
         return Condition.REWIND, Why.WENT_BACK
     harmless = _harmless(stretch)
     if harmless is not None:
         return Condition.OK, harmless
     if not stretch.covered:
         return Condition.UNKNOWN, Why.TOO_SHORT
-    if _still_from(points) > 0:
+    if still_from(points) > 0:
         return Condition.WARN, Why.LAG_NEVER_FELL
     attended = all(running[point.at_ms] for point in points)
     return Condition.STALL if attended else Condition.STOP, Why.NO_PROGRESS
 
 
-def _harmless(stretch: _Stretch) -> Why | None:
+def _harmless(stretch: Stretch) -> Why | None:
     """By which of rules 1, 3, 4 and 7 all is well."""
     points, lags = stretch.points, stretch.lags
     rules = (
@@ -213,81 +232,6 @@ def _harmless(stretch: _Stretch) -> Why | None:
         (Why.NOTHING_WAITS, lags[-1] == 0),
         (Why.CAUGHT_UP, 0 in lags),
         (Why.JUST_BEGUN, stretch.begun and not stretch.covered),
-        (Why.LAG_FALLS, _still_from(points) > 0 and any(newer < older for older, newer in pairwise(lags))),
+        (Why.LAG_FALLS, still_from(points) > 0 and any(newer < older for older, newer in pairwise(lags))),
     )
     return next((why for why, holds in rules if holds), None)
-
-
-def _stretch(series: Series, policy: Policy) -> _Stretch:
-    """The trailing samples up to the last one at or before the window's beginning, of one topic id, without a gap."""
-    points = series.points
-    lags = [lag_of(point.sample, policy) for point in points]
-    readings = readings_of(points, lambda point: lag_of(point.sample, policy), 0, policy.max_gap_ms)
-    begin = points[-1].at_ms - window_ms(policy)
-    first = len(points) - 1
-    while first and points[first].at_ms > begin and not _parted(points[first - 1], points[first]):
-        if not readings[first].joined:
-            break
-        first -= 1
-    before = points[first - 1] if first else None
-    return _Stretch(
-        points=points[first:],
-        before=before,
-        lags=lags[first:],
-        covered=points[first].at_ms <= begin,
-        begun=readings[first].begins or (before is not None and _parted(before, points[first])),
-    )
-
-
-def _parted(older: Point, newer: Point) -> bool:
-    """Whether another log begins with the newer sample: a new topic id, or one that was reset."""
-    return older.epoch != newer.epoch or newer.has(Flag.RESET_BEGINS)
-
-
-def _still_from(points: Sequence[Point]) -> int:
-    """The place of the first sample from which on the commit did not move."""
-    first = len(points) - 1
-    while first and unmoved(points[first - 1], points[first]):
-        first -= 1
-    return first
-
-
-def _went_back(stretch: _Stretch) -> bool:
-    points = stretch.points
-    for number, point in enumerate(points):
-        if not point.has(Flag.REWIND):
-            continue
-        older = points[number - 1] if number else stretch.before
-        if older is None or all(later.sample.position < older.sample.position for later in points[number:]):
-            return True
-    return False
-
-
-def _hot(measured: Measured, policy: Policy, now_ms: int) -> frozenset[tuple[int, int]]:
-    """Partitions with far more lag than the others of their topic: skewed keys, or one slow reader.
-
-    1. Only fresh partitions of the present topic id are compared, by their average lag over the window.
-    2. Hot is who has more than `lagThreshold` now and on average (500 where the threshold counts seconds), and at
-       least 5 times the average of the topic's other partitions.
-    """
-    level = policy.lag_threshold if policy.metric is Metric.LAG else _HOT_LEVEL
-    averages: dict[int, dict[int, float]] = {}
-    above: set[tuple[int, int]] = set()
-    for series in measured.series:
-        newest = series.newest()
-        if newest is None or newest.epoch != series.epoch or now_ms - newest.at_ms > policy.stale_after_ms:
-            continue
-        begin = newest.at_ms - window_ms(policy)
-        lags = [lag_of(p.sample, policy) for p in series.points if p.at_ms >= begin and p.epoch == series.epoch]
-        averages.setdefault(series.target_id, {})[series.partition] = sum(lags) / len(lags)
-        if lags[-1] > level:
-            above.add((series.target_id, series.partition))
-    return frozenset(
-        (target, partition)
-        for target, found in averages.items()
-        for partition, average in found.items()
-        if len(found) > 1
-        and (target, partition) in above
-        and average > level
-        and average >= HOT_TIMES * (sum(found.values()) - average) / (len(found) - 1)
-    )

@@ -18,6 +18,7 @@ from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
 from lagscale.settings import SingleMonitorSettings, load, split_address
 from lagscale.store.pool import Pool, open_pool
 from lagscale.store.postgres import PostgresVerdicts
+from lagscale.store.recent import RecentRounds
 from lagscale.store.registrations import ROLE as SCALER_ROLE
 from lagscale.store.registry.bootstrap import ensure_single_monitor, single_monitor
 from lagscale.store.registry.database import RegistryDatabase
@@ -25,6 +26,7 @@ from lagscale.store.secrets import SecretBox
 from lagscale.telemetry import configure_logging
 from services.api.access import Access
 from services.api.app import Parts, create_app
+from services.api.conditions import Conditions
 from services.api.evidence import Evidence
 from services.api.operations import Operations
 from services.api.settings import ApiSettings
@@ -62,6 +64,7 @@ def main() -> int:
             access=Access(database, admin_key),
             operations=Operations(database, box, settings.tick_seconds),
             evidence=Evidence(database, PostgresVerdicts(pool)),
+            conditions=Conditions(database, RecentRounds(pool)),
             opened=opened,
             closed=closed,
         )

@@ -48,6 +48,7 @@ OF_AN_OBJECT = [
     ("DELETE", "/monitors/{}"),
     ("GET", "/monitors/{}/verdict"),
     ("GET", "/monitors/{}/samples"),
+    ("GET", "/monitors/{}/state"),
     ("GET", "/monitors/{}/health"),
     ("DELETE", "/keys/{}"),
 ]

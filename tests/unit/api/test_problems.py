@@ -13,6 +13,7 @@ from lagscale.errors import Conflict, Fault, InvalidInput, LagscaleError, QuotaE
 from lagscale.store.registry.database import RegistryDatabase
 from services.api.access import Access
 from services.api.app import Parts, create_app
+from services.api.conditions import Conditions
 from services.api.evidence import Evidence
 from services.api.operations import Operations
 from services.api.problems import MEDIA_TYPE, STATUS, status_of
@@ -54,7 +55,9 @@ def operations() -> Broken:
 @pytest.fixture
 async def api(operations: Broken) -> AsyncIterator[httpx.AsyncClient]:
     database = RegistryDatabase("postgresql://nobody@127.0.0.1:1/none")
-    parts = Parts(database, Access(database, ADMIN), operations, Evidence.__new__(Evidence))
+    parts = Parts(
+        database, Access(database, ADMIN), operations, Evidence.__new__(Evidence), Conditions.__new__(Conditions)
+    )
     transport = httpx.ASGITransport(create_app(parts), raise_app_exceptions=False)
     headers = {"Authorization": f"Bearer {ADMIN}"}
     async with httpx.AsyncClient(transport=transport, base_url="http://api", headers=headers) as client:

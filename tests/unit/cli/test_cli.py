@@ -47,7 +47,9 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
     return cli.main()
 
 
-@pytest.mark.parametrize("arguments", [[], ["migrate"], ["status"], ["verdict"], ["keys"], ["keys", "generate"]])
+@pytest.mark.parametrize(
+    "arguments", [[], ["migrate"], ["status"], ["verdict"], ["state"], ["keys"], ["keys", "generate"]]
+)
 def test_every_command_explains_itself(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -20,6 +20,7 @@ from lagscale.store.pool import Pool, open_pool
 from lagscale.store.postgres import PostgresVerdicts
 from lagscale.store.recent import RecentRounds
 from lagscale.store.registrations import ROLE as SCALER_ROLE
+from lagscale.store.registrations import PostgresRegistrations
 from lagscale.store.registry.bootstrap import ensure_single_monitor, single_monitor
 from lagscale.store.registry.database import RegistryDatabase
 from lagscale.store.secrets import SecretBox
@@ -30,6 +31,7 @@ from services.api.conditions import Conditions
 from services.api.evidence import Evidence
 from services.api.operations import Operations
 from services.api.settings import ApiSettings
+from services.api.state_counts import StateCounts
 
 log = structlog.get_logger(__name__)
 
@@ -57,14 +59,16 @@ def main() -> int:
     admin_key = None if settings.admin_key is None else settings.admin_key.get_secret_value()
     if admin_key is None:
         log.info("bootstrap_key_off")
-    opened, closed = _life(database, pool, url if single else None)
+    rounds = RecentRounds(pool)
+    counts = StateCounts(PostgresRegistrations(pool), rounds, settings.states_seconds)
+    opened, closed = _life(database, pool, url if single else None, counts if settings.states_seconds else None)
     app = create_app(
         Parts(
             database=database,
             access=Access(database, admin_key),
             operations=Operations(database, box, settings.tick_seconds),
             evidence=Evidence(database, PostgresVerdicts(pool)),
-            conditions=Conditions(database, RecentRounds(pool)),
+            conditions=Conditions(database, rounds),
             opened=opened,
             closed=closed,
         )
@@ -98,7 +102,9 @@ def _end(_number: int, _frame: FrameType | None) -> None:
 Step = Callable[[], Awaitable[None]]
 
 
-def _life(database: RegistryDatabase, pool: Pool, single_url: str | None) -> tuple[Step, Step]:
+def _life(
+    database: RegistryDatabase, pool: Pool, single_url: str | None, counts: StateCounts | None
+) -> tuple[Step, Step]:
     """What runs when the server opens and when it closes."""
     tasks: list[asyncio.Task[None]] = []
 
@@ -107,6 +113,8 @@ def _life(database: RegistryDatabase, pool: Pool, single_url: str | None) -> tup
         await pool.open(wait=False)
         if single_url is not None:
             tasks.append(asyncio.create_task(_register_single(single_url), name="single-monitor"))
+        if counts is not None:
+            tasks.append(asyncio.create_task(counts.run(), name="state-counts"))
 
     async def closed() -> None:
         for task in tasks:

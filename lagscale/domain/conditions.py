@@ -159,7 +159,10 @@ def _partitions(found: Measured, policy: Policy, now_ms: int) -> tuple[Partition
     for series in found.series:
         one = _told(series, running[series.target_id], policy, now_ms)
         is_hot = (series.target_id, series.partition) in hot
-        told.append(replace(one, hot=is_hot, stuck=is_stuck(series, running[series.target_id], asked)))
+        # Where the commit moved last, or nothing waits, there is nothing to look at.
+        may_be = bool(one.lag) and one.still_since_ms is not None
+        stuck = may_be and is_stuck(series, running[series.target_id], asked)
+        told.append(replace(one, hot=is_hot, stuck=stuck))
     return tuple(told)
 
 

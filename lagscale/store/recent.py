@@ -16,6 +16,7 @@ from lagscale.store.queries import load
 
 #: Samples of one target that are read at most, all partitions together.
 _MOST_SAMPLES: Final = 500_000
+_NO_FLAGS: Final = Flag(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +104,7 @@ def _round(row: Mapping[str, Any]) -> TargetRound:
         at_ms=row["at_ms"],
         epoch=row["epoch"],
         samples=tuple(
-            None if lag is None else Sample(lag, end, Flag(flag or 0), missed or 0)
+            None if lag is None else Sample(lag, end, Flag(flag) if flag else _NO_FLAGS, missed or 0)
             for lag, end, flag, missed in zip(row["lags"], row["ends"], flags, lost, strict=True)
         ),
         outside=frozenset(number for number, flag in enumerate(flags) if flag and flag & Flag.OUTSIDE),

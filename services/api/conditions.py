@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -59,7 +60,9 @@ class Conditions:
         policy = policy_of(row, int(work.tenant["min_sampling_seconds"]))
         topics = {int(target["id"]): str(target["topic"]) for target in targets}
         recent = await self._rounds.read([Wanted(work.tenant_id, target, reach_ms(policy)) for target in topics])
-        found = group_conditions({target: recent.rounds.get(target, ()) for target in topics}, policy, recent.now_ms)
+        rounds = {target: recent.rounds.get(target, ()) for target in topics}
+        # In a thread, because a thousand partitions take a while in which other requests must be answered.
+        found = await asyncio.to_thread(group_conditions, rounds, policy, recent.now_ms)
         partial = str(row["scope_message"]) if row["scope_code"] == _TOO_MANY else None
         # Of a part of the topics only what is bad is proven.
         state = found.condition if partial is None else worst((found.condition, Condition.UNKNOWN))

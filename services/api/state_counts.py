@@ -1,12 +1,11 @@
 """Counts of groups and partitions by state, over all tenants, for the metrics; renewed by a task of the service.
 
-Four small families whatever the number of groups: who fares badly is asked of the API by name, which needs a key.
+Three small families whatever the number of groups: who fares badly is asked of the API by name, which needs a key.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -26,9 +25,6 @@ GROUPS = Gauge("lagscale_api_groups", "Monitors by the state of their group, whe
 PARTITIONS = Gauge("lagscale_api_partitions", "Partitions of monitors by state, when last counted.", ["state"])
 MARKED = Gauge(
     "lagscale_api_marked_partitions", "Partitions of monitors that are stuck, or hot, when last counted.", ["mark"]
-)
-COUNTING_SECONDS = Gauge(
-    "lagscale_api_state_counting_seconds", "How long counting the states took when it was last done, seconds."
 )
 
 #: Monitors whose rounds are read by one statement.
@@ -92,7 +88,6 @@ class StateCounts:
 
     async def renew(self) -> None:
         """Count once and show it."""
-        begun = time.monotonic()
         try:
             counts = await self.count()
         except LagscaleError as away:
@@ -111,7 +106,6 @@ class StateCounts:
             PARTITIONS.labels(state.value).set(counts.partitions[state])
         for mark in ("stuck", "hot"):
             MARKED.labels(mark).set(counts.marks[mark])
-        COUNTING_SECONDS.set(time.monotonic() - begun)
 
     def _forget(self) -> None:
         self._failed = True

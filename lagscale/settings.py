@@ -31,6 +31,7 @@ KNOWN: Mapping[str, str] = {
     "LAGSCALE_ADMIN_KEY": "api",
     "LAGSCALE_API_POOL_SIZE": "api",
     "LAGSCALE_STORE_SECONDS": "api",
+    "LAGSCALE_STATES_SECONDS": "api",
     "LAGSCALE_SCALER_GRPC_LISTEN": "scaler",
     "LAGSCALE_SCALER_HTTP_LISTEN": "scaler",
     "LAGSCALE_CALL_SECONDS": "scaler",

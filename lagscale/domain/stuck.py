@@ -37,12 +37,12 @@ def is_stuck(series: Series, running: Mapping[int, bool], policy: Policy) -> boo
         if lag(points[index]) <= 0 or not running[points[index].at_ms]:
             break
         since_ms = points[index].at_ms
-        if index and not (readings[index].joined and _unmoved(points[index - 1], points[index])):
+        if index and not (readings[index].joined and unmoved(points[index - 1], points[index])):
             break
     return since_ms is not None and points[-1].at_ms - since_ms >= policy.stuck_after_ms
 
 
-def _unmoved(older: Point, newer: Point) -> bool:
+def unmoved(older: Point, newer: Point) -> bool:
     """Whether the commit stood still between two neighbours. Positions of two topic ids cannot be compared."""
     if older.epoch != newer.epoch:
         return False

@@ -18,17 +18,21 @@ from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
 from lagscale.settings import SingleMonitorSettings, load, split_address
 from lagscale.store.pool import Pool, open_pool
 from lagscale.store.postgres import PostgresVerdicts
+from lagscale.store.recent import RecentRounds
 from lagscale.store.registrations import ROLE as SCALER_ROLE
+from lagscale.store.registrations import PostgresRegistrations
 from lagscale.store.registry.bootstrap import ensure_single_monitor, single_monitor
 from lagscale.store.registry.database import RegistryDatabase
 from lagscale.store.secrets import SecretBox
 from lagscale.telemetry import configure_logging
 from services.api.access import Access
 from services.api.app import Parts, create_app
+from services.api.conditions import Conditions
 from services.api.evidence import Evidence
 from services.api.explanations import Explanations
 from services.api.operations import Operations
 from services.api.settings import ApiSettings
+from services.api.state_counts import StateCounts
 
 log = structlog.get_logger(__name__)
 
@@ -57,7 +61,9 @@ def main() -> int:
     admin_key = None if settings.admin_key is None else settings.admin_key.get_secret_value()
     if admin_key is None:
         log.info("bootstrap_key_off")
-    opened, closed = _life(database, pool, url if single else None)
+    rounds = RecentRounds(pool)
+    counts = StateCounts(PostgresRegistrations(pool), rounds, settings.states_seconds)
+    opened, closed = _life(database, pool, url if single else None, counts if settings.states_seconds else None)
     app = create_app(
         Parts(
             database=database,
@@ -65,6 +71,7 @@ def main() -> int:
             operations=Operations(database, box, settings.tick_seconds),
             evidence=Evidence(database, verdicts),
             explanations=Explanations(database, verdicts),
+            conditions=Conditions(database, rounds),
             opened=opened,
             closed=closed,
         )
@@ -98,7 +105,9 @@ def _end(_number: int, _frame: FrameType | None) -> None:
 Step = Callable[[], Awaitable[None]]
 
 
-def _life(database: RegistryDatabase, pool: Pool, single_url: str | None) -> tuple[Step, Step]:
+def _life(
+    database: RegistryDatabase, pool: Pool, single_url: str | None, counts: StateCounts | None
+) -> tuple[Step, Step]:
     """What runs when the server opens and when it closes."""
     tasks: list[asyncio.Task[None]] = []
 
@@ -107,6 +116,8 @@ def _life(database: RegistryDatabase, pool: Pool, single_url: str | None) -> tup
         await pool.open(wait=False)
         if single_url is not None:
             tasks.append(asyncio.create_task(_register_single(single_url), name="single-monitor"))
+        if counts is not None:
+            tasks.append(asyncio.create_task(counts.run(), name="state-counts"))
 
     async def closed() -> None:
         for task in tasks:

@@ -13,12 +13,13 @@ from fastapi.openapi.utils import get_openapi
 
 from lagscale.store.registry.database import RegistryDatabase
 from services.api.access import Access
+from services.api.conditions import Conditions
 from services.api.evidence import Evidence
 from services.api.explanations import Explanations
 from services.api.metrics import Measured
 from services.api.operations import Operations
 from services.api.problems import MEDIA_TYPE, Problem, install
-from services.api.routers import bindings, clusters, explain, health, keys, monitors, tenants
+from services.api.routers import bindings, clusters, explain, health, keys, monitors, states, tenants
 
 _ABOUT = """Registers what Lagscale measures, and shows what it saw and judged.
 
@@ -47,6 +48,7 @@ class Parts:
     operations: Operations
     evidence: Evidence
     explanations: Explanations
+    conditions: Conditions
     opened: Callable[[], Awaitable[None]] | None = None
     closed: Callable[[], Awaitable[None]] | None = None
 
@@ -70,9 +72,10 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.operations = parts.operations
     app.state.evidence = parts.evidence
     app.state.explanations = parts.explanations
+    app.state.conditions = parts.conditions
     app.add_middleware(Measured)
     install(app)
-    for part in (tenants, clusters, monitors, explain, bindings, keys, health):
+    for part in (tenants, clusters, monitors, explain, states, bindings, keys, health):
         app.include_router(part.router, responses=_PROBLEMS)
     app.include_router(health.open_router)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]

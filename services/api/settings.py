@@ -30,6 +30,13 @@ class ApiSettings(ServiceSettings):
         description="How long a statement, or a wait for a free connection, may take; a store that says nothing at "
         "all is given up after 3 s.",
     )
+    states_seconds: float = Field(
+        default=60.0,
+        ge=0,
+        le=3600,
+        description="How often the states of all groups are counted for the metrics, seconds; 0 counts none. With "
+        "several replicas of the API, count in one of them.",
+    )
 
     @field_validator("admin_key")
     @classmethod

@@ -16,6 +16,7 @@ from lagscale.store.secrets import generate_key
 from services.cli.client import Client, health
 from services.cli.explain import show
 from services.cli.settings import CliSettings
+from services.cli.states import state
 
 app = typer.Typer(
     name="lagscale",
@@ -26,6 +27,7 @@ app = typer.Typer(
 )
 keys_app = typer.Typer(help="Keys for the settings.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
+app.command()(state)
 
 _COLOURS = {"sustained": "bold red", "calm": "green", "unknown": "yellow"}
 

@@ -12,10 +12,12 @@ import pytest
 
 from lagscale.store.pool import open_pool
 from lagscale.store.postgres import PostgresVerdicts
+from lagscale.store.recent import RecentRounds
 from lagscale.store.registry.database import RegistryDatabase
 from lagscale.store.secrets import SecretBox, generate_key
 from services.api.access import Access
 from services.api.app import Parts, create_app
+from services.api.conditions import Conditions
 from services.api.evidence import Evidence
 from services.api.explanations import Explanations
 from services.api.operations import Operations
@@ -38,7 +40,8 @@ async def api(shared_url: str) -> AsyncIterator[httpx.AsyncClient]:
     operations = Operations(database, SecretBox(SECRET_KEY), tick_seconds=1.0)
     verdicts = PostgresVerdicts(pool)
     evidence, explanations = Evidence(database, verdicts), Explanations(database, verdicts)
-    app = create_app(Parts(database, Access(database, ADMIN), operations, evidence, explanations))
+    conditions = Conditions(database, RecentRounds(pool))
+    app = create_app(Parts(database, Access(database, ADMIN), operations, evidence, explanations, conditions))
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(
         transport=transport, base_url="http://api", headers={"Authorization": f"Bearer {ADMIN}"}

@@ -50,6 +50,7 @@ OF_AN_OBJECT = [
     ("GET", "/monitors/{}/verdict"),
     ("GET", "/monitors/{}/explain"),
     ("GET", "/monitors/{}/samples"),
+    ("GET", "/monitors/{}/state"),
     ("GET", "/monitors/{}/health"),
     ("DELETE", "/keys/{}"),
 ]

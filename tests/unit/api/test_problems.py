@@ -13,6 +13,7 @@ from lagscale.errors import Conflict, Fault, InvalidInput, LagscaleError, QuotaE
 from lagscale.store.registry.database import RegistryDatabase
 from services.api.access import Access
 from services.api.app import Parts, create_app
+from services.api.conditions import Conditions
 from services.api.evidence import Evidence
 from services.api.explanations import Explanations
 from services.api.operations import Operations
@@ -56,7 +57,10 @@ def operations() -> Broken:
 async def api(operations: Broken) -> AsyncIterator[httpx.AsyncClient]:
     database = RegistryDatabase("postgresql://nobody@127.0.0.1:1/none")
     parts = Parts(
-        database, Access(database, ADMIN), operations, *(kind.__new__(kind) for kind in (Evidence, Explanations))
+        database,
+        Access(database, ADMIN),
+        operations,
+        *(kind.__new__(kind) for kind in (Evidence, Explanations, Conditions)),
     )
     transport = httpx.ASGITransport(create_app(parts), raise_app_exceptions=False)
     headers = {"Authorization": f"Bearer {ADMIN}"}

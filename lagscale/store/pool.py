@@ -22,7 +22,11 @@ SILENCE_SECONDS = 3.0
 _STATEMENT_MS = 2000
 _CONNECT = {"connect_timeout": 2, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 _TOLD_EVERY_SECONDS = 60.0
-_PLANS = "set plan_cache_mode = force_generic_plan; set jit = off; set max_parallel_workers_per_gather = 0"
+#: Samples are read by their key only: of a chunk that nobody analysed yet the planner would guess otherwise.
+_PLANS = (
+    "set plan_cache_mode = force_generic_plan; set jit = off; set max_parallel_workers_per_gather = 0; "
+    "set enable_seqscan = off; set enable_bitmapscan = off"
+)
 
 Result = TypeVar("Result")
 Pool = AsyncConnectionPool[AsyncConnection[Any]]

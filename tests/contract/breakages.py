@@ -113,7 +113,7 @@ BREAKAGES = (
     _waits("time lag: falls of the end are overlooked", "or m.ending < lag(m.ending) over", "or false and m.ending < lag(m.ending) over"),
     _waits("time lag: another topic id is overlooked", "or m.epoch <> lag(m.epoch) over (partition by m.target, m.part order by m.ts),", ","),
     _waits("time lag: what a round does not name goes on", "c.part > cardinality(h.ends) as begins", "false as begins"),
-    _waits("time lag: the round at its edge is lost", "s.ts >= f.since and", "s.ts > f.since and"),
+    _waits("time lag: the round at its edge is lost", "r.ts >= f.since and", "r.ts > f.since and"),
     _waits("time lag: history from too near", "where coalesce(h.ends[p.part] > p.position, true)", "where coalesce(h.ends[p.part] > p.position + 2, true)"),
     _full("time lag: no bridge over a gap", "when a.by_time then s.amount - (extract(epoch from s.ts - s.before_ts) * 1000)::bigint", "when a.by_time then 0"),
     _full("time lag: time passes in no gap", "when a.by_time then s.amount - (extract(epoch from s.ts - s.before_ts) * 1000)::bigint", "when a.by_time then s.amount"),

@@ -32,6 +32,20 @@
         group by r.target
     ),
 
+    history as materialized (
+        -- Read once, for all partitions.
+        select
+            f.target, s.ts, s.epoch, s.lags, s.ends, s.flags,
+            coalesce(s.ends_asked, 0) as asked,
+            coalesce(s.ends_answered, 0) as answered
+        from furthest as f
+        cross join lateral (
+            select r.*
+            from every_lag_sample as r
+            where r.target_id = f.target and r.tenant_id = a.tenant_id and r.ts >= f.since and r.ts <= a.until
+        ) as s
+    ),
+
     named as (
         -- The ends since then of every partition with lag; NULL where a round does not name it. A birth needs no look:
         -- the round before it did not name the partition.
@@ -46,13 +60,9 @@
             h.asked,
             h.answered,
             c.part > cardinality(h.ends) as begins
-        from furthest as f
-        inner join scope as c on c.target = f.target and c.lag > 0
-        inner join lateral (
-            select s.ts, s.epoch, s.lags, s.ends, s.flags, coalesce(s.ends_asked, 0) as asked, coalesce(s.ends_answered, 0) as answered
-            from every_lag_sample as s
-            where s.target_id = f.target and s.tenant_id = a.tenant_id and s.ts >= f.since and s.ts <= a.until
-        ) as h on h.ends[c.part] is not null or c.part > cardinality(h.ends)
+        from history as h
+        inner join scope as c on c.target = h.target and c.lag > 0
+        where h.ends[c.part] is not null or c.part > cardinality(h.ends)
     ),
 
     course as materialized (

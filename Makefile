@@ -47,6 +47,8 @@ test: $(STAMP) ## Everything: the quick part's linters, then all shelves of test
 
 bench: $(STAMP) ## Cost of a verdict, and of a round of 5,000 groups; figures and ratios of one run.
 	$(BIN)/python -m tests.bench.verdict
+	$(BIN)/python -m tests.bench.coalescing
+	$(BIN)/python -m tests.bench.timelag
 	$(BIN)/python -m tests.bench.scrape
 
 fuzz: $(STAMP) ## Many random histories: SQL against the reference.

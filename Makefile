@@ -49,8 +49,8 @@ bench: $(STAMP) ## Cost of a verdict, and of a round of 5,000 groups; figures an
 	$(BIN)/python -m tests.bench.verdict
 	$(BIN)/python -m tests.bench.scrape
 
-fuzz: $(STAMP) ## Many random histories: SQL against the reference.
-	LAGSCALE_FUZZ_EXAMPLES=100000 $(BIN)/pytest tests/contract/test_random_histories.py --timeout 7200 -o timeout_func_only=true
+fuzz: $(STAMP) ## 100,000 random histories, SQL against the reference, and the other random tests with as many.
+	LAGSCALE_FUZZ_EXAMPLES=100000 $(BIN)/pytest tests/fuzz --timeout 7200
 
 mutations: $(STAMP) ## Break the verdict's SQL on purpose and see that every break is caught.
 	$(BIN)/python -m tests.contract.mutations

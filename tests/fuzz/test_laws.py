@@ -9,8 +9,8 @@ import pytest
 from tests.contract.lawbook import LAWS, first_broken_in_memory
 from tests.contract.laws import Law
 
-#: Of these a tenth: each is judged twice, by every law.
-EXAMPLES = int(os.environ.get("LAGSCALE_FUZZ_EXAMPLES", "5000")) // 10
+#: Of these few: each is judged twice, by every law.
+EXAMPLES = int(os.environ.get("LAGSCALE_FUZZ_EXAMPLES", "5000")) // 20
 SEEDS = range(500_000, 500_000 + EXAMPLES)
 
 

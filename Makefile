@@ -5,7 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 PYTHON ?= python3
 
-.PHONY: help install demo up down status test check bench fuzz mutations lock proto
+.PHONY: help install demo up down status test check bench fuzz mutations mutants lock proto
 
 help: ## List the targets.
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -54,6 +54,9 @@ fuzz: $(STAMP) ## 100,000 random histories, SQL against the reference, and the o
 
 mutations: $(STAMP) ## Break the verdict's SQL on purpose and see that every break is caught.
 	$(BIN)/python -m tests.contract.mutations
+
+mutants: $(STAMP) ## Every single-token mutant of the verdict's SQL; prints those that no answer tells of.
+	$(BIN)/python -m tests.contract.token_mutations
 
 lock: $(STAMP) ## Resolve the dependencies anew and write the locks: names, versions, hashes.
 	@for extra in scraper scaler api cli; do \

@@ -52,17 +52,28 @@ def broken(breakage: Breakage) -> Iterator[None]:
     Raises:
         ValueError: its text does not occur exactly once.
     """
-    path = files("lagscale.store").joinpath("sql", f"{breakage.statement}.sql")
-    text = path.read_text(encoding="utf-8")
+    text = text_of(breakage.statement)
     if text.count(breakage.old) != 1:
         raise ValueError(f"{breakage.name}: its text occurs {text.count(breakage.old)} times in {breakage.statement}")
-    slipped = text.replace(breakage.old, breakage.new)
+    with replaced(breakage.statement, text.replace(breakage.old, breakage.new)):
+        yield
+
+
+def text_of(statement: str) -> str:
+    """A statement's or a part's own text."""
+    return files("lagscale.store").joinpath("sql", f"{statement}.sql").read_text(encoding="utf-8")
+
+
+@contextmanager
+def replaced(statement: str, slipped: str) -> Iterator[None]:
+    """The statements with one of them, or a part of them, in other words."""
+    text = text_of(statement)
 
     def load(name: str) -> str:
-        if name == breakage.statement:
+        if name == statement:
             return queries._INCLUDE.sub(lambda found: queries.load(found[1]), slipped)
         whole = queries.load(name)
-        return whole.replace(text, slipped) if breakage.statement.startswith("part_") else whole
+        return whole.replace(text, slipped) if statement.startswith("part_") else whole
 
     with mock.patch.object(postgres, "load", load):
         yield

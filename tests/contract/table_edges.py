@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from lagscale.domain.lag import Offsets
 from lagscale.domain.signal import Reason
+from lagscale.domain.timelag import TimeLag
 from tests.contract.case import Case, calm, sustained, unknown
 from tests.contract.histories import History, offsets
+from tests.contract.random_histories import marked
 
 LONG = {"sustainSeconds": "120"}
 STUCK = {"stuckAfterSeconds": "60"}
@@ -142,6 +146,107 @@ def falling(*lags: int) -> History:
     return history.series(0, *lags, members=4)
 
 
+def passed_over() -> History:
+    """The total at T is not known; at the newest time at which it is, messages wait."""
+    history = History().known(0, 0)
+    for at in (0, 15, 30, 45):
+        history.round(at, 0 if at == 0 else None, 5, members=1)
+    history.round(60, None, 0, members=1)
+    return history
+
+
+def born_again() -> History:
+    """A partition is born, goes, and is born again with lag."""
+    history = History().known()
+    history.round(0, 0, 0)
+    for at in (15, 30, 45):
+        history.round(at, 0)
+    history.round(60, 0, 150)
+    return history
+
+
+def read_once(last: float) -> History:
+    """Three members are read at t = 0 and never again; the commit stands."""
+    history = History()
+    for at in (*range(0, 180, 15), last):
+        history.round(at, offsets(1000, 500), members=None if at else 3)
+    return history
+
+
+def gone_twice() -> History:
+    """A partition that comes back unborn, goes, and comes back unborn again."""
+    history = History()
+    for at in (0, 15, 30, 45, 60):
+        history.round(at, 0, 150)
+    history.round(75, 0)
+    history.round(120, 0, 150)
+    history.round(135, 0)
+    for at in (180, 195):
+        history.round(at, 0, 150)
+    return history
+
+
+def born_beside_a_gap() -> History:
+    """Where one partition is seen again after long, another is born."""
+    history = History().rounds(-180, -120, 0)
+    for at in range(-105, 0, 15):
+        history.round(at, None)
+    history.round(0, 150, 10)
+    return history
+
+
+def bridged(*, first: float = 0) -> History:
+    """Two partitions over a gap: one proves 101, the other nothing."""
+    history = History().known(0, 0)
+    history.round(first, offsets(100_150, 100_000), offsets(100_000, 100_000))
+    history.round(first + 60, offsets(100_199, 100_049), offsets(100_015, 100_005))
+    return history
+
+
+def passed_through(*times: float, reads: int = 0) -> History:
+    """Messages at t = 0 and t = 30.03; the rounds at `times`, of which the last finds so many of them read."""
+    history = History().rounds(-60, -15, offsets(1000, 1000), members=1)
+    for at in times:
+        end = 1000 + (at >= 0) + (at >= 30.03)
+        history.round(at, offsets(end, 1000 + (reads if at == times[-1] else 0)), members=1)
+    return history
+
+
+def fell_in_a_hole() -> History:
+    """The end falls while the partition is not seen."""
+    history = History()
+    history.round(0, offsets(2000, 2000), members=1)
+    history.round(15, None, members=1)
+    return history.rounds(30, 90, offsets(1000, 900), members=1)
+
+
+def answered_late() -> History:
+    """Two rounds a second apart, each answered after one and a half."""
+    history = History()
+    history.round(0, offsets(1000, 1000), members=1)
+    history.round(1, offsets(1001, 1000), members=1)
+    topic = history.topics[1]
+    topic.rows = marked(replace(row.round, ends_asked_ms=0, ends_answered_ms=1_500) for row in topic.rows)
+    return history
+
+
+def never_together() -> History:
+    """Of two partitions one was seen at t = 0, the other 50 s later."""
+    history = History()
+    history.round(0, 0, None)
+    for at in (15, 30, 45):
+        history.round(at, None, None)
+    history.round(50, None, 0)
+    return history
+
+
+def up_again(gap: int) -> History:
+    """Up for a while, and again after a gap in which more was produced than waits."""
+    history = History().known().rounds(0, 60 - gap, 150)
+    history.round(60, 150, produced=200)
+    return history
+
+
 CASES = (
     Case("36 none", "a monitor without any target", no_targets, (unknown(0, Reason.NOTHING_TO_MEASURE),)),
     Case("28 two", "of two topics one moved long ago, the other just now", one_of_two_works, (calm(300, active=True),), WORK),
@@ -166,4 +271,23 @@ CASES = (
     Case("38 first", "drains at the first instant at which it lasted", lambda: falling(1000, 950, 900, 850, 800), (sustained(60, 400, draining=True),), {"drainSeconds": "3600"}),
     Case("38 off", "the line is at the threshold already, and draining is off", lambda: falling(1000, 1000, 400, 120, 101), (sustained(60, 101, draining=False),), {"persistenceScope": "total"}),
     Case("3 at once", "sustainSeconds 0 from the newest sample alone", lambda: History().rounds(0, 0, 150), (sustained(0, 150),), {"sustainSeconds": "0"}),
+    Case("30 passed over", "a partition not seen for too long to be counted", passed_over, (calm(60, active=True),)),
+    Case("37 again", "born a second time with lag", born_again, (calm(60, active=True),), {"persistenceScope": "total", "activationSustainSeconds": "0"}),
+    Case("24 read", "members as of 180 s ago", lambda: read_once(180), (calm(180, active=True, stuck=((1, 0),)),), STUCK),
+    Case("24 read too old", "as of a millisecond more", lambda: read_once(180.001), (sustained(180.001, 500, stuck=()),), STUCK),
+    Case("16 twice", "gone twice: only what came after the last time counts", gone_twice, (unknown(195, Reason.OPEN_ISLAND),)),
+    Case("21 born beside", "a birth bounds no total of others", born_beside_a_gap, (unknown(0, Reason.OPEN_ISLAND),), {"persistenceScope": "total"}),
+    Case("21 edge", "calm exactly the greatest gap before", lambda: History().known().rounds(30, 30, 150), (calm(30),), {"persistenceScope": "total"}),
+    Case("21 gap", "up exactly the greatest gap before", lambda: up_again(45), (sustained(60, 150),), {"persistenceScope": "total"}),
+    Case("21 bound", "a partition that proves nothing takes nothing away", bridged, (sustained(60, 160),), {"persistenceScope": "total"}),
+    Case("31 at least", "at least exactly the threshold", lambda: History().rounds(0, 60, offsets(1000, 900), members=1), (unknown(60, Reason.OPEN_ISLAND),), {"metric": "timeLag", "lagThreshold": "60"}),
+    Case("31 gap", "waited a little more than the threshold before a gap", lambda: passed_through(0, 15, 30, 45, 60, 75, 90, 100.03, 160.03), (sustained(160.03, 175.03),), {"metric": "timeLag"}),
+    Case("31 gap below", "a little less", lambda: passed_through(0, 15, 30.03, 45, 60, 75, 90, 105, 120, 130, 190, reads=1), (unknown(190, Reason.OPEN_ISLAND),), {"metric": "timeLag"}),
+    Case("31 fallen", "the end fell in a hole", fell_in_a_hole, (unknown(90, Reason.OPEN_ISLAND),), {"metric": "timeLag", "lagThreshold": "70", "sustainSeconds": "0"}),
+    Case("31 late", "answered after the next round was asked", answered_late, (calm(1, active=True, time_lag=TimeLag(0, 250, 1_000)),), {"metric": "timeLag"}),
+    Case("31 stuck", "how long a stuck partition waits need not be known", lambda: History().rounds(0, 75, offsets(1000, 500), members=2), (calm(75, active=True, stuck=((1, 0),)),), STUCK | {"metric": "timeLag"}),
+    Case("30 never", "no total is known: neither is activity", never_together, (unknown(50, Reason.ACTIVITY_UNTOLD),)),
+    Case("21 never", "no total is known", never_together, (unknown(50, Reason.OPEN_ISLAND),), {"persistenceScope": "total"}),
+    Case("18 small", "a target below one message", lambda: History().known().rounds(0, 60, 150), (sustained(60, 0.4),), {"allowIdleConsumers": "false", "targetLag": "0.4"}),
+    Case("38 edge", "a second too late at the threshold", lambda: falling(10_000, 9_985, 9_970, 9_955, 9_940), (sustained(60, 9_940, draining=False),), {"drainSeconds": "9839"}),
 )  # fmt: skip

@@ -117,7 +117,7 @@ def late_rounds() -> History:
     history = History().known()
     history.round(0, 0)
     history.round(60, 150, produced=200)
-    history.round(75, 150)
+    history.round(75, 150, members=1)
     return history
 
 
@@ -247,6 +247,34 @@ def up_again(gap: int) -> History:
     return history
 
 
+def beside_a_reader(other: Offsets | None, *, missing: int | None = None) -> History:
+    """150 behind and read; another partition, at its offsets, or 10 behind and read, is missing once."""
+    history = History()
+    for at in range(-120, 121, 15):
+        beside = offsets(1000 + at, 990 + at) if other is None else other
+        history.round(at, None if at == missing else beside, offsets(2000 + at, 1850 + at), members=2)
+    return history
+
+
+def calm_after_a_gap() -> History:
+    """Calm after a minute without rounds, then up, with a member."""
+    history = History().rounds(-120, -60, 0)
+    history.round(0, 0, members=1)
+    return history.rounds(15, 30, 150, members=1)
+
+
+def both_unseen() -> History:
+    """Neither partition was seen for longer than counts; messages waited at the newest known total."""
+    history = History().known(0, 0)
+    history.round(0, 0, 5, members=1)
+    for at in (15, 30):
+        history.round(at, None, 5, members=1)
+    history.round(50, None, 0, members=1)
+    for at in (65, 80, 100):
+        history.round(at, None, None, members=1)
+    return history
+
+
 CASES = (
     Case("36 none", "a monitor without any target", no_targets, (unknown(0, Reason.NOTHING_TO_MEASURE),)),
     Case("28 two", "of two topics one moved long ago, the other just now", one_of_two_works, (calm(300, active=True),), WORK),
@@ -290,4 +318,9 @@ CASES = (
     Case("21 never", "no total is known", never_together, (unknown(50, Reason.OPEN_ISLAND),), {"persistenceScope": "total"}),
     Case("18 small", "a target below one message", lambda: History().known().rounds(0, 60, 150), (sustained(60, 0.4),), {"allowIdleConsumers": "false", "targetLag": "0.4"}),
     Case("38 edge", "a second too late at the threshold", lambda: falling(10_000, 9_985, 9_970, 9_955, 9_940), (sustained(60, 9_940, draining=False),), {"drainSeconds": "9839"}),
+    Case("24 uncommitted", "nothing is read beside it, and nothing committed", lambda: beside_a_reader(offsets(1000, None)), (sustained(120, 150, stuck=()),), STUCK),
+    Case("24 hole", "missing once, a round before the stretch", lambda: beside_a_reader(None, missing=45), (sustained(120, 160, stuck=()),), STUCK),
+    Case("24 fallen edge", "the end falls within exactly the greatest gap", lambda: standing(45, *[offsets(900, 500)] * 2, gap=45), (calm(60, active=True, stuck=((1, 0),)),), STUCK),
+    Case("2 after a gap", "up for a short time after a gap that calm ended", calm_after_a_gap, (calm(30, active=True),)),
+    Case("30 both unseen", "every partition not seen for too long to be counted", both_unseen, (calm(100, active=True),), {"staleAfterSeconds": "200"}),
 )  # fmt: skip

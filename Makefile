@@ -5,7 +5,7 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 PYTHON ?= python3
 
-.PHONY: help install demo up down status test check bench fuzz mutations lock proto
+.PHONY: help install demo up down status test check bench fuzz mutations mutants lock proto
 
 help: ## List the targets.
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -51,11 +51,14 @@ bench: $(STAMP) ## Cost of a verdict, and of a round of 5,000 groups; figures an
 	$(BIN)/python -m tests.bench.timelag
 	$(BIN)/python -m tests.bench.scrape
 
-fuzz: $(STAMP) ## Many random histories: SQL against the reference.
-	LAGSCALE_FUZZ_EXAMPLES=100000 $(BIN)/pytest tests/contract/test_random_histories.py --timeout 7200 -o timeout_func_only=true
+fuzz: $(STAMP) ## 100,000 random histories, SQL against the reference, and the other random tests with as many.
+	LAGSCALE_FUZZ_EXAMPLES=100000 $(BIN)/pytest tests/fuzz --timeout 7200
 
 mutations: $(STAMP) ## Break the verdict's SQL on purpose and see that every break is caught.
 	$(BIN)/python -m tests.contract.mutations
+
+mutants: $(STAMP) ## Every single-token mutant of the verdict's SQL; prints those that no answer tells of.
+	$(BIN)/python -m tests.contract.token_mutations
 
 lock: $(STAMP) ## Resolve the dependencies anew and write the locks: names, versions, hashes.
 	@for extra in scraper scaler api cli; do \

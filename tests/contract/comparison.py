@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+import pytest
+
 from lagscale.domain.markers import TargetRound
 from lagscale.domain.persistence import hold, judge, judge_once
 from lagscale.domain.signal import Ask, Island, Judgement, Told, Verdict
@@ -137,6 +139,27 @@ async def differences(samples: Stored, histories: Sequence[RandomHistory]) -> li
     asked = prepare(samples, histories)
     found = await judged_otherwise(samples, asked, samples.WAYS)
     return found + await stabilised_otherwise(samples, asked) + await held_otherwise(samples, asked)
+
+
+async def must_agree(samples: Stored, histories: Sequence[RandomHistory]) -> None:
+    """Fail with the first difference, without whatever it does not need."""
+    samples.clear()
+    found = await differences(samples, histories)
+    if found:
+        pytest.fail(str(await _smallest(samples, found[0])))
+
+
+async def _smallest(samples: Stored, found: Difference) -> Difference:
+    """Leave out what the difference does not need."""
+    while True:
+        for smaller in found.history.smaller(found.instant):
+            samples.clear()
+            still = [one for one in await differences(samples, [smaller]) if one.way == found.way]
+            if still:
+                found = still[0]
+                break
+        else:
+            return found
 
 
 def _by_own_names(judged: Judgement, ids: Mapping[int, int]) -> Judgement:

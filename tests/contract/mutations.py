@@ -54,21 +54,28 @@ def broken(breakage: Breakage) -> Iterator[None]:
     Raises:
         ValueError: its text does not occur exactly once.
     """
-    text = _text(breakage.statement)
+    text = text_of(breakage.statement)
     if text.count(breakage.old) != 1:
         raise ValueError(f"{breakage.name}: its text occurs {text.count(breakage.old)} times in {breakage.statement}")
-    slipped = text.replace(breakage.old, breakage.new)
+    with replaced(breakage.statement, text.replace(breakage.old, breakage.new)):
+        yield
+
+
+def text_of(statement: str) -> str:
+    """A statement's or a part's own text."""
+    return files("lagscale.store").joinpath("sql", f"{statement}.sql").read_text(encoding="utf-8")
+
+
+@contextmanager
+def replaced(statement: str, slipped: str) -> Iterator[None]:
+    """The statements with one of them, or a part of them, in other words."""
 
     def load(name: str) -> str:
-        plain = slipped if name == breakage.statement else _text(name)
+        plain = slipped if name == statement else text_of(name)
         return queries._INCLUDE.sub(lambda found: load(found[1]), plain)
 
     with mock.patch.object(postgres, "load", load):
         yield
-
-
-def _text(statement: str) -> str:
-    return files("lagscale.store").joinpath("sql", f"{statement}.sql").read_text(encoding="utf-8")
 
 
 async def first_wrong(samples: Stored, asked: Sequence[Asked], breakage: Breakage | None) -> Difference | None:

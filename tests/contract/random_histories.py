@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
@@ -59,7 +59,9 @@ class RandomHistory:
                 size //= 2
 
     def _with(self, rows: Mapping[int, Sequence[Row]], instant: Instant) -> RandomHistory:
-        return RandomHistory(self.policy, {name: _marked(given) for name, given in rows.items()}, [instant])
+        return RandomHistory(
+            self.policy, {name: marked(row.round for row in given) for name, given in rows.items()}, [instant]
+        )
 
     def asks(self, tenant: int, ids: Mapping[int, int]) -> list[Ask]:
         """One ask for each instant."""
@@ -67,11 +69,11 @@ class RandomHistory:
         return [Ask(tenant, targets, self.policy, i.upto_ms, i.now_ms) for i in self.instants]
 
 
-def _marked(rows: Sequence[Row]) -> list[Row]:
-    """The rounds of some rows in true order, marked anew."""
+def marked(rounds: Iterable[TargetRound]) -> list[Row]:
+    """The rounds of one target in true order, marked anew."""
     made: list[Row] = []
-    for row in sorted(rows, key=lambda row: row.round.at_ms):
-        made.append(extend(made[-1] if made else None, row.round))
+    for this in sorted(rounds, key=lambda this: this.at_ms):
+        made.append(extend(made[-1] if made else None, this))
     return made
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.contract import (
     table_activity,
+    table_edges,
     table_hold,
     table_islands,
     table_offsets,
@@ -22,4 +23,5 @@ CASES = (
     + table_hold.CASES
     + table_value.CASES
     + table_time.CASES
+    + table_edges.CASES
 )

@@ -1,0 +1,254 @@
+"""A small world in simulated time: a group on a broker, a scraper, a store that fails, and replicas of the scaler.
+
+What the world knows, and no replica does, is the true lag at every moment.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
+
+from lagscale.domain.lag import Offsets, Sample, measure
+from lagscale.domain.markers import Row, TargetRound, extend
+from lagscale.domain.policy import PersistenceScope, Policy
+from lagscale.domain.signal import Ask, Judgement, Told
+from lagscale.errors import LagscaleError, StoreUnavailable
+from lagscale.store import InlineMonitor, Lease, Registrations
+from lagscale.store.decisions import Decision
+from lagscale.store.memory import MemorySamples
+from services.scaler import last_answers
+from services.scaler.answers import Answer, Answers
+from services.scaler.decision import Subject, key_of
+from services.scaler.last_answers import LastAnswers
+from services.scaler.recorder import Recorder
+from services.scaler.scratch import ANSWERS, Scratch
+from services.scaler.snapshots import Snapshots
+
+BEGIN_MS = 1_767_607_200_000
+STEP_MS = 5_000
+INTERVAL_MS = 10_000
+MEMO_MS = 1_000
+TENANT, TARGET = 1, 1
+LEASE = Lease("a scraper", 1)
+#: A call's deadline in real seconds, while the store hangs and else: only then does anybody wait for it.
+_HANGING_SECONDS, _CALL_SECONDS = 0.005, 30.0
+
+
+class FailingStore:
+    """Samples in memory behind a connection that may be away or hang."""
+
+    def __init__(self, world: World) -> None:
+        self.samples = MemorySamples(lambda: world.now_ms)
+        self.away = False
+        self.hangs = False
+        self._answers = asyncio.Event()
+
+    def turn(self, *, away: bool, hangs: bool) -> None:
+        """Be away, or hang, or neither; what hung goes on."""
+        self.away, self.hangs = away, hangs
+        self._answers.set()
+        self._answers = asyncio.Event()
+
+    async def judge(self, asks: Sequence[Ask]) -> list[Judgement]:
+        await self._reach()
+        return await self.samples.judge(asks)
+
+    async def hold(self, ask: Ask, judgement: Judgement) -> Told | None:
+        await self._reach()
+        return await self.samples.hold(ask, judgement)
+
+    async def _reach(self) -> None:
+        while self.hangs:
+            await self._answers.wait()
+        if self.away:
+            raise StoreUnavailable
+
+
+class NoRegistrations:
+    """Nothing is registered by these calls."""
+
+    async def version(self) -> int:
+        return 1
+
+    async def load(self) -> Registrations:
+        return Registrations(1)
+
+    async def register(self, monitor: InlineMonitor) -> None:
+        raise AssertionError("the monitor is registered")
+
+
+class NoDecisions:
+    """Decisions go nowhere."""
+
+    async def append(self, decisions: list[Decision]) -> None:
+        return None
+
+    async def mark_asked(self, monitor_ids: list[int]) -> None:
+        return None
+
+
+@dataclass
+class Partition:
+    """A log and its reader: messages per step in and out."""
+
+    end: int = 1_000
+    committed: int = 1_000
+    produced: int = 0
+    consumed: int = 0
+    readable: bool = True
+
+    def step(self) -> None:
+        self.end += self.produced
+        self.committed = min(self.end, self.committed + self.consumed)
+
+    @property
+    def lag(self) -> int:
+        return self.end - self.committed
+
+
+@dataclass
+class World:
+    """Everything outside the scaler; `lags` is the truth: time -> true lag of each partition."""
+
+    policy: Policy
+    now_ms: int = BEGIN_MS
+    partitions: list[Partition] = field(default_factory=lambda: [Partition(), Partition()])
+    members: int | None = 0
+    scraping: bool = True
+    rows: list[Row] = field(default_factory=list)
+    lags: dict[int, list[int]] = field(default_factory=dict)
+    store: FailingStore = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.store = FailingStore(self)
+
+    def step(self) -> None:
+        """Five seconds pass; every second time the scraper polls, if it runs and the store takes its rows."""
+        self.now_ms += STEP_MS
+        for partition in self.partitions:
+            partition.step()
+        self.lags[self.now_ms] = [partition.lag for partition in self.partitions]
+        if self.scraping and not (self.store.away or self.store.hangs) and self.now_ms % INTERVAL_MS == 0:
+            self._poll()
+
+    def _poll(self) -> None:
+        previous = self.rows[-1] if self.rows else None
+        samples: list[Sample | None] = []
+        for number, partition in enumerate(self.partitions):
+            newest = previous.newest(number) if previous else None
+            answer = Offsets(0, partition.end, partition.committed, partition.end)
+            samples.append(measure(answer, newest.sample if newest else None) if partition.readable else None)
+        age_ms = None if self.members is None else 0
+        made = TargetRound(self.now_ms, 1, tuple(samples), members=self.members, members_age_ms=age_ms)
+        self.rows.append(extend(previous, made))
+        self.store.samples.append([(TENANT, TARGET, self.rows[-1])], LEASE)
+
+    def poll_from_the_future(self) -> bool:
+        """A round stamped by a wrong clock, calm as can be; whether the store refused it."""
+        calm = TargetRound(self.now_ms + 600_000, 1, tuple(Sample(0, 1) for _ in self.partitions))
+        return self.store.samples.append([(TENANT, TARGET, extend(None, calm))], LEASE).refused == 1
+
+    def was_calm(self, at_ms: int) -> bool:
+        """Whether samples no older than allowed at an instant showed no lag that in truth had lasted.
+
+        A sample may come as late as the greatest gap after the lag; only a longer lag must have been seen.
+        """
+        return all(self._seen_calm(number, at_ms) for number in range(len(self.partitions)))
+
+    def _seen_calm(self, number: int, at_ms: int) -> bool:
+        oldest = at_ms - self.policy.stale_after_ms - MEMO_MS
+        seen = [
+            row.round.at_ms
+            for row in self.rows
+            if oldest <= row.round.at_ms <= at_ms and row.round.samples[number] is not None
+        ]
+        return bool(seen) and not self._lasted(number, seen[-1])
+
+    def _lasted(self, number: int, at_ms: int) -> bool:
+        total = self.policy.persistence_scope is PersistenceScope.TOTAL
+        since = at_ms
+        while since in self.lags:
+            lags = self.lags[since]
+            if (sum(lags) if total else lags[number]) <= self.policy.lag_threshold:
+                break
+            since -= STEP_MS
+        return at_ms - since > self.policy.sustain_ms + self.policy.max_gap_ms
+
+    def nobody_waits(self, at_ms: int) -> bool:
+        """Whether a fresh round showed no backlog that a group at work, or a patient one without members, has."""
+        seen = [
+            row.round for row in self.rows if at_ms - self.policy.stale_after_ms - MEMO_MS <= row.round.at_ms <= at_ms
+        ]
+        if not seen:
+            return False
+        waits = sum(self.lags[seen[-1].at_ms]) > self.policy.activation_lag_threshold
+        return not waits or (seen[-1].members == 0 and not self._waited(seen[-1].at_ms))
+
+    def _waited(self, at_ms: int) -> bool:
+        since = at_ms
+        while since in self.lags and sum(self.lags[since]) > self.policy.activation_lag_threshold:
+            since -= STEP_MS
+        return at_ms - since > self.policy.activation_sustain_ms + self.policy.max_gap_ms
+
+
+class Replica:
+    """One scaler on a host of its own, whose wall clock may be wrong."""
+
+    def __init__(self, world: World, folder: Path) -> None:
+        self._world = world
+        self._scratch = Scratch(folder)
+        self.skew_ms = 0
+        #: A host clock that went back makes a restart count as no time.
+        self.uncounted_ms = 0
+        ask = Ask(TENANT, (TARGET,), world.policy)
+        self.subject = Subject(TENANT, "acme", "orders", world.policy, 1, ask, {TARGET: "orders"}, key_of(ask))
+        self._begin()
+
+    def _begin(self) -> None:
+        self.last = LastAnswers()
+        self.snapshots = Snapshots(
+            self._world.store,
+            slots=2,
+            seconds=MEMO_MS / 1000,
+            on_reading=lambda ask, judgement: self.last.note(key_of(ask), judgement, ask.policy),
+            clock=lambda: self._world.now_ms / 1000,
+        )
+        recorder = Recorder(NoDecisions(), "a replica", self.last.clock.now_ms)
+        self.answers = Answers(self.snapshots, NoRegistrations(), self.last, recorder)
+
+    def _clock(self) -> AbstractContextManager[object]:
+        """This host's clocks: the monotonic one is right, the wall clock is what it is."""
+        now_ms, skew_ms = self._world.now_ms, self.skew_ms
+        clock = SimpleNamespace(monotonic=lambda: now_ms / 1000, time=lambda: (now_ms + skew_ms) / 1000)
+        return mock.patch.object(last_answers, "time", clock)
+
+    async def tell(self, *, begins_poll: bool) -> Answer | LagscaleError:
+        """What KEDA is told, or the error in its place."""
+        with self._clock():
+            seconds = _HANGING_SECONDS if self._world.store.hangs else _CALL_SECONDS
+            deadline = asyncio.get_running_loop().time() + seconds
+            try:
+                return await self.answers.tell(self.subject, deadline, begins_poll=begins_poll)
+            except LagscaleError as error:
+                return error
+
+    def keep(self) -> None:
+        """Write scratch."""
+        with self._clock():
+            self._scratch.write(ANSWERS, self.last.dump())
+
+    async def restart(self) -> None:
+        """End, and begin anew from scratch."""
+        await self.snapshots.close()
+        self._begin()
+        with self._clock():
+            self.last.restore(self._scratch.read(ANSWERS))
+
+    async def close(self) -> None:
+        """End the flights."""
+        await self.snapshots.close()

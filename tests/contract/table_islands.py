@@ -120,6 +120,13 @@ CASES = (
     ),
     Case("5 above", "one above", lambda: constant(101, 0, 600), every(60, 600, sustained, 101)),
     Case(
+        "23",
+        "a saw-tooth never lasts",
+        lambda: History().known().series(0, *[0, 200, 400, 600] * 10),
+        every(0, 585, calm, active=False),
+        {"lagThreshold": "500"},
+    ),
+    Case(
         "5 touched",
         "one sample exactly at the threshold ends an island",
         lambda: constant(150, 0, 30).series(45, 100, 150, 150, 150),

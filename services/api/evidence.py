@@ -19,6 +19,7 @@ from lagscale.store.registry.observations import Span
 from lagscale.store.registry.pages import Wanted, decoded, encoded
 from services.api import evidence_payloads as out
 from services.api.payloads import Listing
+from services.api.policies import policy_of
 from services.api.shapes import resolved, state_of
 
 _NO_TOPIC = 1
@@ -53,7 +54,7 @@ class Evidence:
         async with self._database.tenant(scope, tenant) as work:
             row = await monitors.named(work, name)
             targets = await monitors.targets(work, row["id"])
-        policy = _policy(row, int(work.tenant["min_sampling_seconds"]))
+        policy = policy_of(row, int(work.tenant["min_sampling_seconds"]))
         topics = {int(target["id"]): str(target["topic"]) for target in targets}
         ask = Ask(work.tenant_id, tuple(sorted(topics)), policy)
         judgement = (await self._verdicts.judge([ask], evidence=True))[0]
@@ -133,15 +134,6 @@ async def _every_cluster(work: TenantWork) -> list[Row]:
         if found.after is None:
             return rows
         wanted = Wanted(_EVERY_CLUSTER, found.after)
-
-
-def _policy(row: Row, minimum_interval: int) -> Policy:
-    # As the scaler reads it: the rules of tick and minimum were checked when it was written.
-    given = {str(name): str(text) for name, text in row["policy"].items()}
-    try:
-        return Policy.parse(given, tick_seconds=0.0, minimum_interval=minimum_interval)
-    except InvalidInput:
-        return Policy.parse(given, tick_seconds=0.0)
 
 
 def _sentence(judgement: Judgement, policy: Policy, topics: dict[int, str], partial: str) -> str:

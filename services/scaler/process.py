@@ -13,6 +13,7 @@ from typing import Any, Final
 import structlog
 
 from lagscale.settings import split_address
+from lagscale.status_http import StatusServer
 from lagscale.store import RegistrationStore, VerdictStore
 from services.scaler import metrics
 from services.scaler.answers import Answers
@@ -26,7 +27,7 @@ from services.scaler.server import Server
 from services.scaler.servicer import Servicer
 from services.scaler.settings import ScalerSettings
 from services.scaler.snapshots import Snapshots
-from services.scaler.status import Status, StatusServer
+from services.scaler.status import Status
 from services.scaler.streams import Ages, Streams
 
 log = structlog.get_logger(__name__)

@@ -18,13 +18,14 @@ from tenacity.nap import sleep_using_event
 
 from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
 from lagscale.settings import SingleMonitorSettings, load, split_address
+from lagscale.status_http import StatusServer
 from lagscale.store.postgres_sync import REMOVAL_SECONDS
 from lagscale.store.registry.bootstrap import ensure_single_monitor
 from lagscale.store.secrets import SecretBox
 from lagscale.store.sync_connection import ScraperDatabase
 from lagscale.telemetry import configure_logging
 from services.scraper import metrics
-from services.scraper.health import Health, HealthServer
+from services.scraper.health import Health
 from services.scraper.reports import Reports
 from services.scraper.retention import Retention
 from services.scraper.settings import ScraperSettings
@@ -63,7 +64,9 @@ def main() -> int:
     url = settings.database_url.get_secret_value()
     health = Health(settings.tick_seconds, metrics.NewestAges())
     try:
-        server = HealthServer(health, *split_address(settings.scraper_http_listen))
+        server = StatusServer(
+            health, *split_address(settings.scraper_http_listen), facts=lambda: {"leading": health.leading}
+        )
     except OSError as error:
         log.error("cannot_listen", error=str(error))
         return 1

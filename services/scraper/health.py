@@ -1,18 +1,11 @@
-"""Health over HTTP for probes and people, and the metrics; and the facts behind it, from the pipeline's reports."""
+"""What the scraper's probes read, from the pipeline's reports; `lagscale.status_http` serves it."""
 
 from __future__ import annotations
 
-import json
-import threading
 import time
-from collections.abc import Callable
-from http import HTTPStatus
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import structlog
-from prometheus_client import REGISTRY
-from prometheus_client.exposition import choose_encoder
 
 from services.scraper import metrics
 
@@ -21,7 +14,6 @@ log = structlog.get_logger(__name__)
 #: Spark may take this long to start on a busy machine before the process counts as stuck; seconds.
 _START_SECONDS = 180.0
 _LIVE_SECONDS = 60.0
-_READ_SECONDS = 5.0
 
 
 class Health:
@@ -109,80 +101,3 @@ class Health:
     def healthy(self) -> dict[str, bool]:
         """All of it, and the store."""
         return {**self.live(), **self.ready(), "store": self.store_up}
-
-
-class HealthServer:
-    """Serves a `Health` and the metrics."""
-
-    def __init__(self, health: Health, host: str, port: int) -> None:
-        """Bind the address.
-
-        Raises:
-            OSError: it is taken.
-        """
-        self._server = _server(health, host, port)
-        self._thread = threading.Thread(target=self._server.serve_forever, name="health", daemon=True)
-
-    @property
-    def port(self) -> int:
-        """The port in use."""
-        return int(self._server.server_address[1])
-
-    def start(self) -> None:
-        """Begin to serve."""
-        self._thread.start()
-
-    def stop(self) -> None:
-        """End at once."""
-        self._server.shutdown()
-        self._server.server_close()
-
-
-class _Server(ThreadingHTTPServer):
-    daemon_threads = True
-
-    def handle_error(self, request: Any, client_address: Any) -> None:
-        """A prober that went away is no news."""
-        log.debug("probe_failed", exc_info=True)
-
-
-def _server(health: Health, host: str, port: int) -> ThreadingHTTPServer:
-    checks: dict[str, Callable[[], dict[str, bool]]] = {
-        "/livez": health.live,
-        "/readyz": health.ready,
-        "/healthz": health.healthy,
-    }
-
-    class Handler(BaseHTTPRequestHandler):
-        server_version = "lagscale"
-        sys_version = ""
-        protocol_version = "HTTP/1.1"
-        timeout = _READ_SECONDS
-
-        def do_GET(self) -> None:
-            path = self.path.partition("?")[0]
-            if path == "/metrics":
-                encode, kind = choose_encoder(self.headers.get("Accept", ""))
-                self._send(HTTPStatus.OK, kind, encode(REGISTRY))
-            elif path in checks:
-                found = checks[path]()
-                good = all(found.values())
-                body = {"status": "ok" if good else "unavailable", "leading": health.leading, "checks": found}
-                self._json(HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE, body)
-            else:
-                self._json(HTTPStatus.NOT_FOUND, {"status": "not found"})
-
-        def _json(self, code: HTTPStatus, body: dict[str, Any]) -> None:
-            self._send(code, "application/json", json.dumps(body).encode())
-
-        def _send(self, code: HTTPStatus, kind: str, body: bytes) -> None:
-            self.send_response(code)
-            self.send_header("Content-Type", kind)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, format: str, *args: Any) -> None:
-            """Probes come every few seconds; their lines would bury the others."""
-
-    return _Server((host, port), Handler)

@@ -8,7 +8,9 @@ from tests.contract import (
     table_hold,
     table_islands,
     table_offsets,
+    table_scenarios,
     table_scope,
+    table_stuck,
     table_time,
     table_topics,
     table_value,
@@ -22,6 +24,8 @@ CASES = (
     + table_activity.CASES
     + table_hold.CASES
     + table_value.CASES
+    + table_stuck.CASES
+    + table_scenarios.CASES
     + table_time.CASES
     + table_edges.CASES
 )

@@ -1,18 +1,16 @@
-"""Histories 19, 24, 27, 38 and 39: caps, stuck partitions, stabilised answers, draining, even split."""
+"""Histories 19, 27, 38 and 39: caps, stabilised answers, draining, even split."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lagscale.domain.lag import Offsets
 from lagscale.domain.signal import Reason, Verdict
 from tests.contract.case import Case, Expected, calm, every, sustained, unknown
-from tests.contract.histories import History, offsets
+from tests.contract.histories import History
 
 CAPPED = {"allowIdleConsumers": "false"}
 LIMITED = {**CAPPED, "limitToPartitionsWithLag": "true"}
 EVEN = {**CAPPED, "ensureEvenDistributionOfPartitions": "true"}
-STUCK = {"stuckAfterSeconds": "300"}
 DRAINING = {"drainSeconds": "120"}
 UP = {"scaleUpStabilization": "60"}
 DOWN = {"scaleDownStabilization": "300"}
@@ -26,72 +24,6 @@ def lagging(*lags: int) -> History:
 def ten(wanted: int) -> History:
     """Ten partitions whose lag asks for so many replicas of 100."""
     return lagging(wanted * 100 - 9, *[1] * 9)
-
-
-def standing(members: int, *, moves_at: int = 10_000, until: int = 420) -> History:
-    """One partition's end grows by 150 every 15 s and its commit moves only once; another one is read."""
-    history = History().known(0, 0)
-    for at in range(0, until + 1, 15):
-        lag = 150 + 10 * at
-        produced = 155 if at == moves_at else None
-        history.round(at, lag if at < moves_at else lag - 5, 0, members=members, produced=produced)
-    return history
-
-
-def joined_late() -> History:
-    """The same with members for the last 285 s only."""
-    history = History().known(0, 0)
-    for at in range(0, 421, 15):
-        history.round(at, 150 + 10 * at, 0, members=3 if at >= 135 else 0)
-    return history
-
-
-def never_committed() -> History:
-    """Nobody ever committed, and retention takes ten messages every 15 s; the group runs."""
-    history = History()
-    for at in range(0, 421, 15):
-        history.round(at, Offsets(at, 1_000 + 10 * at, None, 1_000 + 10 * at), members=2)
-    return history
-
-
-def expiring() -> History:
-    """A commit below a log start that retention moves on with every round."""
-    history = History().known(0)
-    for at in range(0, 421, 15):
-        history.round(at, Offsets(900 + at, 2_000 + at, 100, 2_000 + at), members=2)
-    return history
-
-
-def with_hole() -> History:
-    """A commit that stands still, not seen at 15 s."""
-    history = History().known(0, 0)
-    for at in range(0, 421, 15):
-        history.round(at, None if at == 15 else 150 + 10 * at, 0, members=3)
-    return history
-
-
-def lost_and_found() -> History:
-    """A commit below the log start, that at 330 s moves to just that start."""
-    history = History().known(0)
-    for at in range(0, 421, 15):
-        history.round(at, Offsets(900, 2_000, 100 if at < 330 else 900, 2_000), members=2)
-    return history
-
-
-def recreated() -> History:
-    """A topic that is created again with just the same offsets."""
-    history = History().known(offsets(500, 500))
-    for at in range(0, 466, 15):
-        history.round(at, offsets(900, 500), members=2, new_id=at == 150)
-    return history
-
-
-def beside() -> History:
-    """One partition is stuck, the other one is read too slowly."""
-    history = History().known(0, 0)
-    for at in range(0, 421, 15):
-        history.round(at, offsets(109_000, 100_000), offsets(101_000 + at, 100_000 + at), members=2)
-    return history
 
 
 def rising() -> History:
@@ -137,72 +69,7 @@ def noisy() -> History:
     return history
 
 
-def printed() -> History:
-    """Lag of 15,000, 12,000, 8,000 and 2,000 in minutes 0 to 3, read by two members that catch up."""
-    history = History()
-    for minute in range(-10, 0):
-        history.round(60 * minute, 0, members=2)
-    for minute, lag in enumerate((15_000, 12_000, 8_000, 2_000)):
-        history.round(60 * minute, lag, members=2)
-    return history
-
-
-def recorded() -> History:
-    """600 for two minutes, 1,500 for seven, 2,500 for four, and then nothing."""
-    history = History().known()
-    return history.rounds(0, 105, 600).rounds(120, 525, 1_500).rounds(540, 765, 2_500).rounds(780, 1_380, 0)
-
-
-PRINTED = {"lagThreshold": "1000", "samplingInterval": "60", "maxGapSeconds": "150", "staleAfterSeconds": "180"}
-SHAPES = (
-    {"lagThreshold": "200", "sustainSeconds": "60", "scaleUpStabilization": "30"},
-    {"lagThreshold": "1000", "sustainSeconds": "300", "scaleUpStabilization": "120"},
-    {"lagThreshold": "2000", "sustainSeconds": "180", "scaleDownStabilization": "600"},
-)
-
 CASES = (
-    Case(
-        "A3 five minutes",
-        "a backlog that goes never lasts that long",
-        printed,
-        tuple(calm(60 * minute, active=True, reason=Reason.NOT_YET) for minute in range(4)),
-        {**PRINTED, "sustainSeconds": "300"},
-    ),
-    Case(
-        "A3 two minutes",
-        "it has lasted at minute 2",
-        printed,
-        (calm(60, active=True), sustained(120, 8_000), sustained(180, 2_000)),
-        {**PRINTED, "sustainSeconds": "120"},
-    ),
-    Case(
-        "A3 draining",
-        "and is seen to drain: no more replicas than members",
-        printed,
-        (sustained(120, 2_000, draining=True), sustained(180, 2_000, draining=True)),
-        {**PRINTED, "sustainSeconds": "120", "drainSeconds": "180"},
-    ),
-    Case(
-        "A5 first",
-        "a low threshold, soon",
-        recorded,
-        (sustained(60, 600), sustained(540, 1_500, raw=2_500.0), sustained(600, 2_500), calm(780)),
-        SHAPES[0],
-    ),
-    Case(
-        "A5 second",
-        "a higher one, later, rising slowly",
-        recorded,
-        (calm(405, active=True), sustained(600, 1_500, raw=2_500.0), sustained(675, 2_500), calm(780)),
-        SHAPES[1],
-    ),
-    Case(
-        "A5 third",
-        "the highest, which stays for ten minutes",
-        recorded,
-        (calm(600, active=True), sustained(720, 2_500), kept(780, 2_500), kept(1_365, 2_500), calm(1_380)),
-        SHAPES[2],
-    ),
     Case(
         "19",
         "one partition with lag is worth one replica",
@@ -223,85 +90,6 @@ CASES = (
         lambda: lagging(100_000, 1, 1, *[0] * 9),
         (sustained(60, 200),),
         {**LIMITED, "consumersPerReplica": "2"},
-    ),
-    Case(
-        "24",
-        "a commit that stands still under members counts until 300 s",
-        lambda: standing(3),
-        (
-            sustained(60, 750, stuck=()),
-            sustained(285, 3_000, stuck=()),
-            calm(300, active=True, reason=Reason.NO_BREACH, stuck=((1, 0),), stuck_lag=3_150),
-            calm(420, active=True, stuck=((1, 0),)),
-        ),
-        STUCK,
-    ),
-    Case(
-        "24 moves",
-        "it counts again, with its whole island, when the commit moves",
-        lambda: standing(3, moves_at=345),
-        (calm(330, active=True, stuck=((1, 0),)), sustained(345, 3_595, stuck=(), span=345.0)),
-        STUCK,
-    ),
-    Case(
-        "24 nobody", "without members nothing is stuck", lambda: standing(0), (sustained(420, 4_350, stuck=()),), STUCK
-    ),
-    Case(
-        "24 late",
-        "members for less than 300 s prove nothing",
-        joined_late,
-        (sustained(420, 4_350, stuck=()),),
-        STUCK,
-    ),
-    Case(
-        "24 earliest",
-        "without any commit as well, though retention moves its beginning",
-        never_committed,
-        (calm(420, active=True, stuck=((1, 0),), stuck_lag=4_780),),
-        {**STUCK, "offsetResetPolicy": "earliest"},
-    ),
-    Case(
-        "24 lost",
-        "a commit that moves to where reading begins has moved",
-        lost_and_found,
-        (calm(315, active=True, stuck=((1, 0),)), sustained(330, 1_100, stuck=()), sustained(420, 1_100, stuck=())),
-        STUCK,
-    ),
-    Case(
-        "24 expiring",
-        "what retention takes is no movement",
-        expiring,
-        (sustained(285, 1_100), calm(300, active=True, stuck=((1, 0),), stuck_lag=1_100)),
-        STUCK,
-    ),
-    Case("24 hole", "one missing sample is none", with_hole, (calm(315, active=True, stuck=((1, 0),)),), STUCK),
-    Case(
-        "24 long",
-        "what moved before has no part in it",
-        lambda: standing(3, moves_at=150, until=600),
-        (sustained(435, 4_495, stuck=()), calm(450, active=True), calm(600, active=True, stuck=((1, 0),))),
-        STUCK,
-    ),
-    Case(
-        "24 recreated",
-        "offsets of two topics cannot be compared",
-        recreated,
-        (sustained(300, 400, stuck=()), calm(450, active=True, stuck=((1, 0),))),
-        STUCK,
-    ),
-    Case(
-        "24 beside",
-        "the others count",
-        beside,
-        (sustained(285, 10_000, stuck=()), sustained(300, 1_000, stuck=((1, 0),), stuck_lag=9_000, lagging=1)),
-        STUCK,
-    ),
-    Case(
-        "24 total",
-        "left out of the total as well",
-        lambda: standing(3),
-        (sustained(285, 3_000), calm(300, active=True, stuck=((1, 0),))),
-        {**STUCK, "persistenceScope": "total"},
     ),
     Case(
         "27",

@@ -1,0 +1,118 @@
+"""Health over HTTP for probes and people, and the metrics; every service's own checks are its argument.
+
+Served from threads of its own, so that an event loop that hangs is told by /livez instead of hanging it.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any, Final, Protocol
+
+import structlog
+from prometheus_client import REGISTRY
+from prometheus_client.exposition import choose_encoder
+
+log = structlog.get_logger(__name__)
+
+_READ_SECONDS: Final = 5.0
+#: How soon the thread sees that it shall end.
+_LOOK_SECONDS: Final = 0.1
+
+
+class Checks(Protocol):
+    """Named facts; each set is well when all of it is true. They never wait for anything."""
+
+    def live(self) -> dict[str, bool]:
+        """Whether the process runs."""
+        ...
+
+    def ready(self) -> dict[str, bool]:
+        """Whether it does its work."""
+        ...
+
+    def healthy(self) -> dict[str, bool]:
+        """All of it, and the store."""
+        ...
+
+
+class StatusServer:
+    """Serves /livez, /readyz, /healthz and /metrics.
+
+    Args:
+        checks: read at every request.
+        host, port: where to listen; port 0 is a free one.
+        facts: what every answer says besides.
+
+    Raises:
+        OSError: the address is taken.
+    """
+
+    def __init__(self, checks: Checks, host: str, port: int, facts: Callable[[], Mapping[str, Any]] = dict) -> None:
+        self._server = _Server((host, port), _handler(checks, facts))
+        self._thread = threading.Thread(
+            target=self._server.serve_forever, args=(_LOOK_SECONDS,), name="status", daemon=True
+        )
+
+    @property
+    def port(self) -> int:
+        """The port in use."""
+        return int(self._server.server_address[1])
+
+    def start(self) -> None:
+        """Begin to serve."""
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End at once."""
+        self._server.shutdown()
+        self._server.server_close()
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A prober that went away is no news."""
+        log.debug("probe_failed", exc_info=True)
+
+
+def _handler(checks: Checks, facts: Callable[[], Mapping[str, Any]]) -> type[BaseHTTPRequestHandler]:
+    paths = {"/livez": checks.live, "/readyz": checks.ready, "/healthz": checks.healthy}
+
+    class Handler(BaseHTTPRequestHandler):
+        server_version = "lagscale"
+        sys_version = ""
+        protocol_version = "HTTP/1.1"
+        timeout = _READ_SECONDS
+
+        def do_GET(self) -> None:  # the name is the library's
+            path = self.path.partition("?")[0]
+            if path == "/metrics":
+                encode, kind = choose_encoder(self.headers.get("Accept", ""))
+                self._send(HTTPStatus.OK, kind, encode(REGISTRY))
+            elif path in paths:
+                found = paths[path]()
+                good = all(found.values())
+                body = {"status": "ok" if good else "unavailable", **facts(), "checks": found}
+                self._json(HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE, body)
+            else:
+                self._json(HTTPStatus.NOT_FOUND, {"status": "not found"})
+
+        def _json(self, code: HTTPStatus, body: Mapping[str, Any]) -> None:
+            self._send(code, "application/json", json.dumps(body).encode())
+
+        def _send(self, code: HTTPStatus, kind: str, body: bytes) -> None:
+            self.send_response(code)
+            self.send_header("Content-Type", kind)
+            self.send_header("Content-Length", str(len(body)))
+            self.end_headers()
+            self.wfile.write(body)
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Probes come every few seconds; their lines would bury the others."""
+
+    return Handler

@@ -194,7 +194,9 @@ def _runs(picture: Picture, policy: Policy) -> list[Trailing]:
 
 def _verdict(picture: Picture, now_ms: int, policy: Policy) -> tuple[Verdict, Reason]:
     runs = _runs(picture, policy)
-    if any(run.lasted(policy.sustain_ms) for run in runs):
+    # Of a total, what lasted may no longer be fresh; then 0 is no measured value of the rest.
+    worth = picture.whole or any(lag_of(p.sample, policy) for s, p in picture.fresh if name_of(s) not in picture.stuck)
+    if worth and any(run.lasted(policy.sustain_ms) for run in runs):
         # Seconds are worth replicas, and so is the floor for missing partitions.
         by_members = policy.metric is Metric.TIME_LAG or not picture.whole
         if not by_members or picture.members is not None:

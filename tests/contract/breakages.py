@@ -54,6 +54,7 @@ BREAKAGES = (
     _full("sustain: longer than, not as long as", "bool_or(k.fresh and k.span >= a.sustain_time)", "bool_or(k.fresh and k.span > a.sustain_time)"),
     _full("freshness: stale islands scale", "bool_or(k.fresh and k.span", "bool_or(k.span"),
     _full("freshness: the exact age is stale", ">= a.now_at - a.stale_time as fresh,\n            case", "> a.now_at - a.stale_time as fresh,\n            case"),
+    _full("freshness: a total of nothing fresh scales", "and (coalesce(p.total > p.stuck_lag, p.total > 0, false) or", "and (true or"),
     _full("freshness: a stale total decides", "coalesce(l.fresh and l.above and l.span", "coalesce(l.above and l.span"),
     _full("gap: the exact distance is one", "s.ts - s.before_ts > a.gap_time\n", "s.ts - s.before_ts >= a.gap_time\n"),
     _full("gap: never one", "s.ts - s.before_ts > a.gap_time\n", "false\n"),

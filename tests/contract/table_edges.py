@@ -108,7 +108,7 @@ def hole_behind_another() -> History:
     history.round(0, 0, 0)
     for at in (15, 30, 45):
         history.round(at, None, 150)
-    history.round(60, 150, 150, produced=200)
+    history.round(60, 150, 150, produced=200, members=1)
     return history
 
 
@@ -126,7 +126,7 @@ def both_up() -> History:
     history = History()
     for at in (0, 15):
         history.round(at, offsets(0, None), offsets(1000, 850))
-    history.round(30, offsets(200, None), offsets(1000, 850))
+    history.round(30, offsets(200, None), offsets(1000, 850), members=1)
     return history
 
 
@@ -275,6 +275,12 @@ def both_unseen() -> History:
     return history
 
 
+def known_since(at: int) -> History:
+    """Topic 1 is known for long, topic 2 since an instant; both are polled until 60."""
+    history = History().rounds(-120, 60, 0)
+    return history.rounds(at, 60, 0, topic=2)
+
+
 CASES = (
     Case("36 none", "a monitor without any target", no_targets, (unknown(0, Reason.NOTHING_TO_MEASURE),)),
     Case("28 two", "of two topics one moved long ago, the other just now", one_of_two_works, (calm(300, active=True),), WORK),
@@ -323,4 +329,9 @@ CASES = (
     Case("24 fallen edge", "the end falls within exactly the greatest gap", lambda: standing(45, *[offsets(900, 500)] * 2, gap=45), (calm(60, active=True, stuck=((1, 0),)),), STUCK),
     Case("2 after a gap", "up for a short time after a gap that calm ended", calm_after_a_gap, (calm(30, active=True),)),
     Case("30 both unseen", "every partition not seen for too long to be counted", both_unseen, (calm(100, active=True),), {"staleAfterSeconds": "200"}),
+    Case("11 beside", "without a commit, beside one message that waits", lambda: History().rounds(-120, 0, offsets(1000, None), offsets(1000, 999), members=1), (calm(0, active=True),), {"scaleToZeroOnInvalidOffset": "true"}),
+    Case("28 since", "one of two topics is not known for workSeconds yet", lambda: known_since(15), (unknown(60, Reason.ACTIVITY_UNTOLD),), WORK),
+    Case("24 none", "beside a partition without lag that stands still", lambda: beside_a_reader(offsets(1000, 1000)), (sustained(120, 150, stuck=()),), STUCK),
+    Case("2 edge", "up exactly the greatest gap after calm", lambda: History().known().rounds(0, 0, 0).rounds(45, 45, 150, members=1), (calm(45, active=True),), LONG),
+    Case("2 level", "up after a sample at the threshold, the first ever", lambda: History().series(0, 100, 150, 150, members=1), (calm(30, active=True),), LONG),
 )  # fmt: skip

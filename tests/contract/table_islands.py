@@ -79,7 +79,22 @@ def hottest_missing() -> History:
     return history.rounds(60, 60, 0, None, members=1)
 
 
+def gone_total() -> History:
+    """A lag of 150, and three rounds in which its only partition is missing."""
+    history = History().known().rounds(0, 90, 150)
+    for at in (105, 120, 135):
+        history.round(at, None)
+    return history
+
+
 CASES = (
+    Case(
+        "35 total",
+        "a total that lasted is worth nothing when all of it is stale",
+        gone_total,
+        (sustained(150, 150), unknown(151, Reason.MISSING), unknown(190, Reason.MISSING)),
+        {"persistenceScope": "total"},
+    ),
     Case("1", "no samples", History, (unknown(0, Reason.NO_DATA, island=None),)),
     Case(
         "2",

@@ -11,6 +11,7 @@ import asyncio
 import re
 import sys
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -34,7 +35,10 @@ STATEMENTS = {
     "part_asks": ("judge_full", "judge_fast"),
     "part_stuck": ("judge_full",),
     "part_draining": ("judge_full",),
+    "part_maybe_stuck": ("judge_fast", "judge_time"),
     "part_waits": ("judge_full",),
+    "part_bounds": ("judge_full", "judge_time"),
+    "judge_time": ("judge_time",),
     "judge_full": ("judge_full",),
 }
 OTHERS = {
@@ -77,32 +81,31 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One token of one statement replaced."""
+    """One token of one statement replaced; `name` says where by the line's words, for its number changes."""
 
     statement: str
-    line: int
-    column: int
-    old: str
-    new: str
+    name: str
     text: str
 
     def __str__(self) -> str:
-        source = text_of(self.statement).splitlines()[self.line - 1].strip()
-        return f"{self.statement}  {self.old} -> {self.new or 'nothing'} at {self.column}  |  {source}"
+        return self.name
 
 
 def mutants(statement: str) -> Iterator[Mutant]:
     """All of one statement, in its order."""
     text = text_of(statement)
+    named: Counter[str] = Counter()
     for found in _TOKEN.finditer(text):
         old = found[0]
         if found["skipped"]:
             continue
-        others = (str(int(old) + 1), str(int(old) - 1)) if found["number"] else OTHERS[old]
-        begin, line = text.rfind("\n", 0, found.start()) + 1, text.count("\n", 0, found.start()) + 1
-        for new in others:
-            slipped = text[: found.start()] + new + text[found.end() :]
-            yield Mutant(statement, line, found.start() - begin + 1, old, new, slipped)
+        begin, end = text.rfind("\n", 0, found.start()) + 1, text.index("\n", found.end())
+        for new in (str(int(old) + 1), str(int(old) - 1)) if found["number"] else OTHERS[old]:
+            where = f"at {found.start() - begin + 1}  |  {text[begin:end].strip()}"
+            name = f"{statement}  {old} -> {new or 'nothing'} {where}"
+            named[name] += 1
+            again = f"  (line {named[name]} of these words)" if named[name] > 1 else ""
+            yield Mutant(statement, name + again, text[: found.start()] + new + text[found.end() :])
 
 
 class Trial:
@@ -149,12 +152,12 @@ class Trial:
         return frozenset(row["ask"] for row in rows if row["verdict"] == "undecided")
 
 
-def explained() -> str:
-    """What is written of survivors; a mutant is explained where it is quoted whole."""
-    return Path(__file__).with_name("SURVIVORS.md").read_text(encoding="utf-8")
+def explained() -> frozenset[str]:
+    """The lines of what is written of survivors; a mutant is explained where one of them is its name."""
+    return frozenset(Path(__file__).with_name("SURVIVORS.md").read_text(encoding="utf-8").splitlines())
 
 
-async def _run(url: str, statements: Sequence[str], seeds: range, only: str) -> int:
+async def _run(url: str, statements: Sequence[str], seeds: range, only: frozenset[str]) -> int:
     known = explained()
     tried = left = news = 0
     async with stored(url) as samples:
@@ -182,9 +185,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("statements", nargs="*", default=[*STATEMENTS])
     parser.add_argument("--histories", type=int, default=len(SEEDS), help="random histories beside the numbered ones")
-    parser.add_argument("--of", type=Path, help="an earlier run's output: only these mutants")
+    parser.add_argument("--of", type=Path, help="an earlier run's output: only the mutants that are lines of it")
     given = parser.parse_args()
-    only = "" if given.of is None else given.of.read_text(encoding="utf-8")
+    only = frozenset() if given.of is None else frozenset(given.of.read_text(encoding="utf-8").splitlines())
     with Database() as server:
         url = server.create_database("token_mutations")
         migrate(url)

@@ -437,7 +437,10 @@ cross join lateral (
             i.at is not null and i.at < a.now_at - a.stale_time as stale,
             i.measured < i.targets or coalesce(p.missing, 0) > 0 as incomplete,
             case
-                when a.by_total then coalesce(l.fresh and l.above and l.span >= a.sustain_time, false)
+                when a.by_total then
+                    coalesce(l.fresh and l.above and l.span >= a.sustain_time, false)
+                    -- What lasted is no longer fresh, and 0 is no measured value of the rest.
+                    and (coalesce(p.total > p.stuck_lag, p.total > 0, false) or (i.measured = i.targets and p.missing = 0))
                 else coalesce(h.lasted, false)
             end as lasted,
             case

@@ -34,6 +34,15 @@ def stopped(*, members: int | None = 3, partitions: int = 1, answered: int | Non
     return history
 
 
+def old_backlog() -> History:
+    """What came five minutes ago is read at last, 50 messages every 15 s."""
+    history = History()
+    for number, at in enumerate(range(-315, 226, 15)):
+        end = min(1_000 * number, 6_000)
+        history.round(at, offsets(end, min(end, 5_000 + 50 * max(at // 15, 0))), members=4)
+    return history
+
+
 def missing_now() -> History:
     """The partition of such a consumer is missing from the round at 195 s; another one has little lag."""
     history = History()
@@ -176,6 +185,27 @@ CASES = (
         stopped,
         (calm(165, active=True, span=45.0), sustained(180, 540, span=60.0)),
         {**SECONDS, "lagThreshold": "90"},
+    ),
+    Case(
+        "31 just above",
+        "less than a second above the threshold is above it",
+        lambda: stopped(answered=500),
+        (calm(105, active=True, reason=Reason.NOT_YET, span=0.0, time_lag=TimeLag(89_500, 104_750, 105_000)),),
+        {**SECONDS, "lagThreshold": "89"},
+    ),
+    Case(
+        "31 stuck",
+        "a commit that stands still under members is left out by time as well",
+        stopped,
+        (calm(180, active=True, stuck=((1, 0),)),),
+        {**SECONDS, "stuckAfterSeconds": "150"},
+    ),
+    Case(
+        "31 draining",
+        "an old backlog that is going, in messages, asks for no more replicas than there are",
+        old_backlog,
+        (sustained(150, 400, draining=True),),
+        {**SECONDS, "drainSeconds": "120"},
     ),
     Case(
         "31 answered",

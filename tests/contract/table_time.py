@@ -34,6 +34,14 @@ def stopped(*, members: int | None = 3, partitions: int = 1, answered: int | Non
     return history
 
 
+def one_before_the_other() -> History:
+    """Two partitions of which nobody reads any more: the second one since a minute before the first."""
+    history = History()
+    for at in range(-120, 196, 15):
+        history.round(at, waited(at, max(at, 0)), waited(at, max(at + 60, 0)), members=3)
+    return history
+
+
 def old_backlog() -> History:
     """What came five minutes ago is read at last, 50 messages every 15 s."""
     history = History()
@@ -185,6 +193,17 @@ CASES = (
         stopped,
         (calm(165, active=True, span=45.0), sustained(180, 540, span=60.0)),
         {**SECONDS, "lagThreshold": "90"},
+    ),
+    Case(
+        "31 two",
+        "the longest wait decides, and is what the value is made of",
+        one_before_the_other,
+        (
+            calm(105, active=True, reason=Reason.NOT_YET),
+            sustained(120, 540, time_lag=TimeLag(165_000, 180_000, 180_000)),
+            sustained(180, 720, time_lag=TimeLag(225_000, 240_000, 240_000)),
+        ),
+        SECONDS,
     ),
     Case(
         "31 just above",

@@ -118,7 +118,7 @@ class Trial:
 
     async def begin(self) -> None:
         """See what the whole statements leave undecided."""
-        for way in ("judge_gate", "judge_fast"):
+        for way in ("judge_gate", "judge_fast", "judge_time"):
             for number in range(len(self._batches)):
                 self._left[way, number] = await self._undecided(number, way)
 

@@ -1,10 +1,12 @@
-"""Scenarios A3 and A5: the printed example, and three shapes of one recorded history."""
+"""Scenarios A3 and A5: the printed example, three shapes of one recorded history, and a group that is half new."""
 
 from __future__ import annotations
 
+from lagscale.domain.lag import Offsets
 from lagscale.domain.signal import Reason
+from lagscale.domain.timelag import TimeLag
 from tests.contract.case import Case, calm, sustained
-from tests.contract.histories import History
+from tests.contract.histories import History, offsets
 from tests.contract.table_value import kept
 
 
@@ -31,7 +33,31 @@ SHAPES = (
     {"lagThreshold": "2000", "sustainSeconds": "180", "scaleDownStabilization": "600"},
 )
 
+
+def never_committed() -> History:
+    """A steady group 20 s behind, and a partition without a commit on which messages have waited for long."""
+    history = History()
+    for at in range(-300, 61, 15):
+        end = 100_000 + 50 * at
+        history.round(at, offsets(end, end - 1_000), Offsets(0, 5_000 + at, None, 5_000 + at), members=1)
+    return history
+
+
 CASES = (
+    Case(
+        "31 uncommitted",
+        "without a commit, and under latest, nothing has waited",
+        never_committed,
+        (calm(60, active=True, reason=Reason.NO_BREACH, time_lag=TimeLag(15_000, 20_000, 30_000)),),
+        {"metric": "timeLag", "lagThreshold": "100"},
+    ),
+    Case(
+        "31 uncommitted earliest",
+        "under earliest it has, since before anything stored",
+        never_committed,
+        (sustained(60, 360, time_lag=TimeLag(360_000, 360_000, None)),),
+        {"metric": "timeLag", "lagThreshold": "100", "offsetResetPolicy": "earliest"},
+    ),
     Case(
         "A3 five minutes",
         "a backlog that goes never lasts that long",

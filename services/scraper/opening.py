@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from lagscale.errors import SecretsUnreadable
+from lagscale.kafka.client_config import client_config
 from lagscale.store.secrets import SecretBox
 from lagscale.store.targets import ClusterEntry
-from services.scraper.client_config import client_config
 from services.scraper.clients import Clients
 from services.scraper.kafka import KafkaCluster
 from services.scraper.problems import Code, Problem

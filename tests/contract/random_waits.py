@@ -73,6 +73,7 @@ def random_waits(random: Random) -> RandomHistory:
     history, at = History(), 0
     topics = range(1, random.choice((1, 1, 1, 2)) + 1)
     reads = {topic: [_Read.fresh(random) for _ in range(random.choice((1, 1, 2, 2, 3)))] for topic in topics}
+    absent = dict.fromkeys(topics, 0)
     answered = random.choice((None, 0, 500, 500, 1_500))
     crowd = random.choice(((0,), (1,), (2, 3), (1, None)))
     for _ in range(random.choice((3, 8, 12, 16, 24))):
@@ -80,9 +81,10 @@ def random_waits(random: Random) -> RandomHistory:
         members = random.choice(crowd)
         for topic in topics:
             parts = [read.next(new_id=new_id) for read in reads[topic]]
-            if len(parts) > 1 and random.randrange(30) == 0:
-                # The metadata do not name it in this round.
-                parts.pop()
+            absent[topic] = random.choice((1, 1, 2)) if random.randrange(50) == 0 else absent[topic] - 1
+            if absent[topic] > 0:
+                history.round(at, topic=topic, members=members, absent=True, answered=answered)
+                continue
             history.round(at, *parts, topic=topic, members=members, new_id=new_id, answered=answered)
             if random.randrange(60) == 0:
                 reads[topic].append(_Read.fresh(random))

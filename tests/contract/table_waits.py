@@ -10,17 +10,19 @@ from tests.contract.histories import History, offsets
 SECONDS = {"metric": "timeLag", "lagThreshold": "14"}
 
 
-def _back(named_again: int, *, unnamed: int = 1, rise: int = -15) -> History:
-    """A second partition that is not named for some rounds before, and that is read up at t = 0.
+def _back(named_again: int, *, absent: int = 1, rise: int = -15) -> History:
+    """A second topic that is absent for some rounds before, and that is read up at t = 0.
 
     What is unread then came before the round at `rise`; until then a message waited that had come long before.
     """
     history = History()
     for at in range(-240, 1, 15):
         end = 200 if at < rise else 300
-        stands = offsets(end, 200 if at == 0 else 100)
-        unread = named_again - 15 * unnamed <= at < named_again
-        history.round(at, *([0] if unread else [0, stands]), members=1)
+        history.round(at, 0, members=1)
+        if named_again - 15 * absent <= at < named_again:
+            history.round(at, topic=2, members=1, absent=True)
+        else:
+            history.round(at, offsets(end, 200 if at == 0 else 100), topic=2, members=1)
     return history
 
 
@@ -120,7 +122,7 @@ def uneven() -> History:
 CASES = (
     Case(
         "31 born at the edge",
-        "what waited before the partition was born proves nothing of the round in which it was",
+        "what waited before the topic was born proves nothing of the round in which it was",
         lambda: _back(-60),
         (unknown(0, Reason.OPEN_ISLAND),),
         SECONDS,
@@ -140,9 +142,9 @@ CASES = (
         SECONDS,
     ),
     Case(
-        "31 unnamed within the gap",
+        "31 absent within the gap",
         "nor when it is not known to be new",
-        lambda: _back(-30, unnamed=2),
+        lambda: _back(-30, absent=2),
         (unknown(0, Reason.OPEN_ISLAND),),
         {**SECONDS, "maxGapSeconds": "60"},
     ),

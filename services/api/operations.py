@@ -11,7 +11,7 @@ from lagscale.domain.policy import Policy
 from lagscale.domain.tenancy import near_names
 from lagscale.errors import Fault, InvalidInput
 from lagscale.store.registry import audit, bindings, clusters, keys, monitors, tenants
-from lagscale.store.registry.changes import Outcome, check_version
+from lagscale.store.registry.changes import Outcome, Seen, check_version
 from lagscale.store.registry.clusters import ClusterSpec
 from lagscale.store.registry.database import RegistryDatabase, Row, Scope, before_wall
 from lagscale.store.registry.keys import NewKey
@@ -27,7 +27,7 @@ _TENANT_ROLES = (keys.TENANT_ADMIN, keys.TENANT_VIEWER)
 
 
 class Operations:
-    """The administration's use cases. `seen` is the version of If-Match, None without one."""
+    """The administration's use cases. `seen` is what If-Match or If-None-Match says, None without them."""
 
     def __init__(self, database: RegistryDatabase, box: SecretBox, tick_seconds: float) -> None:
         self._database = database
@@ -47,12 +47,12 @@ class Operations:
         async with self._database.within(scope) as work:
             return await tenants.create(work, name, given.model_dump())
 
-    async def put_tenant(self, scope: Scope, name: str, given: TenantIn, seen: int | None) -> Outcome:
+    async def put_tenant(self, scope: Scope, name: str, given: TenantIn, seen: Seen | None) -> Outcome:
         name = _of_url(name, given.name)
         async with self._database.within(scope) as work:
             return await tenants.put(work, name, given.model_dump(), seen)
 
-    async def delete_tenant(self, scope: Scope, name: str, seen: int | None) -> None:
+    async def delete_tenant(self, scope: Scope, name: str, seen: Seen | None) -> None:
         async with self._database.tenant(scope, name, lock=True) as work:
             check_version(work.tenant, seen)
             await tenants.remove(work)
@@ -74,7 +74,7 @@ class Operations:
             return await clusters.named(work, spec.name)
 
     async def put_cluster(
-        self, scope: Scope, tenant: str, name: str, given: ClusterIn, *, seen: int | None
+        self, scope: Scope, tenant: str, name: str, given: ClusterIn, *, seen: Seen | None
     ) -> tuple[Row, bool]:
         """The cluster as it is now, and whether it was created."""
         spec = self._cluster(_of_url(name, given.name), given)
@@ -83,7 +83,7 @@ class Operations:
             outcome = await clusters.put(work, spec, self._box, seen)
             return await clusters.named(work, spec.name), outcome.created
 
-    async def delete_cluster(self, scope: Scope, tenant: str, name: str, seen: int | None) -> None:
+    async def delete_cluster(self, scope: Scope, tenant: str, name: str, seen: Seen | None) -> None:
         async with self._database.tenant(scope, tenant) as work:
             await clusters.remove(work, name, seen)
 
@@ -101,13 +101,15 @@ class Operations:
             outcome = await monitors.create(work, self._monitor(name, given, work.tenant))
             return replace(outcome, row=await monitors.named(work, name))
 
-    async def put_monitor(self, scope: Scope, tenant: str, name: str, given: MonitorIn, *, seen: int | None) -> Outcome:
+    async def put_monitor(
+        self, scope: Scope, tenant: str, name: str, given: MonitorIn, *, seen: Seen | None
+    ) -> Outcome:
         name = _of_url(name, given.name)
         async with self._database.tenant(scope, tenant) as work:
             outcome = await monitors.put(work, self._monitor(name, given, work.tenant), seen)
             return replace(outcome, row=await monitors.named(work, name))
 
-    async def delete_monitor(self, scope: Scope, tenant: str, name: str, seen: int | None) -> None:
+    async def delete_monitor(self, scope: Scope, tenant: str, name: str, seen: Seen | None) -> None:
         async with self._database.tenant(scope, tenant) as work:
             await monitors.remove(work, name, seen)
 

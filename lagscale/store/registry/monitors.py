@@ -13,7 +13,7 @@ from lagscale.domain.policy import Policy
 from lagscale.domain.tenancy import content_hash
 from lagscale.errors import Fault, InvalidInput, QuotaExceeded
 from lagscale.store.registry import audit
-from lagscale.store.registry.changes import Outcome, check_version, present
+from lagscale.store.registry.changes import Outcome, Seen, check_version, present
 from lagscale.store.registry.database import Row, TenantWork
 from lagscale.store.registry.pages import Page, Wanted, page
 from lagscale.store.registry.tables import (
@@ -107,20 +107,20 @@ async def create(work: TenantWork, spec: MonitorSpec) -> Outcome:
     return await _create(work, spec)
 
 
-async def put(work: TenantWork, spec: MonitorSpec, seen: int | None) -> Outcome:
+async def put(work: TenantWork, spec: MonitorSpec, seen: Seen | None) -> Outcome:
     """Create the monitor or make it so; nothing changes when it is so already.
 
     Its history stays where the target stays: that belongs to cluster, group, topic and what else is measured.
 
     Raises:
-        Conflict: it has changed since the version seen.
+        PreconditionFailed: it is not as the caller has seen it.
         InvalidInput, QuotaExceeded: as `create`.
     """
     await _one_at_a_time(work)
     row = await work.find(_live().where(monitor.c.name == spec.name).with_for_update(of=monitor))
+    check_version(row, seen)
     if row is None:
         return await _create(work, spec)
-    check_version(row, seen)
     wanted = _columns(spec) | {"cluster_id": await _cluster_id(work, spec.cluster)}
     if all(row[column] == value for column, value in wanted.items()):
         return Outcome(row)
@@ -136,12 +136,12 @@ async def put(work: TenantWork, spec: MonitorSpec, seen: int | None) -> Outcome:
     return Outcome(after, changed=True)
 
 
-async def remove(work: TenantWork, name: str, seen: int | None) -> None:
+async def remove(work: TenantWork, name: str, seen: Seen | None) -> None:
     """Mark the monitor deleted; its targets are no longer polled for it, its name is free.
 
     Raises:
         NotFound: there is none.
-        Conflict: it has changed since the version seen.
+        PreconditionFailed: it is not as the caller has seen it.
     """
     row = present(await work.find(_live().where(monitor.c.name == name).with_for_update(of=monitor)))
     check_version(row, seen)

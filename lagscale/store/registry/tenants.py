@@ -9,7 +9,7 @@ from sqlalchemy import delete, exists, func, insert, select, update
 
 from lagscale.errors import Conflict
 from lagscale.store.registry import audit
-from lagscale.store.registry.changes import Outcome, check_version
+from lagscale.store.registry.changes import Outcome, Seen, check_version
 from lagscale.store.registry.database import TenantWork, Work
 from lagscale.store.registry.pages import Page, Wanted, page
 from lagscale.store.registry.tables import cluster, monitor, tenant
@@ -35,19 +35,19 @@ async def create(work: Work, name: str, values: Mapping[str, Any]) -> Outcome:
     return Outcome(row, created=True, changed=True)
 
 
-async def put(work: Work, name: str, values: Mapping[str, Any], seen: int | None) -> Outcome:
+async def put(work: Work, name: str, values: Mapping[str, Any], seen: Seen | None) -> Outcome:
     """Create the tenant or make it so; nothing changes when it is so already.
 
     Raises:
-        Conflict: it has changed since the version seen.
+        PreconditionFailed: it is not as the caller has seen it.
     """
     # Two first PUTs of one name make one tenant, and no conflict.
     await work.run(select(func.pg_advisory_xact_lock(func.hashtextextended(f"tenant {name}", 0))))
     statement = select(tenant).where(tenant.c.name == name).with_for_update()
     row = await work.find(statement)
+    check_version(row, seen)
     if row is None:
         return await create(work, name, values)
-    check_version(row, seen)
     given = {column: values[column] for column in _WRITTEN}
     if all(row[column] == value for column, value in given.items()):
         return Outcome(row)

@@ -11,10 +11,10 @@ from lagscale.store.registry.observations import Span
 from services.api.access import TenantAdmin, Viewer
 from services.api.evidence_payloads import MonitorHealth, RoundOut, VerdictOut
 from services.api.payloads import Listing, MonitorIn, MonitorOut
+from services.api.routers.preconditions import Seen
 from services.api.routers.requests import (
     EvidencePart,
     OperationsPart,
-    Seen,
     Tenant,
     WantedPage,
     existing,

@@ -19,7 +19,7 @@ from services.api.explanations import Explanations
 from services.api.metrics import Measured
 from services.api.operations import Operations
 from services.api.problems import MEDIA_TYPE, Problem, install
-from services.api.routers import bindings, clusters, explain, health, keys, monitors, states, tenants
+from services.api.routers import bindings, clusters, explain, health, keys, monitors, monitors_bulk, states, tenants
 
 _ABOUT = """Registers what Lagscale measures, and shows what it saw and judged.
 
@@ -76,7 +76,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.conditions = parts.conditions
     app.add_middleware(Measured)
     install(app)
-    for part in (tenants, clusters, monitors, explain, states, bindings, keys, health):
+    for part in (tenants, clusters, monitors, monitors_bulk, explain, states, bindings, keys, health):
         app.include_router(part.router, responses=_PROBLEMS)
     app.include_router(health.open_router)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]

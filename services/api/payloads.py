@@ -171,6 +171,14 @@ class MonitorIn(Payload):
     overridable: bool = Field(default=False, description="May ScaledObjects give policy keys beside `serviceType`?")
 
 
+class Registrant(Payload):
+    """The ScaledObject by whose metadata a monitor was registered."""
+
+    instance: str = Field(examples=["default"], description="The KEDA instance.")
+    namespace: str = Field(examples=["shop-production"])
+    scaled_object: str = Field(examples=["ingest-logs"])
+
+
 class MonitorOut(Payload):
     """A monitor; `policy` holds the keys as given, the verdict shows all of them resolved."""
 
@@ -191,7 +199,19 @@ class MonitorOut(Payload):
     )
     policy: dict[str, str] = Field(examples=[{"lagThreshold": "500", "sustainSeconds": "120"}])
     overridable: bool
+    inherited_policy: dict[str, str] = Field(
+        default_factory=dict,
+        examples=[{"holdSeconds": "600"}],
+        description="Keys that the tenant's `policyDefaults` add, as they are in force.",
+    )
     auto_registered: bool = Field(description="Created by a ScaledObject's metadata, removed when nobody asks.")
+    registered_by: Registrant | None = Field(
+        default=None, description="Who asked first for what was registered that way; null where nobody knows."
+    )
+    last_asked_at: datetime | None = Field(
+        default=None, description="When a scaler last noted that KEDA asked, to some minutes."
+    )
+    deleted_at: datetime | None = Field(default=None, description="Null while it is there.")
     created_at: datetime
     updated_at: datetime
     version: int = Field(examples=[1])

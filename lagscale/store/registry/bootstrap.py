@@ -17,7 +17,7 @@ from lagscale.settings import ServiceSettings, SingleMonitorSettings
 from lagscale.store.registry import bindings, clusters, monitors, tenants
 from lagscale.store.registry.clusters import ClusterSpec
 from lagscale.store.registry.database import RegistryDatabase, TenantWork, Work, behind_wall
-from lagscale.store.registry.monitors import MonitorSpec
+from lagscale.store.registry.specs import MonitorSpec
 from lagscale.store.registry.tables import cluster, tenant
 from lagscale.store.secrets import SecretBox
 
@@ -26,7 +26,16 @@ log = structlog.get_logger(__name__)
 #: The tenant's, the cluster's, and at need the monitor's name.
 NAME = "default"
 _ACTOR = "environment"
-_TENANT = {"display_name": "", "auto_register": False, "min_sampling_seconds": 1, "max_monitors": 1000}
+_TENANT = {
+    "display_name": "",
+    "auto_register": False,
+    "min_sampling_seconds": 1,
+    "max_monitors": 1000,
+    "policy_defaults": {},
+    "policy_limits": {},
+    "max_auto_monitors": 1000,
+    "auto_expiry_days": 7,
+}
 _LONGEST_NAME = 63
 
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from lagscale.domain.keys import BY_NAME
 from lagscale.domain.policy import Policy
-from lagscale.domain.policy_limits import Limit, read_limits, unknown_key
+from lagscale.domain.policy_limits import Limit, canonical, read_limits, unknown_key
 from lagscale.domain.policy_values import ALL, in_force
 from lagscale.errors import Fault, InvalidInput
 
@@ -42,9 +42,14 @@ class PolicyRules:
             read = read_limits(limits)
         except InvalidInput as wrong:
             raise InvalidInput(faults + [_in("policyLimits", fault) for fault in wrong.faults]) from wrong
+        fixed = {name: limit.allowed[0] for name, limit in read.items() if limit.fixed}
+        for name in sorted(given.keys() & fixed.keys() & BY_NAME.keys()):
+            if canonical(BY_NAME[name], given[name]) != fixed[name]:
+                faults.append(
+                    Fault(f"policyDefaults.{name}", f"is fixed at {fixed[name]} by policyLimits; leave it out")
+                )
         if faults:
             raise InvalidInput(faults)
-        fixed = {name: limit.allowed[0] for name, limit in read.items() if limit.fixed}
         held = given | {name: text for name, text in fixed.items() if text != ALL}
         return cls(held, read)
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from decimal import Decimal
 
 from lagscale.domain.keys import BY_NAME
 from lagscale.domain.policy_limits import unknown_key
@@ -11,6 +10,7 @@ from lagscale.errors import Fault
 from lagscale.store.registry.specs import Draft
 from lagscale.topic_scope import TopicScope, in_order
 from services.api.payloads import MonitorIn, PolicyValue
+from services.api.policy_payloads import text_of
 
 _SCOPE_NAMES = {"topics": "topics", "pattern": "topicPattern", "exclude": "excludeTopics"}
 
@@ -31,11 +31,6 @@ def policy_texts(values: Mapping[str, PolicyValue]) -> tuple[dict[str, str], lis
     for name, value in values.items():
         if name not in BY_NAME:
             faults.append(unknown_key(name))
-        elif isinstance(value, bool):
-            texts[name] = str(value).lower()
-        elif isinstance(value, float):
-            # Never in the exponent's form, which the policy's language does not know.
-            texts[name] = format(Decimal(repr(value)).normalize(), "f")
-        elif value is not None and str(value).strip():
-            texts[name] = str(value).strip()
+        elif value is not None and (text := text_of(value)):
+            texts[name] = text
     return texts, faults

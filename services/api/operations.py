@@ -6,10 +6,11 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 
 from lagscale.errors import Fault, InvalidInput
-from lagscale.store.registry import audit, bindings, clusters, keys, monitors, tenants
+from lagscale.store.registry import audit, bindings, clusters, inheritance, keys, monitors, tenants
 from lagscale.store.registry.changes import Outcome, Seen, check_version
 from lagscale.store.registry.clusters import ClusterSpec
-from lagscale.store.registry.database import RegistryDatabase, Row, Scope, TenantWork, before_wall
+from lagscale.store.registry.database import RegistryDatabase, Row, Scope, TenantWork, before_wall, behind_wall
+from lagscale.store.registry.inheritance import Outlaw
 from lagscale.store.registry.keys import NewKey
 from lagscale.store.registry.monitors import Filters
 from lagscale.store.registry.pages import Page, Wanted
@@ -18,6 +19,7 @@ from lagscale.store.secrets import SecretBox
 from services.api.cluster_security import canonical
 from services.api.monitor_drafts import drafted
 from services.api.payloads import BindingIn, ClusterIn, KeyIn, MonitorIn, PlatformKeyIn, TenantIn
+from services.api.tenant_rules import tenant_values
 
 _TENANT_ROLES = (keys.TENANT_ADMIN, keys.TENANT_VIEWER)
 
@@ -39,14 +41,27 @@ class Operations:
             return work.tenant
 
     async def create_tenant(self, scope: Scope, given: TenantIn) -> Outcome:
-        name = _required(given.name)
+        name, values = _required(given.name), tenant_values(given, self._tick)
         async with self._database.within(scope) as work:
-            return await tenants.create(work, name, given.model_dump())
+            return await tenants.create(work, name, values)
 
-    async def put_tenant(self, scope: Scope, name: str, given: TenantIn, seen: Seen | None) -> Outcome:
-        name = _of_url(name, given.name)
+    async def put_tenant(
+        self, scope: Scope, name: str, given: TenantIn, seen: Seen | None
+    ) -> tuple[Outcome, list[Outlaw]]:
+        """The tenant as it is now, and the monitors that its new rules forbid."""
+        name, values = _of_url(name, given.name), tenant_values(given, self._tick)
         async with self._database.within(scope) as work:
-            return await tenants.put(work, name, given.model_dump(), seen)
+            outcome = await tenants.put(work, name, values, seen)
+            if not tenants.changes_rules(outcome):
+                return outcome, []
+            behind = await behind_wall(work, outcome.row)
+            return outcome, await inheritance.follow(behind, self._tick)
+
+    async def outlaws(self, scope: Scope, tenant: str, wanted: Wanted) -> tuple[list[Outlaw], str | None]:
+        """Of a page of monitors those that the tenant's rules forbid, and the cursor of the next page."""
+        async with self._database.tenant(scope, tenant) as work:
+            page = await monitors.listed(work, wanted)
+            return inheritance.outlaws(work, page.rows, self._tick), page.after
 
     async def delete_tenant(self, scope: Scope, name: str, seen: Seen | None) -> None:
         async with self._database.tenant(scope, name, lock=True) as work:

@@ -2,15 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
 from lagscale.store.registry.database import Row
+from lagscale.store.registry.inheritance import Outlaw
 from lagscale.store.registry.keys import NewKey
 from lagscale.store.registry.specs import given_of
 from services.api.payloads import BindingOut, ClusterOut, KeyMade, KeyOut, MonitorOut, State, TenantOut
+from services.api.policy_payloads import PolicyWarning
+
+#: The rest is listed by a route of its own.
+_MOST_WARNINGS = 100
 
 
-def tenant_of(row: Row) -> TenantOut:
-    """A tenant."""
-    return TenantOut.model_validate({name: row[name] for name in TenantOut.model_fields})
+def tenant_of(row: Row, warnings: Iterable[Outlaw] = ()) -> TenantOut:
+    """A tenant, and monitors that its rules forbid."""
+    columns = {name: row[name] for name in TenantOut.model_fields if name != "warnings"}
+    return TenantOut.model_validate(columns | {"warnings": list(islice(warnings_of(warnings), _MOST_WARNINGS))})
+
+
+def warnings_of(found: Iterable[Outlaw]) -> Iterator[PolicyWarning]:
+    """A warning for every fault."""
+    for outlaw in found:
+        for fault in outlaw.faults:
+            yield PolicyWarning(monitor=outlaw.name, field=fault.field, text=fault.text)
 
 
 def cluster_of(row: Row) -> ClusterOut:

@@ -10,11 +10,15 @@ from lagscale.store.registry.database import Row
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """The row as it is now; `created` and `changed` are both false when it was so already."""
+    """The row as it is now; `created` and `changed` are both false when it was so already.
+
+    `before` is the row of a tenant that was changed.
+    """
 
     row: Row
     created: bool = False
     changed: bool = False
+    before: Row | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,11 @@ from lagscale.store.registry.database import TenantWork, Work
 from lagscale.store.registry.pages import Page, Wanted, page
 from lagscale.store.registry.tables import cluster, monitor, tenant
 
-_WRITTEN = ("display_name", "auto_register", "min_sampling_seconds", "max_monitors")
+#: What monitors are judged by.
+RULES = ("policy_defaults", "policy_limits", "min_sampling_seconds")
+_WRITTEN = (
+    "display_name", "auto_register", "max_monitors", "max_auto_monitors", "auto_expiry_days", *RULES,
+)  # fmt: skip
 
 
 async def listed(work: Work, wanted: Wanted) -> Page:
@@ -43,7 +47,8 @@ async def put(work: Work, name: str, values: Mapping[str, Any], seen: Seen | Non
     """
     # Two first PUTs of one name make one tenant, and no conflict.
     await work.run(select(func.pg_advisory_xact_lock(func.hashtextextended(f"tenant {name}", 0))))
-    statement = select(tenant).where(tenant.c.name == name).with_for_update()
+    # Not the key: who registers a monitor holds on to that, and waits for the turn that this one may hold.
+    statement = select(tenant).where(tenant.c.name == name).with_for_update(key_share=True)
     row = await work.find(statement)
     check_version(row, seen)
     if row is None:
@@ -54,7 +59,13 @@ async def put(work: Work, name: str, values: Mapping[str, Any], seen: Seen | Non
     changing = update(tenant).where(tenant.c.id == row["id"]).values(version=row["version"] + 1, **given)
     after = await work.one(changing.returning(tenant))
     await audit.record(work, "tenant.update", f"tenant/{name}", row, after)
-    return Outcome(after, changed=True)
+    return Outcome(after, changed=True, before=row)
+
+
+def changes_rules(outcome: Outcome) -> bool:
+    """Whether a change of a tenant is one of what its monitors are judged by."""
+    before = outcome.before
+    return before is not None and any(before[column] != outcome.row[column] for column in RULES)
 
 
 async def remove(work: TenantWork) -> None:

@@ -106,6 +106,10 @@ class PolicyRules:
         ]
 
 
+#: Of a tenant without any.
+NO_RULES = PolicyRules()
+
+
 def _in(place: str, fault: Fault) -> Fault:
     return Fault(f"{place}.{fault.field}", fault.text)
 

@@ -41,8 +41,8 @@ class Limit:
         rule = self._broken(value)
         if rule is None:
             return None
-        told = value if is_given else f"{value}, as it is not given,"
-        return Fault(self.key.name, f"is {told} and this tenant allows {rule}: give such a value, {_WHOM}")
+        told = value if is_given else f"{value}, as it is not given"
+        return Fault(self.key.name, f"is {told}, and this tenant allows {rule}: give such a value, {_WHOM}")
 
     def _broken(self, value: str) -> str | None:
         if self.allowed:

@@ -121,6 +121,9 @@ def notes_of(moment: Moment, saying: out.SaidOut | None) -> list[str]:
     deleted = moment.monitor["deleted_at"]
     if deleted is not None:
         notes.append(f"The monitor was deleted at {told_time(milliseconds(deleted))}.")
+    elif moment.gone_since is not None:
+        gone = told_time(milliseconds(moment.gone_since))
+        notes.append(f"The monitor was deleted at {gone} and restored after this moment: nothing was measured.")
     if moment.until is not None:
         notes.append(
             f"The policy was edited later, at {told_time(milliseconds(moment.until))}; "

@@ -10,7 +10,7 @@ import pytest
 
 from lagscale.store.pool import open_pool
 from tests.integration.api.conftest import Shop
-from tests.integration.api.replica import Replica
+from tests.integration.api.replica import Replica, past
 from tests.integration.api.rounds import write
 from tests.integration.api.test_explain import LASTING, POLICY, as_told, explained
 from tests.integration.api.test_registry import fields, rows
@@ -67,6 +67,7 @@ async def test_a_deleted_monitor_is_listed_and_comes_back_with_its_history(
     assert (await names(shop), await names(shop, deleted="true")) == ([], ["orders"])
     [gone] = await listed(shop, deleted="true")
     assert (gone["deletedAt"] is not None, gone["measuredTopics"]) == (True, [])
+    gone_ms = await past(shared_url, 0)
     back = await restore(shop, "orders")
     assert (back.status_code, back.headers["etag"], back.json()["deletedAt"]) == (200, '"3"', None)
     assert back.json()["measuredTopics"] == ["orders"]
@@ -75,6 +76,10 @@ async def test_a_deleted_monitor_is_listed_and_comes_back_with_its_history(
     assert (await shop.api.get(f"{shop.path}/monitors/orders/verdict")).json()["verdict"] == before["samplesSay"][
         "verdict"
     ]
+    hole = await explained(shop, gone_ms)
+    assert any("restored after this moment: nothing was measured" in note for note in hole["notes"]), hole["notes"]
+    assert hole["registration"]["topics"] == []
+    assert (await explained(shop))["notes"] == []
     [audited] = rows(
         shared_url,
         "select a.actor from audit_event a join tenant t on t.id = a.tenant_id "

@@ -88,6 +88,8 @@ class InlineMonitor:
     content_hash: str
     pattern: str | None = None
     exclude: tuple[str, ...] = ()
+    #: Who had it created, for the audit.
+    asked_by: str = "auto-registration"
 
 
 class RegistrationStore(Protocol):

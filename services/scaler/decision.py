@@ -27,6 +27,7 @@ _NEVER_BESIDE: Final = frozenset(name for name, key in BY_NAME.items() if key.me
 _INDEX: Final = re.compile(r"s\d+-")
 #: Monitors whose short names are remembered.
 _REMEMBERED: Final = 50_000
+_LONGEST_ACTOR: Final = 255
 _HINT: Final = "check serviceType and the trigger's other keys, and that this namespace is bound to its tenant"
 _ALSO_REGISTER: Final = "or register it"
 
@@ -123,16 +124,16 @@ class Directory:
         of_trigger = self._resolved.setdefault(trigger, {})
         resolved = of_trigger.get(tenant.tenant_id)
         if resolved is None:
-            resolved = of_trigger[tenant.tenant_id] = self._find(trigger, tenant)
+            resolved = of_trigger[tenant.tenant_id] = self._find(trigger, tenant, _actor(instance, namespace))
         if isinstance(resolved, InvalidInput):
             raise InvalidInput(resolved.faults)
         if isinstance(resolved, LagscaleError):
             raise type(resolved)(resolved.message)
         return resolved
 
-    def _find(self, trigger: Trigger, tenant: TenantEntry) -> Asked | LagscaleError:
+    def _find(self, trigger: Trigger, tenant: TenantEntry, asked_by: str) -> Asked | LagscaleError:
         try:
-            return self._by_service(trigger, tenant) if trigger.services else self._inline(trigger, tenant)
+            return self._by_service(trigger, tenant) if trigger.services else self._inline(trigger, tenant, asked_by)
         except LagscaleError as error:
             return error.with_traceback(None)
 
@@ -161,7 +162,7 @@ class Directory:
         policy = Policy.parse(given, tick_seconds=0.0, minimum_interval=interval)
         return _by_version(_subject(tenant, monitor, policy), monitor, trigger.given)
 
-    def _inline(self, trigger: Trigger, tenant: TenantEntry) -> Asked:
+    def _inline(self, trigger: Trigger, tenant: TenantEntry, asked_by: str) -> Asked:
         cluster = _cluster_of(trigger, tenant)
         group = trigger.group or ""
         policy = self._reader.policy(trigger, tenant.min_sampling_seconds)
@@ -176,8 +177,15 @@ class Directory:
         wanted = InlineMonitor(
             tenant.tenant_id, name, cluster, group, scope.topics, dict(trigger.given), policy, digest,
             scope.pattern, scope.exclude,
+            # What is resolved is shared: of several that ask the same, the first is the one that has it created.
+            asked_by,
         )  # fmt: skip
         return Asked((Subject(tenant.tenant_id, tenant.name, name, policy, None, None, {}, digest, wanted),))
+
+
+def _actor(instance: str, namespace: str) -> str:
+    """The caller's name in the audit; what a text of the store cannot hold is replaced."""
+    return "".join(one if one.isprintable() else "?" for one in f"keda {instance}/{namespace}")[:_LONGEST_ACTOR]
 
 
 def missing(name: str, visible: Iterable[str] = ()) -> NotFound:

@@ -20,6 +20,8 @@ _PROBLEMS: Mapping[str, type[LagscaleError]] = {
     "not-authenticated": errors.NotAuthenticated,
     "not-allowed": errors.NotAllowed,
     "quota-exceeded": errors.QuotaExceeded,
+    "rate-exceeded": errors.RateExceeded,
+    "issuer-unavailable": errors.IssuerUnavailable,
     "store-unavailable": errors.StoreUnavailable,
     "store-timeout": errors.StoreTimeout,
 }

@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, func, insert, select, update
 
-from lagscale.errors import Conflict, NotAuthenticated
+from lagscale.errors import Conflict, Fault, InvalidInput, NotAuthenticated
 from lagscale.store.registry import audit
 from lagscale.store.registry.changes import present
 from lagscale.store.registry.database import Row, TenantWork, Work
@@ -97,12 +97,15 @@ async def rotate(work: Work, prefix: str, overlap: timedelta, expires_at: dateti
     Raises:
         NotFound: there is none of this prefix.
         Conflict: it is not valid any more, or has a successor already.
+        InvalidInput: the successor would be expired when it is made.
     """
     columns = (api_key, func.now().label("present"))
     statement = select(*columns).where(api_key.c.prefix == prefix, _mine(work)).with_for_update()
     row = present(await work.find(statement))
     now = row.pop("present")
     _check_rotatable(row, now)
+    if expires_at is not None and expires_at <= now:
+        raise InvalidInput([Fault("expiresAt", "must lie in the future")])
     if expires_at is None and row["expires_at"] is not None:
         expires_at = now + (row["expires_at"] - row["created_at"])
     made = await create(work, row["name"], row["role"], expires_at)

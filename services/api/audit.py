@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from uuid import UUID
 
@@ -60,7 +60,8 @@ class AuditTrail:
         Raises:
             NotFound: no such tenant for this scope.
         """
-        now = datetime.now(UTC)
+        async with self._work(scope, tenant) as work:
+            now = await audit_trail.clock(work)
         chosen = replace(chosen, until=now if chosen.until is None else min(chosen.until, now))
         first = await self._following(scope, tenant, chosen, None)
         return self._from(first, scope, tenant, chosen)

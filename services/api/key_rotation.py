@@ -23,6 +23,7 @@ class RotationIn(Payload):
         default=_DAY_SECONDS,
         ge=0,
         le=_MOST_SECONDS,
+        examples=[_DAY_SECONDS],
         description="How long the old key stays valid beside the new one; 0 ends it at once.",
     )
     expires_at: AwareDatetime | None = Field(

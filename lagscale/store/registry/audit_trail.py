@@ -64,6 +64,12 @@ async def following(work: Work, chosen: Filter, last: Row | None) -> Sequence[Ro
     return await work.every(statement.order_by(event.c.at, event.c.id).limit(MOST))
 
 
+async def clock(work: Work) -> datetime:
+    """The store's present: events that are there already are older."""
+    found: datetime = (await work.run(sa.select(sa.func.clock_timestamp()))).scalar_one()
+    return found
+
+
 def _chosen(work: Work, chosen: Filter) -> sa.Select[Any]:
     statement = sa.select(event, tenant.c.name.label("tenant")).outerjoin(tenant, tenant.c.id == event.c.tenant_id)
     if isinstance(work, TenantWork):

@@ -111,7 +111,7 @@ class IssuerKeys:
         try:
             async with asyncio.timeout(_FETCH_SECONDS):
                 self._keys = await self._read()
-        except (httpx.HTTPError, httpx.InvalidURL, TimeoutError, LagscaleError) as wrong:
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, TimeoutError, LagscaleError) as wrong:
             self._failed_at = self._clock()
             log.warning("issuer_keys_not_read", issuer=self._issuer, error=type(wrong).__name__, text=str(wrong))
         else:

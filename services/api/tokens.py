@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -89,15 +90,13 @@ class Tokens:
         """
         if len(text) > _LONGEST_TOKEN:
             raise NotAuthenticated(reason="token_malformed")
-        try:
+        with _refusing():
             kid, algorithm = self._looked_at(text)
-            key = await self._keys.find(kid)
-            if key is None:
-                raise NotAuthenticated(reason="token_unknown_key")
+        key = await self._keys.find(kid)
+        if key is None:
+            raise NotAuthenticated(reason="token_unknown_key")
+        with _refusing():
             return self._checked(text, key, algorithm)
-        except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as wrong:
-            reason = next(_REASONS[kind] for kind in type(wrong).__mro__ if kind in _REASONS)
-            raise NotAuthenticated(reason=reason) from wrong
 
     def _looked_at(self, text: str) -> tuple[str | None, str]:
         """Key id and algorithm. What cannot be ours is refused before anybody asks the issuer for it."""
@@ -142,6 +141,15 @@ class Tokens:
         if role is None or tenant is None:
             raise NotAllowed(NOT_MAPPED, reason="token_not_mapped")
         return Bearer(subject, role, tenant)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
+    except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as wrong:
+        reason = next(_REASONS[kind] for kind in type(wrong).__mro__ if kind in _REASONS)
+        raise NotAuthenticated(reason=reason) from wrong
 
 
 def _ours(mapping: Mapping[str, str], value: str) -> str | None:

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
+import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -17,6 +19,7 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from prometheus_client import REGISTRY
 
+from devstack.certificates import Certificates
 from devstack.issuer import Issuer, SigningKey
 from services.api.issuer_keys import IssuerKeys
 from services.api.tokens import TokenRules, Tokens
@@ -339,6 +342,18 @@ async def test_a_silent_issuer_holds_up_nobody_else(replica: httpx.AsyncClient, 
 async def test_a_broken_issuer_is_like_none(replica: httpx.AsyncClient, issuer: Issuer, shop: Shop) -> None:
     issuer.broken = True
     assert (await replica.get(shop.path, headers=bearer(admin_of(issuer, shop)))).status_code == 503
+
+
+async def test_an_issuer_proves_itself_by_its_certificate(shop: Shop, shared_url: str, tmp_path: Path) -> None:
+    certificates = Certificates.make(tmp_path)
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(tmp_path / "server.pem")
+    assert certificates.authority
+    with Issuer(tls=context, name="localhost") as issuer:
+        for ca_file, status in ((tmp_path / "authority.pem", 200), (None, 503)):
+            async with serving(shared_url, tokens=Tokens(rules_of(issuer), IssuerKeys(issuer.url, ca_file))) as replica:
+                answer = await replica.get(shop.path, headers=bearer(admin_of(issuer, shop)))
+                assert answer.status_code == status, answer.text
 
 
 async def test_tokens_mean_nothing_while_no_issuer_is_set(issuer: Issuer, shop: Shop, shared_url: str) -> None:

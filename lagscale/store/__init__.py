@@ -106,6 +106,13 @@ class InlineMonitor:
         """The policy keys in force, as texts."""
         return {**self.inherited, **self.given}
 
+    @property
+    def actor(self) -> str:
+        """Who had it created, as the audit names it."""
+        if not self.asked_by:
+            return "auto-registration"
+        return f"keda {self.asked_by.get('instance', '')}/{self.asked_by.get('namespace', '')}"
+
 
 class RegistrationStore(Protocol):
     """Reads registrations for the scaler and creates inline ones. Async."""

@@ -142,6 +142,7 @@ async def _create(connection: AsyncConnection[Any], monitor: InlineMonitor) -> s
         "sampling_ms": monitor.policy.sampling_ms,
         "stale_after_ms": monitor.policy.stale_after_ms,
         "content_hash": monitor.content_hash,
+        "actor": monitor.actor,
     }
     cursor = await connection.execute(load("register_inline"), facts)
     row = await cursor.fetchone()
@@ -151,6 +152,7 @@ async def _create(connection: AsyncConnection[Any], monitor: InlineMonitor) -> s
     if facts["monitor_id"] is not None:
         await connection.execute(load("register_targets"), facts)
         await connection.execute(load("link_targets"), facts)
+        await connection.execute(load("audit_inline"), facts)
     return str(outcome)
 
 

@@ -13,6 +13,7 @@ from rich.table import Table
 from lagscale.errors import Fault, InvalidInput, LagscaleError, SettingsInvalid, StoreUnavailable, Unknown
 from lagscale.settings import load
 from lagscale.store.secrets import generate_key
+from services.cli.audit import audit
 from services.cli.client import Client, health
 from services.cli.explain import show
 from services.cli.settings import CliSettings
@@ -28,6 +29,7 @@ app = typer.Typer(
 keys_app = typer.Typer(help="Keys for the settings.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
 app.command()(state)
+app.command()(audit)
 
 _COLOURS = {"sustained": "bold red", "calm": "green", "unknown": "yellow"}
 

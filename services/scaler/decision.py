@@ -110,14 +110,15 @@ class Directory:
         # By trigger and tenant; forgotten with the trigger, or with this version of the registrations.
         self._resolved: WeakKeyDictionary[Trigger, dict[int, Asked | LagscaleError]] = WeakKeyDictionary()
 
-    def resolve(self, trigger: Trigger, instance: str, namespace: str) -> Asked:
-        """What the trigger asks for on behalf of (KEDA instance, Kubernetes namespace).
+    def resolve(self, trigger: Trigger, instance: str | None, namespace: str) -> Asked:
+        """What the trigger asks for on behalf of (KEDA instance, Kubernetes namespace); None is bound to nobody.
 
         Raises:
             NotFound: the namespace is bound to no tenant, or not to the one that the trigger names.
             InvalidInput: keys stand beside `serviceType` that may not.
         """
-        tenant = self._tenants.get(tenant_of(self.registrations.bindings, instance, namespace) or 0)
+        bound = None if instance is None else tenant_of(self.registrations.bindings, instance, namespace)
+        tenant = self._tenants.get(bound or 0)
         if tenant is None or (trigger.tenant is not None and trigger.tenant != tenant.name):
             raise missing(_subject_of(trigger))
         of_trigger = self._resolved.setdefault(trigger, {})

@@ -174,6 +174,7 @@ async def start(tmp_path: Path) -> AsyncIterator[Starting]:
             }  # fmt: skip
             verdicts, registry, decisions = FakeVerdicts(), FakeRegistrations(registrations()), FakeDecisions()
             registry.failure = facts.pop("registry_failure", None)
+            credentials = facts.pop("credentials", None)
             hints: asyncio.Queue[str] = asyncio.Queue()
 
             async def notified() -> AsyncIterator[str]:
@@ -185,9 +186,7 @@ async def start(tmp_path: Path) -> AsyncIterator[Starting]:
             port, http = await scaler.start("127.0.0.1:0")
             stack.push_async_callback(scaler.stop)
             # KEDA keeps one connection per address; tests must not share theirs with each other.
-            channel = await stack.enter_async_context(
-                grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.use_local_subchannel_pool", 1)])
-            )
+            channel = await stack.enter_async_context(channel_to(port, credentials))
             await channel.channel_ready()
             if registry.failure is None:
                 await eventually(lambda: scaler._known.directory is not None)
@@ -195,6 +194,14 @@ async def start(tmp_path: Path) -> AsyncIterator[Starting]:
             return World(verdicts, registry, decisions, hints, scaler, stub, channel, http)
 
         yield starting
+
+
+def channel_to(port: int, credentials: Any = None) -> Any:
+    """A connection of its own to a port of loopback; without credentials in plain text."""
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    if credentials is None:
+        return grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options)
+    return grpc.aio.secure_channel(f"localhost:{port}", credentials, options=options)
 
 
 async def eventually(condition: Callable[[], bool], seconds: float = DEADLINE) -> None:
@@ -206,7 +213,13 @@ async def eventually(condition: Callable[[], bool], seconds: float = DEADLINE) -
 
 @pytest.fixture
 def say() -> Any:
-    """What a test says: judgements, and waiting for a condition."""
+    """What a test says: judgements, waiting for a condition, and further connections."""
     return SimpleNamespace(
-        calm=calm, sustained=sustained, unknown=unknown, eventually=eventually, monitor=monitor, now_ms=NOW_MS
+        calm=calm,
+        sustained=sustained,
+        unknown=unknown,
+        eventually=eventually,
+        monitor=monitor,
+        now_ms=NOW_MS,
+        channel_to=channel_to,
     )

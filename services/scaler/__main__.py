@@ -17,6 +17,7 @@ from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential_ji
 from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
 from lagscale.settings import SingleMonitorSettings, load
 from lagscale.store.decisions import PostgresDecisions
+from lagscale.store.freezes import PostgresFreezes
 from lagscale.store.pool import open_pool
 from lagscale.store.postgres import PostgresVerdicts
 from lagscale.store.registrations import ROLE, PostgresRegistrations, changes
@@ -63,6 +64,7 @@ async def serve(settings: ScalerSettings, address: str, single: bool) -> None:
         verdicts=PostgresVerdicts(pool),
         registrations=PostgresRegistrations(pool),
         decisions=PostgresDecisions(pool),
+        freezes=PostgresFreezes(pool),
         hints=lambda: changes(url),
     )
     scaler = Scaler(parts, settings, replica=f"{socket.gethostname()}-{os.getpid()}")

@@ -8,11 +8,12 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 from weakref import WeakKeyDictionary
 
+from lagscale.domain.freeze import Freeze, Freezes
 from lagscale.domain.keys import BY_NAME
 from lagscale.domain.policy import Policy
 from lagscale.domain.signal import Ask
@@ -42,6 +43,7 @@ class Subject:
         key: a short name of tenant, targets and policy, equal in every replica.
         version: of the registration.
         overrides: policy keys given beside it, None without any.
+        freezes: those that the monitor is under, if they have not ended meanwhile.
         partial: why the targets are only a part of the monitor's topics; empty when they are all.
     """
 
@@ -57,6 +59,7 @@ class Subject:
     overrides: Mapping[str, str] | None = field(default=None, kw_only=True)
     inline: InlineMonitor | None = None
     partial: str = ""
+    freezes: tuple[Freeze, ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +104,7 @@ class Directory:
     def __init__(self, registrations: Registrations, reader: Reader) -> None:
         self.registrations = registrations
         self._reader = reader
+        self.freezes = Freezes(registrations.freezes)
         self._tenants = {tenant.tenant_id: tenant for tenant in registrations.tenants}
         self._named: dict[int, dict[str, Registration]] = {}
         self._by_content: dict[tuple[int, str], Registration] = {}
@@ -146,7 +150,7 @@ class Directory:
             if monitor is None:
                 entries.append(missing(name, named))
             elif not trigger.given:
-                entries.append(_by_version(_subject(tenant, monitor, monitor.policy), monitor))
+                entries.append(self._subject(tenant, monitor, monitor.policy))
             else:
                 wrong = list(_beside(trigger, monitor))
                 faults += wrong
@@ -160,7 +164,7 @@ class Directory:
         interval = min(tenant.min_sampling_seconds, monitor.policy.sampling_ms // 1000)
         # The interval stays the registration's, so the tick and the minimum were checked with it.
         policy = Policy.parse(given, tick_seconds=0.0, minimum_interval=interval)
-        return _by_version(_subject(tenant, monitor, policy), monitor, trigger.given)
+        return self._subject(tenant, monitor, policy, overrides=trigger.given)
 
     def _inline(self, trigger: Trigger, tenant: TenantEntry) -> Asked:
         cluster = _cluster_of(trigger, tenant)
@@ -171,14 +175,37 @@ class Directory:
         name = inline_name(group, scope.topics if scope.pattern is None else (scope.pattern,), digest)
         monitor = self._by_content.get((tenant.tenant_id, digest))
         if monitor is not None:
-            return Asked((_by_version(_subject(tenant, monitor, monitor.policy, name), monitor),))
+            return Asked((self._subject(tenant, monitor, monitor.policy, name),))
         if not tenant.auto_register:
             raise missing(_subject_of(trigger))
         wanted = InlineMonitor(
             tenant.tenant_id, name, cluster, group, scope.topics, dict(trigger.given), policy, digest,
             scope.pattern, scope.exclude,
         )  # fmt: skip
-        return Asked((Subject(tenant.tenant_id, tenant.name, name, policy, None, None, {}, digest, wanted),))
+        freezes = self.freezes.of(tenant.tenant_id, cluster, None)
+        nothing: Mapping[int, str] = {}
+        subject = Subject(
+            tenant.tenant_id, tenant.name, name, policy, None, None, nothing, digest, wanted, freezes=freezes
+        )
+        return Asked((subject,))
+
+    def _subject(
+        self,
+        tenant: TenantEntry,
+        monitor: Registration,
+        policy: Policy,
+        name: str | None = None,
+        overrides: Mapping[str, str] | None = None,
+    ) -> Subject:
+        ask = Ask(tenant.tenant_id, monitor.target_ids, policy)
+        topics = dict(zip(monitor.target_ids, monitor.topics, strict=False))
+        return Subject(
+            tenant.tenant_id, tenant.name, name or monitor.name, policy, monitor.monitor_id, ask, topics, key_of(ask),
+            partial=monitor.partial,
+            # With what its decisions are explained by.
+            version=monitor.version, overrides=dict(overrides) if overrides else None,
+            freezes=self.freezes.of(tenant.tenant_id, monitor.cluster, monitor.monitor_id),
+        )  # fmt: skip
 
 
 def missing(name: str, visible: Iterable[str] = ()) -> NotFound:
@@ -195,20 +222,6 @@ def missing(name: str, visible: Iterable[str] = ()) -> NotFound:
 
 def _subject_of(trigger: Trigger) -> str:
     return (trigger.services or (trigger.group or "",))[0]
-
-
-def _subject(tenant: TenantEntry, monitor: Registration, policy: Policy, name: str | None = None) -> Subject:
-    ask = Ask(tenant.tenant_id, monitor.target_ids, policy)
-    topics = dict(zip(monitor.target_ids, monitor.topics, strict=False))
-    return Subject(
-        tenant.tenant_id, tenant.name, name or monitor.name, policy, monitor.monitor_id, ask, topics, key_of(ask),
-        partial=monitor.partial,
-    )  # fmt: skip
-
-
-def _by_version(subject: Subject, monitor: Registration, overrides: Mapping[str, str] | None = None) -> Subject:
-    """The subject with what its decisions are explained by."""
-    return replace(subject, version=monitor.version, overrides=dict(overrides) if overrides else None)
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -10,6 +10,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from lagscale.domain.freeze import without_limit
 from lagscale.domain.policy import Policy
 from lagscale.domain.signal import Judgement, Reason, Told, Verdict, held
 
@@ -102,6 +103,14 @@ class LastAnswers:
         if seen is None or now_ms is None:
             return None
         return held(seen.known(), seen.members, now_ms, policy)
+
+    def frozen(self, key: str, policy: Policy, since_ms: int) -> Told | None:
+        """The answer that a frozen monitor keeps while the store is silent: as of the freeze, without a time limit."""
+        seen = self._seen.get(key)
+        if seen is None:
+            return None
+        known = [one for one in seen.known() if one.at_ms is not None and one.at_ms <= since_ms]
+        return held(known, seen.members, since_ms, without_limit(policy))
 
     def dump(self) -> dict[str, Any]:
         """Everything remembered, for scratch."""

@@ -14,9 +14,10 @@ CALL_SECONDS = Histogram(
 VERDICTS = Counter("lagscale_scaler_verdicts_total", "Verdicts read from the store.", ["verdict", "reason"])
 ANSWERS = Counter(
     "lagscale_scaler_answers_total",
-    "What KEDA was told, by where it came from: measured, held, held_locally, waking, or error.",
+    "What KEDA was told, by where it came from: measured, held, held_locally, waking, frozen, or error.",
     ["kind"],
 )
+FROZEN = Gauge("lagscale_scaler_frozen_monitors", "Monitors under a freeze that has not ended.")
 HELD_SHARE = Gauge(
     "lagscale_scaler_held_share", "Share of held answers among the newest answer of each monitor, 0 to 1."
 )

@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import structlog
 
+from lagscale.domain.freeze import in_force
 from lagscale.settings import split_address
 from lagscale.status_http import StatusServer
 from lagscale.store import RegistrationStore, VerdictStore
@@ -20,11 +21,12 @@ from services.scaler.answers import Answers
 from services.scaler.callers import by_certificate, by_required_certificate, without_certificates
 from services.scaler.certificates import Certificates, Files
 from services.scaler.decision import key_of
+from services.scaler.frozen import FreezeStore, FrozenAnswers
 from services.scaler.known import Known
 from services.scaler.last_answers import LastAnswers
 from services.scaler.metadata import Reader
 from services.scaler.recorder import DecisionStore, Recorder
-from services.scaler.scratch import ANSWERS, Scratch
+from services.scaler.scratch import ANSWERS, FROZEN, Scratch
 from services.scaler.server import Listener, Server, grpc_address
 from services.scaler.servicer import Servicer
 from services.scaler.settings import ScalerSettings
@@ -49,6 +51,7 @@ class Parts:
     verdicts: VerdictStore
     registrations: RegistrationStore
     decisions: DecisionStore
+    freezes: FreezeStore
     hints: Callable[[], AsyncIterator[str]]
 
 
@@ -72,8 +75,9 @@ class Scaler:
             on_reading=lambda ask, judgement: self._last.note(key_of(ask), judgement, ask.policy),
         )
         ages = Ages(settings.connection_age_seconds, settings.connection_grace_seconds)
-        self._streams = Streams(self._snapshots, self._known, ages, settings.call_seconds)
-        answers = Answers(self._snapshots, parts.registrations, self._last, self._recorder)
+        self._frozen = FrozenAnswers(parts.freezes, parts.verdicts, self._last)
+        self._streams = Streams(self._snapshots, self._known, ages, settings.call_seconds, frozen=self._frozen.in_force)
+        answers = Answers(self._snapshots, parts.registrations, self._last, self._recorder, self._frozen)
         callers = by_certificate if settings.asks_for_certificates else without_certificates
         if settings.scaler_grpc_security == "mtls":
             callers = by_required_certificate
@@ -96,6 +100,9 @@ class Scaler:
         """
         self._known.start_from_scratch()
         self._last.restore(self._scratch.read(ANSWERS))
+        self._frozen.restore(self._scratch.read(FROZEN))
+        self._known.on_clock = self._last.clock.note
+        metrics.FROZEN.set_function(self._frozen_monitors)
         self._known.on_store = self._server.tell_store
         metrics.HELD_SHARE.set_function(self._recorder.held_share)
         await self._server.tell_store(False)
@@ -127,8 +134,19 @@ class Scaler:
         except TimeoutError:
             log.info("decisions_not_flushed")
         await self._snapshots.close()
+        await self._frozen.close()
+        await asyncio.to_thread(self._scratch.write, FROZEN, self._frozen.dump())
         await asyncio.to_thread(self._scratch.write, ANSWERS, self._last.dump())
         self._http.stop()
+
+    def _frozen_monitors(self) -> float:
+        """How many monitors are under a freeze that has not ended; asked by the metrics' thread."""
+        directory, now_ms = self._known.directory, self._last.clock.now_ms()
+        if directory is None or not directory.freezes:
+            return 0.0
+        every = directory.registrations.monitors
+        under = (directory.freezes.of(one.tenant_id, one.cluster, one.monitor_id) for one in every)
+        return float(sum(bool(in_force(freezes, now_ms)) for freezes in under))
 
     def _listeners(self, address: str) -> list[Listener]:
         security, second = self._settings.scaler_grpc_security, self._settings.scaler_mtls_listen
@@ -182,6 +200,10 @@ class Scaler:
                 began = loop.time()
                 await asyncio.to_thread(self._scratch.write, ANSWERS, self._last.dump())
                 took = loop.time() - began
+            if self._frozen.dirty:
+                directory = self._known.directory
+                self._frozen.forget_but(() if directory is None else directory.registrations.freezes)
+                await asyncio.to_thread(self._scratch.write, FROZEN, self._frozen.dump())
             await asyncio.sleep(max(1.0, took / _WRITING_SHARE))
 
 

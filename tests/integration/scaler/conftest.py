@@ -19,6 +19,7 @@ from lagscale.domain.tenancy import content_hash
 from lagscale.errors import LagscaleError
 from lagscale.store import InlineMonitor, Registration, Registrations, TenantEntry
 from lagscale.store.decisions import Decision
+from lagscale.store.freezes import FrozenAnswer, FrozenAsk
 from services.scaler.process import Parts, Scaler
 from services.scaler.proto import externalscaler_pb2 as pb
 from services.scaler.proto import externalscaler_pb2_grpc as pb_grpc
@@ -115,6 +116,27 @@ class FakeDecisions:
         self.asked += monitor_ids
 
 
+@dataclass
+class FakeFreezes:
+    """Keeps the answers of frozen monitors, as the store does for all replicas; can be away."""
+
+    rows: dict[tuple[FrozenAsk, str], FrozenAnswer] = field(default_factory=dict)
+    failure: LagscaleError | None = None
+
+    async def kept(self, asked: FrozenAsk, freeze_ids: Sequence[str]) -> FrozenAnswer | None:
+        if self.failure is not None:
+            raise self.failure
+        found = [self.rows[asked, name] for name in freeze_ids if (asked, name) in self.rows]
+        return min(found, key=lambda one: one.since_ms, default=None)
+
+    async def keep(self, asked: FrozenAsk, freeze_ids: Sequence[str], answer: FrozenAnswer) -> FrozenAnswer:
+        if self.failure is not None:
+            raise self.failure
+        for name in freeze_ids:
+            self.rows.setdefault((asked, name), answer)
+        return await self.kept(asked, freeze_ids) or answer
+
+
 def monitor(number: int, name: str, *, tenant: int = 1, overridable: bool = False, **given: str) -> Registration:
     """A registration whose only target has its own number."""
     return Registration(
@@ -141,6 +163,7 @@ class World:
     verdicts: FakeVerdicts
     registry: FakeRegistrations
     decisions: FakeDecisions
+    freezes: FakeFreezes
     hints: asyncio.Queue[str]
     scaler: Scaler
     stub: Any
@@ -181,7 +204,8 @@ async def start(tmp_path: Path) -> AsyncIterator[Starting]:
                 while True:
                     yield await hints.get()
 
-            parts = Parts(verdicts, registry, decisions, notified)
+            freezes = facts.pop("freezes", None) or FakeFreezes()
+            parts = Parts(verdicts, registry, decisions, freezes, notified)
             scaler = Scaler(parts, ScalerSettings(**facts), "replica-1")
             port, http = await scaler.start("127.0.0.1:0")
             stack.push_async_callback(scaler.stop)
@@ -191,7 +215,7 @@ async def start(tmp_path: Path) -> AsyncIterator[Starting]:
             if registry.failure is None:
                 await eventually(lambda: scaler._known.directory is not None)
             stub = pb_grpc.ExternalScalerStub(channel)
-            return World(verdicts, registry, decisions, hints, scaler, stub, channel, http)
+            return World(verdicts, registry, decisions, freezes, hints, scaler, stub, channel, http)
 
         yield starting
 

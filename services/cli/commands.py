@@ -15,6 +15,7 @@ from lagscale.settings import load
 from lagscale.store.secrets import generate_key
 from services.cli.client import Client, health
 from services.cli.explain import show
+from services.cli.freeze import freeze, freezes, unfreeze
 from services.cli.settings import CliSettings
 from services.cli.states import state
 
@@ -28,6 +29,8 @@ app = typer.Typer(
 keys_app = typer.Typer(help="Keys for the settings.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
 app.command()(state)
+for _command in (freeze, unfreeze, freezes):
+    app.command()(_command)
 
 _COLOURS = {"sustained": "bold red", "calm": "green", "unknown": "yellow"}
 

@@ -23,6 +23,7 @@ from devstack.certificates import Authority, Pair, Request
 from services.scaler.proto import externalscaler_pb2 as pb
 from services.scaler.proto import externalscaler_pb2_grpc as pb_grpc
 
+pytestmark = pytest.mark.integration
 Starting = Callable[..., Awaitable[Any]]
 DEADLINE = 5.0
 _DAY = datetime.timedelta(days=1)

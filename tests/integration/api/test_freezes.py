@@ -290,6 +290,17 @@ async def test_every_replica_keeps_the_same_through_all_that_may_happen(
     assert kept == [(200.0, True)]
     for stub in (first, second):
         await replicas.until(stub, 200.0)
+    # It is written down as what it was, and explained beside what the samples say.
+    rows: list[Any] = []
+    async with asyncio.timeout(10):
+        while not rows:
+            assert await replicas.value(first) == 200.0
+            found = (await shop.api.get(f"{shop.path}/monitors/orders/explain")).json()
+            rows = [row for row in found["wasTold"] if row["reason"] == "frozen"]
+    assert {(row["code"], row["value"], row["held"], row["agrees"]) for row in rows} == {("OK", 200.0, True, False)}
+    assert {tuple(row["why"]) for row in rows} == {("frozen",)}
+    assert "It was frozen, so KEDA got what was known before" in found["sentence"]
+    assert (found["samplesSay"]["value"], found["frozen"]["answer"]["value"]) == (0.0, 200.0)
     # The retention takes the samples, and the policy is edited.
     with psycopg.connect(shared_url) as connection:
         connection.execute(

@@ -60,9 +60,9 @@ class Authority:
         """A certificate for that name and for loopback, with its key."""
         return self.sign(Request(name, _loopback(name)))
 
-    def sign(self, request: Request) -> Pair:
-        """A certificate of any kind, with its key."""
-        key = ec.generate_private_key(ec.SECP256R1())
+    def sign(self, request: Request, key: ec.EllipticCurvePrivateKey | None = None) -> Pair:
+        """A certificate of any kind, with its key; a fresh one without."""
+        key = key or ec.generate_private_key(ec.SECP256R1())
         return Pair(_pem(_sign(request, key, self.signer, self.signer_key)), _key(key))
 
     def own(self) -> Pair:

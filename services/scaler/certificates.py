@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -113,6 +114,7 @@ class Certificates:
         self._seen: Content | str | None = None
         self._refused = ""
         self.material = check(read(files))
+        _try(self.material)
         self._tell()
         try:
             check(self.material.content, datetime.now(UTC))
@@ -148,7 +150,9 @@ class Certificates:
             return False
         try:
             # Whether it is valid depends on the time, so it is asked at every look.
-            self.material = check(seen, datetime.now(UTC))
+            found = check(seen, datetime.now(UTC))
+            _try(found)
+            self.material = found
         except SettingsInvalid as fault:
             self._refuse(fault.message)
             return False
@@ -190,6 +194,26 @@ class Certificates:
         if material.client_ca_expires_at is not None:
             metrics.CERTIFICATE_EXPIRY.labels("client_ca").set(material.client_ca_expires_at.timestamp())
         log.info("certificate_taken", expires_at=material.expires_at.isoformat())
+
+
+def _try(material: Material) -> None:
+    """Let the TLS library say whether it can serve the material, at a port that nobody is told of.
+
+    Raises:
+        SettingsInvalid: it cannot. At a rotation it would only log that, and go on with the old one.
+    """
+    content = material.content
+    pair = [(content.key, content.certificate)]
+    server = grpc.server(ThreadPoolExecutor(1))
+    try:
+        asks = content.client_ca is not None
+        server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials(pair, content.client_ca, asks))
+    except RuntimeError:
+        raise SettingsInvalid(
+            f"{CERTIFICATE}: cannot be served by the TLS library; use a key of RSA, or of the curve P-256 or P-384."
+        ) from None
+    finally:
+        server.stop(None)
 
 
 def _bytes(setting: str, path: Path) -> bytes:

@@ -15,6 +15,7 @@ from typing import Any
 import grpc
 import pytest
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from prometheus_client import REGISTRY
@@ -247,7 +248,13 @@ def sample(name: str, **labels: str) -> float:
     return REGISTRY.get_sample_value(name, labels) or 0.0
 
 
-@pytest.mark.parametrize("fault", ["half", "another key", "no key", "an expired one", "no authority", "gone"])
+def odd(authority: Authority) -> Pair:
+    return authority.sign(Request("localhost", (_DNS("localhost"),)), ec.generate_private_key(ec.SECP256K1()))
+
+
+@pytest.mark.parametrize(
+    "fault", ["half", "another key", "no key", "an expired one", "no authority", "gone", "another curve"]
+)
 async def test_files_that_do_not_fit_are_not_taken(
     start: Starting, mounted: Mounted, say: Any, good: Any, fault: str
 ) -> None:
@@ -266,13 +273,16 @@ async def test_files_that_do_not_fit_are_not_taken(
         mounted.swap(
             mounted.servers.sign(Request("localhost", (_DNS("localhost"),), -2 * _DAY, -_DAY)), mounted.clients
         )
+    elif fault == "another curve":
+        # A good pair by itself, of a curve that TLS does not have.
+        mounted.swap(odd(mounted.servers), mounted.clients)
     elif fault == "no authority":
         (mounted.folder / "ca.crt").unlink()
         (mounted.folder / "ca.crt").write_text("-----BEGIN CERTIFICATE-----\nAAAA\n")
     else:
         (mounted.folder / "tls.crt").unlink()
-    await say.eventually(lambda: sample("lagscale_scaler_certificate_refused") == 1.0)
-    assert sample(count, result="refused") == refusals + 1
+    await say.eventually(lambda: sample(count, result="refused") == refusals + 1)
+    assert sample("lagscale_scaler_certificate_refused") == 1.0
     assert world.scaler._certificates.material is used
     assert await asked_by(world, say, good)
     # Told once, however often it is looked at; and what fits is taken.

@@ -264,24 +264,22 @@ async def bind(shop: Shop) -> None:
     assert made.is_success, made.text
 
 
-async def test_every_replica_keeps_the_same_through_all_that_may_happen(
-    shop: Shop, shared_url: str, replicas: Replicas
-) -> None:
+async def frozen_in_both(shop: Shop, url: str, replicas: Replicas) -> tuple[Scaler, list[Any]]:
+    """Two replicas that keep 200 since a freeze, though the samples say 0 by now: the first one, and both stubs."""
     await bind(shop)
     await shop.monitor("orders", policy=POLICY)
-    write(shared_url, shop.name, "orders", LASTING, members=2)
+    write(url, shop.name, "orders", LASTING, members=2)
     one, first = await replicas.start("one")
     _, second = await replicas.start("two")
     for stub in (first, second):
         await replicas.until(stub, 200.0)
     await freeze(shop)
-    # Calm since: with both replicas told, they keep what was.
-    write(shared_url, shop.name, "orders", [(0.0, (0, 0))], members=2)
+    write(url, shop.name, "orders", [(0.0, (0, 0))], members=2)
     kept: list[Any] = []
     async with asyncio.timeout(5):
         while not kept:
             assert await replicas.value(first) in (200.0, 0.0)
-            with psycopg.connect(shared_url) as connection:
+            with psycopg.connect(url) as connection:
                 kept = connection.execute(
                     "select a.value, a.active from frozen_answer a join tenant t on t.id = a.tenant_id "
                     "where t.name = %s",
@@ -290,7 +288,12 @@ async def test_every_replica_keeps_the_same_through_all_that_may_happen(
     assert kept == [(200.0, True)]
     for stub in (first, second):
         await replicas.until(stub, 200.0)
-    # It is written down as what it was, and explained beside what the samples say.
+        assert await replicas.active(stub)
+    return one, [first, second]
+
+
+async def test_what_is_kept_is_written_down_and_explained(shop: Shop, shared_url: str, replicas: Replicas) -> None:
+    _, (first, _) = await frozen_in_both(shop, shared_url, replicas)
     rows: list[Any] = []
     async with asyncio.timeout(10):
         while not rows:
@@ -301,7 +304,12 @@ async def test_every_replica_keeps_the_same_through_all_that_may_happen(
     assert {tuple(row["why"]) for row in rows} == {("frozen",)}
     assert "It was frozen, so KEDA got what was known before" in found["sentence"]
     assert (found["samplesSay"]["value"], found["frozen"]["answer"]["value"]) == (0.0, 200.0)
-    # The retention takes the samples, and the policy is edited.
+
+
+async def test_neither_retention_nor_edits_nor_restarts_change_what_is_kept(
+    shop: Shop, shared_url: str, replicas: Replicas
+) -> None:
+    one, (first, second) = await frozen_in_both(shop, shared_url, replicas)
     with psycopg.connect(shared_url) as connection:
         connection.execute(
             "delete from lag_sample s using tenant t where t.id = s.tenant_id and t.name = %s", (shop.name,)
@@ -313,8 +321,7 @@ async def test_every_replica_keeps_the_same_through_all_that_may_happen(
         assert await replicas.active(stub)
     # A process that begins again without any store has it from its scratch.
     await one.stop()
-    away = f"postgresql://nobody@127.0.0.1:{free_port()}/none"
-    again, alone = await replicas.start("one", away)
+    again, alone = await replicas.start("one", f"postgresql://nobody@127.0.0.1:{free_port()}/none")
     assert await replicas.value(alone) == 200.0
     # It ends by hand, for all that hear of it.
     assert (await shop.api.delete(f"{shop.path}/{OF['monitor']}")).status_code == 204

@@ -213,6 +213,7 @@ class Replicas:
 
     def __init__(self, url: str, shop: Shop, folder: Path, stack: AsyncExitStack) -> None:
         self._url, self._shop, self._folder, self._stack = url, shop, folder, stack
+        self._running: list[Scaler] = []
 
     async def start(self, name: str, address: str = "") -> tuple[Scaler, Any]:
         url = address or self._url
@@ -229,9 +230,16 @@ class Replicas:
         )  # type: ignore[arg-type]  # fmt: skip
         scaler = Scaler(parts, settings, name)
         port, _ = await scaler.start("127.0.0.1:0")
+        self._running.append(scaler)
         options = [("grpc.use_local_subchannel_pool", 1)]
         channel = await self._stack.enter_async_context(grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options))
         return scaler, pb_grpc.ExternalScalerStub(channel)
+
+    async def stop(self, scaler: Scaler | None = None) -> None:
+        """Stop one, or all that run."""
+        for running in [one for one in self._running if scaler in (None, one)]:
+            self._running.remove(running)
+            await running.stop()
 
     async def value(self, stub: Any) -> float | str:
         """What KEDA is told, or the code in its place."""
@@ -256,7 +264,9 @@ class Replicas:
 @pytest.fixture
 async def replicas(shop: Shop, shared_url: str, tmp_path: Path) -> AsyncIterator[Replicas]:
     async with AsyncExitStack() as stack:
-        yield Replicas(shared_url, shop, tmp_path, stack)
+        made = Replicas(shared_url, shop, tmp_path, stack)
+        yield made
+        await made.stop()
 
 
 async def bind(shop: Shop) -> None:
@@ -320,12 +330,11 @@ async def test_neither_retention_nor_edits_nor_restarts_change_what_is_kept(
         await replicas.until(stub, 200.0)
         assert await replicas.active(stub)
     # A process that begins again without any store has it from its scratch.
-    await one.stop()
-    again, alone = await replicas.start("one", f"postgresql://nobody@127.0.0.1:{free_port()}/none")
+    await replicas.stop(one)
+    _, alone = await replicas.start("one", f"postgresql://nobody@127.0.0.1:{free_port()}/none")
     assert await replicas.value(alone) == 200.0
     # It ends by hand, for all that hear of it.
     assert (await shop.api.delete(f"{shop.path}/{OF['monitor']}")).status_code == 204
     for stub in (second, third):
         await replicas.until(stub, "FAILED_PRECONDITION")
     assert await replicas.value(alone) == 200.0
-    await again.stop()

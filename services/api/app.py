@@ -17,6 +17,7 @@ from services.api.came_from import CameFrom
 from services.api.conditions import Conditions
 from services.api.evidence import Evidence
 from services.api.explanations import Explanations
+from services.api.freezing import Freezing
 from services.api.metrics import Measured
 from services.api.operations import Operations
 from services.api.problems import MEDIA_TYPE, Problem, install
@@ -25,6 +26,7 @@ from services.api.routers import (
     bindings,
     clusters,
     explain,
+    freezes,
     health,
     keys,
     monitors,
@@ -90,10 +92,11 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.evidence = parts.evidence
     app.state.explanations = parts.explanations
     app.state.conditions = parts.conditions
+    app.state.freezing = Freezing(parts.database)
     app.add_middleware(Measured)
     app.add_middleware(CameFrom, trusted=parts.trusted_proxies)
     install(app)
-    for part in (tenants, clusters, monitors, monitors_bulk, explain, states, bindings, keys, audit, health):
+    for part in (tenants, clusters, monitors, monitors_bulk, explain, states, bindings, keys, freezes, audit, health):
         app.include_router(part.router, responses=_PROBLEMS)
     app.include_router(health.open_router)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]

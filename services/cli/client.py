@@ -53,16 +53,30 @@ class Client:
             LagscaleError: what the API's problem says.
             StoreUnavailable: the API does not answer.
         """
+        found: dict[str, Any] = self._ask("GET", path, params=dict(query or {})).json()
+        return found
+
+    def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The answer to a change; empty where it has none.
+
+        Raises:
+            LagscaleError: what the API's problem says.
+            StoreUnavailable: the API does not answer; whether the change was made is not known.
+        """
+        answer = self._ask(method, path, json=None if body is None else dict(body))
+        found: dict[str, Any] = answer.json() if answer.content else {}
+        return found
+
+    def _ask(self, method: str, path: str, **given: Any) -> httpx.Response:
         try:
-            answer = self._http.get(path, params=dict(query or {}))
+            answer = self._http.request(method, path, **given)
         except httpx.HTTPError as wrong:
             raise errors.StoreUnavailable(
                 f"The API does not answer at {self._url}; check LAGSCALE_API_URL, or start it."
             ) from wrong
         if answer.is_error:
             raise _problem(answer)
-        found: dict[str, Any] = answer.json()
-        return found
+        return answer
 
     def lines(self, path: str, query: Mapping[str, str] | None = None) -> Iterator[str]:
         """The lines of a streamed answer, as they come.

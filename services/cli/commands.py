@@ -16,6 +16,7 @@ from lagscale.store.secrets import generate_key
 from services.cli.audit import audit
 from services.cli.client import Client, health
 from services.cli.explain import show
+from services.cli.freeze import freeze, freezes, unfreeze
 from services.cli.settings import CliSettings
 from services.cli.states import state
 
@@ -29,7 +30,8 @@ app = typer.Typer(
 keys_app = typer.Typer(help="Keys for the settings.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
 app.command()(state)
-app.command()(audit)
+for _command in (audit, freeze, unfreeze, freezes):
+    app.command()(_command)
 
 _COLOURS = {"sustained": "bold red", "calm": "green", "unknown": "yellow"}
 

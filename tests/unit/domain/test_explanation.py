@@ -160,6 +160,8 @@ SAME = Said(judged(), Told(1500.0, True))
         (record(version=None), SAME, None, False, []),
         (record(reason="store_silent", held=True), HIGHER, SAME, True, [Why.STORE_AWAY]),
         (refused(reason="StoreTimeout"), HIGHER, SAME, True, [Why.STORE_AWAY]),
+        (record(reason="frozen", held=True), HIGHER, SAME, False, [Why.FROZEN]),
+        (refused(reason="frozen"), HIGHER, SAME, True, [Why.FROZEN]),
         (record(), HIGHER, SAME, True, [Why.NEWER_ROUNDS]),
         (record(), HIGHER, SAME, False, [Why.OTHER_POLICY, Why.NEWER_ROUNDS]),
         (record(), ERROR, SAME, True, [Why.TIME_PASSED]),

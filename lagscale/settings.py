@@ -35,6 +35,8 @@ KNOWN: Mapping[str, str] = {
     "LAGSCALE_API_POOL_SIZE": "api",
     "LAGSCALE_STORE_SECONDS": "api",
     "LAGSCALE_STATES_SECONDS": "api",
+    "LAGSCALE_PREFLIGHT_SECONDS": "api",
+    "LAGSCALE_PREFLIGHTS_AT_ONCE": "api",
     "LAGSCALE_SCALER_GRPC_LISTEN": "scaler",
     "LAGSCALE_SCALER_HTTP_LISTEN": "scaler",
     "LAGSCALE_CALL_SECONDS": "scaler",

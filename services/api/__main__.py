@@ -15,6 +15,7 @@ import uvicorn
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
 from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
+from lagscale.kafka.looking import Looks
 from lagscale.settings import SingleMonitorSettings, load, split_address
 from lagscale.store.pool import Pool, open_pool
 from lagscale.store.postgres import PostgresVerdicts
@@ -31,6 +32,7 @@ from services.api.conditions import Conditions
 from services.api.evidence import Evidence
 from services.api.explanations import Explanations
 from services.api.operations import Operations
+from services.api.preflights import Preflights
 from services.api.settings import ApiSettings
 from services.api.state_counts import StateCounts
 
@@ -72,6 +74,9 @@ def main() -> int:
             evidence=Evidence(database, verdicts),
             explanations=Explanations(database, verdicts),
             conditions=Conditions(database, rounds),
+            preflights=Preflights(
+                database, box, settings.address_rules, Looks(settings.preflight_seconds, settings.preflights_at_once)
+            ),
             opened=opened,
             closed=closed,
         )

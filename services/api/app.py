@@ -18,8 +18,9 @@ from services.api.evidence import Evidence
 from services.api.explanations import Explanations
 from services.api.metrics import Measured
 from services.api.operations import Operations
+from services.api.preflights import Preflights
 from services.api.problems import MEDIA_TYPE, Problem, install
-from services.api.routers import bindings, clusters, explain, health, keys, monitors, states, tenants
+from services.api.routers import bindings, clusters, explain, health, keys, monitors, preflights, states, tenants
 
 _ABOUT = """Registers what Lagscale measures, and shows what it saw and judged.
 
@@ -49,6 +50,7 @@ class Parts:
     evidence: Evidence
     explanations: Explanations
     conditions: Conditions
+    preflights: Preflights
     opened: Callable[[], Awaitable[None]] | None = None
     closed: Callable[[], Awaitable[None]] | None = None
 
@@ -73,9 +75,10 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.evidence = parts.evidence
     app.state.explanations = parts.explanations
     app.state.conditions = parts.conditions
+    app.state.preflights = parts.preflights
     app.add_middleware(Measured)
     install(app)
-    for part in (tenants, clusters, monitors, explain, states, bindings, keys, health):
+    for part in (tenants, clusters, preflights, monitors, explain, states, bindings, keys, health):
         app.include_router(part.router, responses=_PROBLEMS)
     app.include_router(health.open_router)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]

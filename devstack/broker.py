@@ -231,17 +231,7 @@ class Broker:
             "file.delete.delay.ms": "500",
         }
         if self._sasl is not None:
-            jaas = f'required username="{self.USER}" password="{self.PASSWORD}"'
-            prefix = f"listener.name.{self._sasl.name.lower()}"
-            properties |= {
-                f"{prefix}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
-                f"{prefix}.plain.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule "
-                f'{jaas} user_{self.USER}="{self.PASSWORD}" user_{self.GUEST}="{self.PASSWORD}";',
-                f"{prefix}.scram-sha-256.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule "
-                "required;",
-                f"{prefix}.scram-sha-512.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule "
-                "required;",
-            }
+            properties |= self._sasl_properties(self._sasl)
         if self._tls is not None and self.certificates is not None:
             properties |= self.certificates.server_properties(f"listener.name.{self._tls.name.lower()}")
         if self._authorizer:
@@ -250,6 +240,19 @@ class Broker:
                 "super.users": "User:ANONYMOUS",
             }
         return properties | self._settings
+
+    def _sasl_properties(self, listener: _Listener) -> dict[str, str]:
+        jaas = f'required username="{self.USER}" password="{self.PASSWORD}"'
+        prefix = f"listener.name.{listener.name.lower()}"
+        return {
+            f"{prefix}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+            f"{prefix}.plain.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule "
+            f'{jaas} user_{self.USER}="{self.PASSWORD}" user_{self.GUEST}="{self.PASSWORD}";',
+            f"{prefix}.scram-sha-256.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule "
+            "required;",
+            f"{prefix}.scram-sha-512.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule "
+            "required;",
+        }
 
     def _format(self, storage_tool: list[str], properties: Path) -> None:
         cluster = "ZGV2c3RhY2stY2x1c3Rlcg"

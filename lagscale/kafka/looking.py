@@ -11,7 +11,7 @@ from contextlib import asynccontextmanager
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
-from lagscale.errors import Conflict, QuotaExceeded
+from lagscale.errors import Conflict, LagscaleError, QuotaExceeded
 from lagscale.kafka.findings import Findings, Question
 
 log = structlog.get_logger(__name__)
@@ -31,44 +31,60 @@ class Looks:
 
     def __init__(self, seconds: float = 8.0, at_once: int = 4) -> None:
         self.seconds = seconds
-        self._free = asyncio.Semaphore(at_once)
+        self._at_once = at_once
+        self._changed = asyncio.Condition()
         self._tenants: Counter[int] = Counter()
         self._clusters: set[int] = set()
 
-    async def look(self, tenant_id: int, cluster_id: int, question: Question) -> Findings:
+    async def look(self, tenant_id: int, cluster_id: int, question: Question, *, patient: bool = False) -> Findings:
         """What is found; a look that breaks off or takes too long is a finding too.
+
+        Args:
+            tenant_id: whose cluster it is.
+            cluster_id: the cluster; one look at it at a time.
+            question: what is asked.
+            patient: wait for a turn for as long as a look may take, instead of being refused at once.
 
         Raises:
             Conflict: this cluster is being looked at.
             QuotaExceeded: the tenant has as many looks under way as it may, or everybody together.
         """
-        async with self._turn(tenant_id, cluster_id):
+        async with self._turn(tenant_id, cluster_id, self.seconds if patient else 0.0):
             return await _run(question)
 
-    @asynccontextmanager
-    async def _turn(self, tenant_id: int, cluster_id: int) -> AsyncIterator[None]:
+    def _in_the_way(self, tenant_id: int, cluster_id: int) -> LagscaleError | None:
         if cluster_id in self._clusters:
-            raise Conflict("This cluster is being looked at; ask again when that has ended, in some seconds.")
+            return Conflict("This cluster is being looked at; ask again when that has ended, in some seconds.")
         if self._tenants[tenant_id] >= _OF_ONE_TENANT:
-            raise QuotaExceeded(
-                f"{_OF_ONE_TENANT} clusters of this tenant are being looked at; ask again in some seconds."
+            return QuotaExceeded(
+                f"{_OF_ONE_TENANT} clusters of this tenant are being looked at, as many as may be at a time; ask again "
+                "in some seconds."
             )
-        self._clusters.add(cluster_id)
-        self._tenants[tenant_id] += 1
-        try:
+        if len(self._clusters) >= self._at_once:
+            return QuotaExceeded("As many clusters are being looked at as may be at a time; ask again in some seconds.")
+        return None
+
+    @asynccontextmanager
+    async def _turn(self, tenant_id: int, cluster_id: int, seconds: float) -> AsyncIterator[None]:
+        async with self._changed:
             try:
-                await asyncio.wait_for(self._free.acquire(), self.seconds)
+                async with asyncio.timeout(seconds):
+                    await self._changed.wait_for(lambda: self._in_the_way(tenant_id, cluster_id) is None)
             except TimeoutError:
-                raise QuotaExceeded("Too many clusters are being looked at; ask again in some seconds.") from None
-            try:
-                yield
-            finally:
-                self._free.release()
+                why = self._in_the_way(tenant_id, cluster_id)
+                if why is not None:
+                    raise why from None
+            self._clusters.add(cluster_id)
+            self._tenants[tenant_id] += 1
+        try:
+            yield
         finally:
+            # Without waiting for the condition, so that a cancelled request gives its turn back too.
             self._clusters.discard(cluster_id)
             self._tenants[tenant_id] -= 1
-            if not self._tenants[tenant_id]:
-                del self._tenants[tenant_id]
+            self._tenants += Counter()
+            async with self._changed:
+                self._changed.notify_all()
 
 
 async def _run(question: Question) -> Findings:

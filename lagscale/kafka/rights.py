@@ -30,6 +30,7 @@ _METADATA, _TELLS_OPERATIONS = 3, 8
 #: Errors of a coordinator that is on its way; a fresh cluster has none for some seconds.
 _MOVING = {"not_coordinator", "coordinator_not_available", "coordinator_load_in_progress"}
 _PAUSE_SECONDS = 0.3
+_MOST_MORE = 50
 _SLOW = "The cluster did not answer in time."
 _WHY = {
     "describe_cluster": "Without it the cluster does not list all groups, so the kind of a group cannot be told.",
@@ -55,8 +56,12 @@ class Rights:
         """Try them all; what could not be told in time is not known."""
         names = sorted(set(topics) | {name for wanted in groups.values() for name in wanted})
         self._cluster()
-        ends = self._topics(names)
-        self._groups(groups, ends)
+        commits = self._groups(groups)
+        # Of a group without named topics those matter on which it has commits.
+        more = {part.topic for name, found in commits.items() if not groups[name] for part in found if part.offset >= 0}
+        ends = self._topics(sorted(set(names) | set(sorted(more - set(names))[:_MOST_MORE])))
+        for name, found in commits.items():
+            self.groups[name] = _with_commits(self.groups[name], found, groups[name], ends)
 
     def _cluster(self) -> None:
         asked = self._admin.describe_cluster(include_authorized_operations=True, request_timeout=self._timeout())
@@ -117,11 +122,12 @@ class Rights:
             self._note("list_offsets", "topic", topic, Holding.GRANTED if problem is None else _of_problem(problem))
         return ends
 
-    def _groups(self, groups: Mapping[str, tuple[str, ...]], ends: Mapping[str, Mapping[int, int]]) -> None:
+    def _groups(self, groups: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
+        """Describe the groups and read their commits: group -> its partitions with their offsets."""
         if not groups:
             for right in ("describe_group", "read_commits"):
                 self._note(right, "group", "", Holding.NOT_KNOWN, "No monitor of this cluster names a group yet.")
-            return
+            return {}
         ready: list[str] = []
         for name, found in self._described(list(groups)).items():
             if isinstance(found, str):
@@ -133,7 +139,7 @@ class Rights:
                 self.groups[name] = GroupFound(name, None if kind == "unknown" else kind, len(found.members))
                 self._note("describe_group", "group", name, Holding.GRANTED)
                 ready.append(name)
-        self._commits(ready, groups, ends)
+        return self._commits(ready)
 
     def _described(self, names: list[str]) -> dict[str, Any]:
         """What the cluster says of each group, or the name of the problem; asked again while coordinators move."""
@@ -149,9 +155,8 @@ class Rights:
                 Event().wait(_PAUSE_SECONDS)
         return {name: found[name] for name in names}
 
-    def _commits(
-        self, ready: list[str], groups: Mapping[str, tuple[str, ...]], ends: Mapping[str, Mapping[int, int]]
-    ) -> None:
+    def _commits(self, ready: list[str]) -> dict[str, Any]:
+        commits: dict[str, Any] = {}
         asked: dict[str, Future[Any]] = {}
         # The client crashes when a broker answers that it does not coordinate the group; those were described just now.
         for name in ready:
@@ -163,7 +168,8 @@ class Rights:
                 self._note("read_commits", "group", name, _of_problem(found), _of_error(found))
                 continue
             self._note("read_commits", "group", name, Holding.GRANTED)
-            self.groups[name] = _with_commits(self.groups[name], found.topic_partitions, groups[name], ends)
+            commits[name] = found.topic_partitions
+        return commits
 
     def _note(self, right: str, kind: str, name: str, holding: Holding, text: str = "") -> None:
         if holding is Holding.DENIED:

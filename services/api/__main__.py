@@ -35,6 +35,7 @@ from services.api.operations import Operations
 from services.api.preflights import Preflights
 from services.api.settings import ApiSettings
 from services.api.state_counts import StateCounts
+from services.api.validation import Validation
 
 log = structlog.get_logger(__name__)
 
@@ -65,18 +66,20 @@ def main() -> int:
         log.info("bootstrap_key_off")
     rounds = RecentRounds(pool)
     counts = StateCounts(PostgresRegistrations(pool), rounds, settings.states_seconds)
+    operations = Operations(database, box, settings.tick_seconds)
+    looks = Looks(settings.preflight_seconds, settings.preflights_at_once)
+    preflights = Preflights(database, box, settings.address_rules, looks)
     opened, closed = _life(database, pool, url if single else None, counts if settings.states_seconds else None)
     app = create_app(
         Parts(
             database=database,
             access=Access(database, admin_key),
-            operations=Operations(database, box, settings.tick_seconds),
+            operations=operations,
             evidence=Evidence(database, verdicts),
             explanations=Explanations(database, verdicts),
             conditions=Conditions(database, rounds),
-            preflights=Preflights(
-                database, box, settings.address_rules, Looks(settings.preflight_seconds, settings.preflights_at_once)
-            ),
+            preflights=preflights,
+            validation=Validation(database, operations, preflights, verdicts),
             opened=opened,
             closed=closed,
         )

@@ -20,7 +20,19 @@ from services.api.metrics import Measured
 from services.api.operations import Operations
 from services.api.preflights import Preflights
 from services.api.problems import MEDIA_TYPE, Problem, install
-from services.api.routers import bindings, clusters, explain, health, keys, monitors, preflights, states, tenants
+from services.api.routers import (
+    bindings,
+    clusters,
+    explain,
+    health,
+    keys,
+    monitors,
+    preflights,
+    states,
+    tenants,
+    validations,
+)
+from services.api.validation import Validation
 
 _ABOUT = """Registers what Lagscale measures, and shows what it saw and judged.
 
@@ -51,6 +63,7 @@ class Parts:
     explanations: Explanations
     conditions: Conditions
     preflights: Preflights
+    validation: Validation
     opened: Callable[[], Awaitable[None]] | None = None
     closed: Callable[[], Awaitable[None]] | None = None
 
@@ -76,9 +89,10 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.explanations = parts.explanations
     app.state.conditions = parts.conditions
     app.state.preflights = parts.preflights
+    app.state.validation = parts.validation
     app.add_middleware(Measured)
     install(app)
-    for part in (tenants, clusters, preflights, monitors, explain, states, bindings, keys, health):
+    for part in (tenants, clusters, preflights, monitors, validations, explain, states, bindings, keys, health):
         app.include_router(part.router, responses=_PROBLEMS)
     app.include_router(health.open_router)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]

@@ -107,6 +107,10 @@ class Operations:
             outcome = await monitors.put(work, self._monitor(name, given, work.tenant), seen)
             return replace(outcome, row=await monitors.named(work, name))
 
+    def monitor_spec(self, name: str, given: MonitorIn, tenant: Row) -> MonitorSpec:
+        """The monitor as it would be stored; InvalidInput with every fault at once."""
+        return self._monitor(name, given, tenant)
+
     async def delete_monitor(self, scope: Scope, tenant: str, name: str, seen: int | None) -> None:
         async with self._database.tenant(scope, tenant) as work:
             await monitors.remove(work, name, seen)

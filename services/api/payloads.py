@@ -203,6 +203,7 @@ class MonitorOut(Payload):
     created_at: datetime
     updated_at: datetime
     version: int = Field(examples=[1])
+    warnings: list[WarningOut] = Field(default_factory=list, description="Of its validation when it is registered.")
 
 
 class BindingIn(Payload):

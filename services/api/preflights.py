@@ -58,7 +58,7 @@ class Preflights:
         async with self._database.tenant(scope, tenant) as work:
             groups = await watched(work, row["id"])
         try:
-            return warnings_of(await self.look(row, groups=groups))
+            return warnings_of(await self.look(row, groups=groups, patient=True))
         except (Conflict, QuotaExceeded, SecretsUnreadable) as busy:
             return [_not_looked(busy)]
 
@@ -70,8 +70,9 @@ class Preflights:
         topics: tuple[str, ...] = (),
         each_address: bool = True,
         listing: bool = False,
+        patient: bool = False,
     ) -> Findings:
-        """Look at a cluster by its row.
+        """Look at a cluster by its row; see `Question` and `Looks.look`.
 
         Raises:
             Conflict, QuotaExceeded: as `of`.
@@ -89,7 +90,7 @@ class Preflights:
             each_address=each_address,
             listing=listing,
         )
-        return await self._looks.look(int(row["tenant_id"]), int(row["id"]), question)
+        return await self._looks.look(int(row["tenant_id"]), int(row["id"]), question, patient=patient)
 
 
 def _not_looked(why: LagscaleError) -> WarningOut:

@@ -36,7 +36,7 @@ def state_of(row: Row, prefix: str) -> State | None:
 
 def monitor_of(row: Row) -> MonitorOut:
     """A monitor."""
-    columns = [name for name in MonitorOut.model_fields if name != "scope"]
+    columns = [name for name in MonitorOut.model_fields if name not in {"scope", "warnings"}]
     return MonitorOut.model_validate({name: row[name] for name in columns} | {"scope": state_of(row, "scope_")})
 
 

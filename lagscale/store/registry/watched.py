@@ -6,8 +6,13 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from lagscale.store.registry.database import TenantWork
-from lagscale.store.registry.tables import lag_target, monitor, monitor_target
+from lagscale.store.registry.database import Row, TenantWork
+from lagscale.store.registry.tables import cluster, lag_target, monitor, monitor_target
+
+
+async def cluster_to_ask(work: TenantWork, name: str) -> Row | None:
+    """One cluster with its sealed secrets; None where there is none."""
+    return await work.find(sa.select(cluster).where(cluster.c.name == name))
 
 
 async def watched(work: TenantWork, cluster_id: int) -> dict[str, tuple[str, ...]]:

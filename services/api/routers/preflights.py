@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
+import structlog
 from fastapi import APIRouter, Depends, Query, Request
 
+from lagscale.errors import LagscaleError
 from lagscale.store.registry.database import Row, Scope
 from services.api.access import TenantAdmin
 from services.api.payloads import ClusterOut
@@ -13,6 +15,8 @@ from services.api.preflight_payloads import PreflightOut
 from services.api.preflights import Preflights
 from services.api.routers.requests import Tenant, existing
 from services.api.shapes import cluster_of
+
+log = structlog.get_logger(__name__)
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/clusters", tags=["clusters"])
 
@@ -39,7 +43,12 @@ Preflight = Annotated[Preflights | None, Depends(_wanted)]
 async def with_warnings(preflight: Preflights | None, scope: Scope, tenant: str, row: Row) -> ClusterOut:
     """The answer to a registration."""
     shown = cluster_of(row)
-    shown.warnings = [] if preflight is None else await preflight.warnings(scope, tenant, row)
+    if preflight is not None:
+        try:
+            shown.warnings = await preflight.warnings(scope, tenant, row)
+        except LagscaleError as away:
+            # It is registered, so it is answered so, whatever became of the store meanwhile.
+            log.warning("cluster_not_looked_at", error=type(away).__name__)
     return shown
 
 

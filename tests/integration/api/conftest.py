@@ -24,6 +24,7 @@ from services.api.evidence import Evidence
 from services.api.explanations import Explanations
 from services.api.operations import Operations
 from services.api.preflights import Preflights
+from services.api.validation import Validation
 
 ADMIN = "bootstrap-key-of-this-test"
 SECRET_KEY = generate_key()
@@ -52,7 +53,8 @@ async def api(shared_url: str, looks: tuple[AddressRules, Looks]) -> AsyncIterat
     conditions = Conditions(database, RecentRounds(pool))
     preflights = Preflights(database, SecretBox(SECRET_KEY), *looks)
     access = Access(database, ADMIN)
-    app = create_app(Parts(database, access, operations, evidence, explanations, conditions, preflights))
+    validation = Validation(database, operations, preflights, verdicts)
+    app = create_app(Parts(database, access, operations, evidence, explanations, conditions, preflights, validation))
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(
         transport=transport, base_url="http://api", headers={"Authorization": f"Bearer {ADMIN}"}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import socket
-import threading
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -18,37 +16,10 @@ from lagscale.kafka.addresses import AddressRules
 from services.scraper.kafka import KafkaCluster
 from services.scraper.poll import Cluster
 from services.scraper.problems import Code, Problem
+from tests.canary import Canary
 
 pytestmark = pytest.mark.integration
 World = Any
-
-
-class Canary:
-    """A listener that must stay alone: it counts who connects."""
-
-    def __init__(self) -> None:
-        self._socket = socket.create_server(("127.0.0.1", 0))
-        self.port = int(self._socket.getsockname()[1])
-        self.visits = 0
-        threading.Thread(target=self._watch, daemon=True).start()
-
-    @property
-    def address(self) -> str:
-        return f"127.0.0.1:{self.port}"
-
-    def close(self) -> None:
-        # Closing alone would not wake the thread that accepts.
-        self._socket.shutdown(socket.SHUT_RDWR)
-        self._socket.close()
-
-    def _watch(self) -> None:
-        try:
-            while True:
-                connection, _ = self._socket.accept()
-                self.visits += 1
-                connection.close()
-        except OSError:
-            return
 
 
 @pytest.fixture(scope="module")

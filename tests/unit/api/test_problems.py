@@ -19,6 +19,7 @@ from services.api.explanations import Explanations
 from services.api.operations import Operations
 from services.api.preflights import Preflights
 from services.api.problems import MEDIA_TYPE, STATUS, status_of
+from services.api.validation import Validation
 
 ADMIN = "bootstrap-key-of-this-test"
 
@@ -61,7 +62,7 @@ async def api(operations: Broken) -> AsyncIterator[httpx.AsyncClient]:
         database,
         Access(database, ADMIN),
         operations,
-        *(kind.__new__(kind) for kind in (Evidence, Explanations, Conditions, Preflights)),
+        *(kind.__new__(kind) for kind in (Evidence, Explanations, Conditions, Preflights, Validation)),
     )
     transport = httpx.ASGITransport(create_app(parts), raise_app_exceptions=False)
     headers = {"Authorization": f"Bearer {ADMIN}"}

@@ -21,6 +21,8 @@ _UNUSED = Step(Outcome.NOT_USED)
 #: A space is in no topic's name, so the answer tells of brokers only, and nothing is created.
 NO_TOPIC = "no topic"
 _LOOK_SECONDS = 0.05
+#: All addresses having failed, each has been tried once more within this.
+_DOWN_SECONDS = 1.5
 _API = re.compile(r"ApiKey \S+ \((\d+)\) Versions (\d+)\.\.(\d+)")
 _MECHANISMS = re.compile(r"supported mechanisms: ([A-Z0-9,_-]{1,100})")
 _ALERTS = ("bad certificate", "certificate required", "certificate unknown", "unknown ca", "certificate expired",
@@ -30,6 +32,16 @@ _SINCE = ((44, "2.3"), (45, "2.4"), (48, "2.6"), (60, "2.8"), (65, "3.0"), (71, 
 _FETCH, _SHARE_FETCH = 1, 78
 #: Kind of group -> the API that only brokers with such groups know.
 _KINDS = (("consumer", 68), ("share", 76), ("streams", 88))
+
+_NO_NAME = "This name has no address here; check its spelling, and the name server."
+_NO_ANSWER = "Nobody answers at this address; check the firewall and the network policy."
+_NO_LISTENER = "Nobody listens on this port, or the network does not lead there."
+#: What the client says of an address that it could not even connect to.
+_PLACES = (
+    ("Failed to resolve", _NO_NAME),
+    ("Connection setup timed out", _NO_ANSWER),
+    ("Connect to", _NO_LISTENER),
+)
 
 Apis = Mapping[int, tuple[int, int]]
 
@@ -72,12 +84,17 @@ class Trial:
             KafkaException: nobody answered, or the credentials or the certificate were refused.
         """
         asking = self._threads.submit(self.admin.list_topics, NO_TOPIC, timeout=max(until - time.monotonic(), 0.2))
+        down_since: float | None = None
         while not asking.done():
             # Errors and lines of the log are served here. A refusal will be one again, so nothing is waited for.
             self.admin.poll(_LOOK_SECONDS)
             refused = [error for error in self._errors if _kind(error) in {AUTHENTICATION_FAILED, TLS_FAILED}]
             if refused and not asking.done():
                 raise KafkaException(refused[0])
+            down = [error for error in self._errors if error.code() == KafkaError._ALL_BROKERS_DOWN]
+            down_since = down_since or (time.monotonic() if down else None)
+            if down_since is not None and time.monotonic() - down_since > _DOWN_SECONDS and not asking.done():
+                raise KafkaException(down[0])
         answer = asking.result()
         self.admin.poll(0)
         return [(int(one.id), str(one.host), int(one.port)) for one in answer.brokers.values()]
@@ -89,6 +106,9 @@ class Trial:
             for found, line in told:
                 if found == kind:
                     return kind, text_of(line)
+        for phrase, text in _PLACES:
+            if any(phrase in line for _, line in told):
+                return UNREACHABLE, text
         if any(found == UNREACHABLE for found, _ in told):
             return (
                 UNREACHABLE,
@@ -138,7 +158,7 @@ def reach(seen: AddressSeen, rules: AddressRules, until: float) -> bool:
         seen.resolved = Step(Outcome.FAILED, f"This address {refused}.")
         return False
     except OSError:
-        seen.resolved = Step(Outcome.FAILED, "This name has no address here; check its spelling, and the name server.")
+        seen.resolved = Step(Outcome.FAILED, _NO_NAME)
         return False
     seen.resolved = OK
     try:
@@ -147,12 +167,10 @@ def reach(seen: AddressSeen, rules: AddressRules, until: float) -> bool:
         seen.resolved = Step(Outcome.FAILED, f"This address {refused}.")
         return False
     except TimeoutError:
-        seen.connected = Step(
-            Outcome.FAILED, "Nobody answers at this address; check the firewall and the network policy."
-        )
+        seen.connected = Step(Outcome.FAILED, _NO_ANSWER)
         return False
     except OSError:
-        seen.connected = Step(Outcome.FAILED, "Nobody listens on this port, or the network does not lead there.")
+        seen.connected = Step(Outcome.FAILED, _NO_LISTENER)
         return False
     seen.connected = OK
     return True

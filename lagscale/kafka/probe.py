@@ -19,7 +19,7 @@ from confluent_kafka import KafkaException
 from cryptography import x509
 from pydantic import TypeAdapter
 
-from lagscale.kafka.addresses import REFUSED, AddressRules
+from lagscale.kafka.addresses import REFUSED, AddressRules, split_server
 from lagscale.kafka.client_config import client_config
 from lagscale.kafka.connecting import SETTINGS, Apis, Trial, kinds_of, reach, try_address, version_of
 from lagscale.kafka.findings import AddressSeen, Findings, Outcome, Question, Step
@@ -29,6 +29,9 @@ _MOST_ADDRESSES = 16
 _MOST_NAMES = 50
 #: What of the time there is may go to trying addresses; the rights have the rest.
 _SHARE = 0.5
+_ADVERTISED_SECONDS = 1.5
+_MOST_BYTES = 16_000_000
+_MOST_LISTED = 20_000
 _LATE = Step(Outcome.FAILED, "This took too long.")
 
 
@@ -53,6 +56,8 @@ def look(question: Question, findings: Findings) -> None:
     until = time.monotonic() + question.seconds - 0.3
     rules = AddressRules.of_text(question.rules)
     config = client_config(question.bootstrap, question.security, question.secrets)
+    # Whoever answers there is not trusted: one answer may not fill the memory.
+    config["receive.message.max.bytes"] = _MOST_BYTES
     apis: dict[int, tuple[int, int]] = {}
     servers = list(question.bootstrap)
     findings.problem, findings.text = "timeout", "The cluster did not answer in time."
@@ -85,7 +90,8 @@ def look(question: Question, findings: Findings) -> None:
 def _ask(question: Question, trial: Trial, server: str, apis: Apis, *, until: float, findings: Findings) -> None:
     findings.version, findings.group_kinds = version_of(apis), kinds_of(apis)
     if question.listing:
-        findings.listed = sorted(trial.admin.list_topics(timeout=max(until - time.monotonic(), 0.2)).topics)
+        listed = trial.admin.list_topics(timeout=max(until - time.monotonic(), 0.2)).topics
+        findings.listed = sorted(str(name) for name in listed)[:_MOST_LISTED]
     rights = Rights(trial.admin, principal_of(question.security, _subject), server, apis, until)
     findings.rights = rights.rights
     groups = dict(list(question.groups.items())[:_MOST_NAMES])
@@ -127,17 +133,18 @@ def _refused(
     told: list[AddressSeen], rules: AddressRules, until: float, findings: Findings, each_address: bool
 ) -> bool:
     """Look where the advertised listeners lead; whether one is refused."""
-    findings.advertised = told
+    # Those that are refused in any case come first: all of them are judged, and no more than can be read is told.
+    told.sort(key=lambda seen: not rules.refuses(*split_server(seen.address)))
+    findings.advertised = tried = told[:_MOST_ADDRESSES]
     threads = ThreadPoolExecutor(_MOST_ADDRESSES)
-    share = min(until, time.monotonic() + 1.5)
-    tried = told[:_MOST_ADDRESSES] if each_address or rules.limited else []
-    asked = [threads.submit(reach, seen, rules, share) for seen in tried]
-    for seen, future in zip(tried, asked, strict=True):
+    share = min(until, time.monotonic() + _ADVERTISED_SECONDS)
+    asked = [threads.submit(reach, seen, rules, share) for seen in tried if each_address or rules.limited]
+    for seen, future in zip(tried, asked, strict=False):
         try:
             future.result(max(share + 0.2 - time.monotonic(), 0.0))
         except FutureTimeout:
             seen.resolved = _LATE if seen.resolved.outcome is Outcome.NOT_TRIED else seen.resolved
-    return any(REFUSED in seen.resolved.text for seen in told)
+    return any(REFUSED in seen.resolved.text for seen in tried)
 
 
 def _common(addresses: Sequence[AddressSeen]) -> tuple[str, str]:

@@ -12,6 +12,7 @@ import pytest
 
 from devstack.broker import Broker
 from devstack.server import free_port, wait_until
+from lagscale.kafka import guard
 from lagscale.kafka.addresses import AddressRules
 from services.scraper.kafka import KafkaCluster
 from services.scraper.poll import Cluster
@@ -153,6 +154,18 @@ def test_a_guarded_client_finds_its_broker_again_after_a_restart(
         wait_until(lambda: world.tick() is not None and len(world.rows(target)) > count, 40, "it was measured again")
         assert world.cluster_state(cluster) == "ok"
         world.close()
+
+
+def test_a_client_that_cannot_be_kept_to_the_rules_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    def missing() -> None:
+        raise RuntimeError("this build of the Kafka client cannot keep to limits of addresses")
+
+    monkeypatch.setattr(guard, "_library", missing)
+    config = {"bootstrap.servers": "127.0.0.1:1"}
+    with pytest.raises(ValueError, match="refuses the settings"):
+        KafkaCluster(config, rules=AddressRules.read("10.0.0.0/8"))
+    # Without limits nothing of it is used.
+    assert KafkaCluster(config).is_spent is False
 
 
 def _soon() -> float:

@@ -12,6 +12,7 @@ from lagscale.store.registry import clusters
 from lagscale.store.registry.database import RegistryDatabase, Row, Scope
 from lagscale.store.registry.watched import watched
 from lagscale.store.secrets import SecretBox
+from services.api.metrics import LOOKS
 from services.api.payloads import WarningOut
 from services.api.preflight_payloads import PreflightOut
 
@@ -90,7 +91,9 @@ class Preflights:
             each_address=each_address,
             listing=listing,
         )
-        return await self._looks.look(int(row["tenant_id"]), int(row["id"]), question, patient=patient)
+        found = await self._looks.look(int(row["tenant_id"]), int(row["id"]), question, patient=patient)
+        LOOKS.labels(found.problem or "ok").inc()
+        return found
 
 
 def _not_looked(why: LagscaleError) -> WarningOut:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import shlex
 import socket
 import time
@@ -271,6 +272,18 @@ async def test_each_right_that_is_missing_is_named_with_what_grants_it(shop: Sho
     # What it says to grant, and nothing else, makes it good.
     strict.change("ALLOW", denied, names[denied])
     assert (await preflight(shop))["ok"]
+
+
+async def test_looks_are_counted_by_how_they_ended(shop: Shop, strict: Strict) -> None:
+    def counted(text: str, outcome: str) -> float:
+        found = re.search(rf'lagscale_api_looks_total{{outcome="{outcome}"}} (\S+)', text)
+        return 0.0 if found is None else float(found[1])
+
+    before = (await shop.api.get("/metrics")).text
+    await cluster(shop, strict.server.address, "good")
+    await cluster(shop, f"127.0.0.1:{free_port()}", "away")
+    after = (await shop.api.get("/metrics")).text
+    assert [counted(after, kind) - counted(before, kind) for kind in ("ok", "unreachable")] == [1, 1]
 
 
 async def test_a_topic_that_is_absent_is_no_missing_right(shop: Shop, strict: Strict) -> None:

@@ -92,7 +92,9 @@ def _of_group(spec: MonitorSpec, found: Findings, topics: Sequence[TopicChecked]
     group = _group(spec, found)
     if group is None or group.commits is None:
         return
-    without = [topic.name for topic in topics if topic.partitions and not topic.committed_partitions]
+    # Topics that were found by the cluster's own list are there, though not each was described.
+    there = [topic for topic in topics if topic.partitions or (topic.partitions is None and not spec.topics)]
+    without = [topic.name for topic in there if not topic.committed_partitions]
     if not without:
         return
     counts = (

@@ -133,6 +133,8 @@ async def test_topics_of_a_pattern_and_of_a_group_are_found(shop: Shop, log: Log
     assert [topic["name"] for topic in by_group["topics"]] == sorted(topics)
     assert by_pattern["now"]["lag"] == by_group["now"]["lag"] == 4
     assert by_group["warnings"] == []
+    nobody = await validated(shop, consumerGroup=fresh("nobody"), topicPattern=f"{word}.*")
+    assert "neither members nor commits" in said(nobody)["consumerGroup"]
     none = await validated(shop, consumerGroup=group, topicPattern=fresh("none"))
     assert "no topic of the cluster matches" in said(none)["topicPattern"]
 

@@ -26,7 +26,7 @@ from services.scaler.proto import externalscaler_pb2_grpc as pb_grpc
 from services.scaler.settings import ScalerSettings
 from tests.fuzz.random_requests import RandomRequests
 from tests.fuzz.walled_tenants import MONITORS, Walled, fingerprint, tables_of
-from tests.integration.api.conftest import api  # noqa: F401
+from tests.integration.api.conftest import api, looks  # noqa: F401
 from tests.integration.scaler.conftest import eventually
 
 #: In CI; `make fuzz` asks for 100,000.

@@ -51,11 +51,15 @@ class Broker:
         detached: lives on when this process ends.
         given: the bootstrap servers of a broker that is there; nothing is started then either.
         settings: properties of the server beside ours, or in place of them.
+        advertised: number of a plain listener -> `host:port` that it tells its clients, in place of its own.
+        authorizer: rights are checked; only clients of plain listeners may do everything. With `sasl` there is the user
+            `GUEST` beside, who may do nothing yet.
         more_disks: folders beside its own for the data of partitions; the cluster's own are never there.
     """
 
     USER = "admin"
     PASSWORD = "admin-secret"  # noqa: S105  # Of a broker on loopback that lives for one test.
+    GUEST = "guest"
 
     def __init__(
         self,
@@ -68,10 +72,14 @@ class Broker:
         detached: bool = False,
         given: str | None = None,
         settings: Mapping[str, str] | None = None,
+        advertised: Mapping[int, str] | None = None,
+        authorizer: bool = False,
         more_disks: Sequence[Path] = (),
     ) -> None:
         self._given = os.environ.get("LAGSCALE_KAFKA_BOOTSTRAP") or given
         self._settings = dict(settings or {})
+        self._advertised = {f"PLAIN{number}": address for number, address in (advertised or {}).items()}
+        self._authorizer = authorizer
         self._more_disks = list(more_disks)
         self._keep = name is not None
         name = name or f"broker-{uuid.uuid4().hex[:8]}"
@@ -187,13 +195,16 @@ class Broker:
 
     def _properties(self) -> dict[str, str]:
         listeners = ",".join(f"{one.name}://127.0.0.1:{one.port}" for one in self._all())
+        told = ",".join(
+            f"{one.name}://{self._advertised.get(one.name, f'127.0.0.1:{one.port}')}" for one in self._all()
+        )
         protocols = ",".join(f"{one.name}:{one.protocol}" for one in self._all())
         properties = {
             "process.roles": "broker,controller",
             "node.id": "1",
             "controller.quorum.bootstrap.servers": f"127.0.0.1:{self._controller_port}",
             "listeners": f"{listeners},CONTROLLER://127.0.0.1:{self._controller_port}",
-            "advertised.listeners": listeners,
+            "advertised.listeners": told,
             "listener.security.protocol.map": f"{protocols},CONTROLLER:PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": self._listeners[0].name,
@@ -220,20 +231,28 @@ class Broker:
             "file.delete.delay.ms": "500",
         }
         if self._sasl is not None:
-            jaas = f'required username="{self.USER}" password="{self.PASSWORD}"'
-            prefix = f"listener.name.{self._sasl.name.lower()}"
-            properties |= {
-                f"{prefix}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
-                f"{prefix}.plain.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule "
-                f'{jaas} user_{self.USER}="{self.PASSWORD}";',
-                f"{prefix}.scram-sha-256.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule "
-                "required;",
-                f"{prefix}.scram-sha-512.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule "
-                "required;",
-            }
+            properties |= self._sasl_properties(self._sasl)
         if self._tls is not None and self.certificates is not None:
             properties |= self.certificates.server_properties(f"listener.name.{self._tls.name.lower()}")
+        if self._authorizer:
+            properties |= {
+                "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+                "super.users": "User:ANONYMOUS",
+            }
         return properties | self._settings
+
+    def _sasl_properties(self, listener: _Listener) -> dict[str, str]:
+        jaas = f'required username="{self.USER}" password="{self.PASSWORD}"'
+        prefix = f"listener.name.{listener.name.lower()}"
+        return {
+            f"{prefix}.sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512",
+            f"{prefix}.plain.sasl.jaas.config": "org.apache.kafka.common.security.plain.PlainLoginModule "
+            f'{jaas} user_{self.USER}="{self.PASSWORD}" user_{self.GUEST}="{self.PASSWORD}";',
+            f"{prefix}.scram-sha-256.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule "
+            "required;",
+            f"{prefix}.scram-sha-512.sasl.jaas.config": "org.apache.kafka.common.security.scram.ScramLoginModule "
+            "required;",
+        }
 
     def _format(self, storage_tool: list[str], properties: Path) -> None:
         cluster = "ZGV2c3RhY2stY2x1c3Rlcg"

@@ -71,7 +71,7 @@ class Admin:
     """An administrator's REST calls; paths begin after `/v1`."""
 
     def __init__(self, url: str, key: str) -> None:
-        self.http = httpx.Client(base_url=f"{url}/v1", headers={"Authorization": f"Bearer {key}"}, timeout=10)
+        self.http = httpx.Client(base_url=f"{url}/v1", headers={"Authorization": f"Bearer {key}"}, timeout=30)
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
         """Create something.

@@ -42,6 +42,8 @@ def register(api: httpx.Client, document: dict[str, Any], bootstrap: str | None)
             print(f"{answer.status_code} {path}: {answer.json().get('detail', answer.text)}", file=sys.stderr)
         else:
             print(f"{'created' if answer.status_code == 201 else 'is so  '} {path}")
+            for warning in answer.json().get("warnings", []):
+                print(f"warning {path}: {warning['field']}: {warning['text']}", file=sys.stderr)
     return refused
 
 
@@ -60,7 +62,7 @@ def main() -> int:
         document["bindings"] = [{"namespace": given.namespace}]
     key = os.environ.get("LAGSCALE_API_KEY", "")
     url = os.environ.get("LAGSCALE_API_URL", "http://127.0.0.1:8080")
-    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=10) as api:
+    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}, timeout=30) as api:
         try:
             return 1 if register(api, document, given.bootstrap) else 0
         except httpx.HTTPError as wrong:

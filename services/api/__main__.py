@@ -15,6 +15,7 @@ import uvicorn
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
 from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
+from lagscale.kafka.looking import Looks
 from lagscale.settings import SingleMonitorSettings, load, split_address
 from lagscale.store.pool import Pool, open_pool
 from lagscale.store.postgres import PostgresVerdicts
@@ -32,8 +33,10 @@ from services.api.evidence import Evidence
 from services.api.explanations import Explanations
 from services.api.identity import access_by
 from services.api.operations import Operations
+from services.api.preflights import Preflights
 from services.api.settings import ApiSettings
 from services.api.state_counts import StateCounts
+from services.api.validation import Validation
 
 log = structlog.get_logger(__name__)
 
@@ -65,15 +68,20 @@ def main() -> int:
     rounds = RecentRounds(pool)
     counts = StateCounts(PostgresRegistrations(pool), rounds, settings.states_seconds)
     access = access_by(settings, database, admin_key)
+    operations = Operations(database, box, settings.tick_seconds)
+    looks = Looks(settings.preflight_seconds, settings.preflights_at_once)
+    preflights = Preflights(database, box, settings.address_rules, looks)
     opened, closed = _life(database, access, pool, url if single else None, counts if settings.states_seconds else None)
     app = create_app(
         Parts(
             database=database,
             access=access,
-            operations=Operations(database, box, settings.tick_seconds),
+            operations=operations,
             evidence=Evidence(database, verdicts),
             explanations=Explanations(database, verdicts),
             conditions=Conditions(database, rounds),
+            preflights=preflights,
+            validation=Validation(database, operations, preflights, verdicts),
             opened=opened,
             closed=closed,
             trusted_proxies=settings.proxies,

@@ -20,6 +20,7 @@ from services.api.explanations import Explanations
 from services.api.freezing import Freezing
 from services.api.metrics import Measured
 from services.api.operations import Operations
+from services.api.preflights import Preflights
 from services.api.problems import MEDIA_TYPE, Problem, install
 from services.api.routers import (
     audit,
@@ -31,9 +32,12 @@ from services.api.routers import (
     keys,
     monitors,
     monitors_bulk,
+    preflights,
     states,
     tenants,
+    validations,
 )
+from services.api.validation import Validation
 
 _ABOUT = """Registers what Lagscale measures, and shows what it saw and judged.
 
@@ -67,6 +71,8 @@ class Parts:
     evidence: Evidence
     explanations: Explanations
     conditions: Conditions
+    preflights: Preflights
+    validation: Validation
     opened: Callable[[], Awaitable[None]] | None = None
     closed: Callable[[], Awaitable[None]] | None = None
     trusted_proxies: tuple[str, ...] = ()
@@ -93,10 +99,15 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.explanations = parts.explanations
     app.state.conditions = parts.conditions
     app.state.freezing = Freezing(parts.database)
+    app.state.preflights = parts.preflights
+    app.state.validation = parts.validation
     app.add_middleware(Measured)
     app.add_middleware(CameFrom, trusted=parts.trusted_proxies)
     install(app)
-    for part in (tenants, clusters, monitors, monitors_bulk, explain, states, bindings, keys, freezes, audit, health):
+    for part in (
+        tenants, clusters, preflights, monitors, monitors_bulk, validations, explain, states, bindings, keys, freezes,
+        audit, health,
+    ):  # fmt: skip
         app.include_router(part.router, responses=_PROBLEMS)
     app.include_router(health.open_router)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]

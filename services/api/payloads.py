@@ -134,6 +134,13 @@ class State(Payload):
     seen_at: datetime
 
 
+class WarningOut(Payload):
+    """Something that is no fault of the request, and may still keep it from working."""
+
+    field: str = Field(examples=["bootstrapServers.0"])
+    text: str = Field(examples=["kafka-0.kafka:9092: Nobody listens on this port, or the network does not lead there."])
+
+
 class ClusterIn(Payload):
     """A Kafka cluster as it shall be."""
 
@@ -165,6 +172,7 @@ class ClusterOut(Payload):
     created_at: datetime
     updated_at: datetime
     version: int = Field(examples=[1])
+    warnings: list[WarningOut] = Field(default_factory=list, description="Of a look at it when it is registered.")
 
 
 class MonitorIn(Payload):
@@ -236,6 +244,7 @@ class MonitorOut(Payload):
     created_at: datetime
     updated_at: datetime
     version: int = Field(examples=[1])
+    warnings: list[WarningOut] = Field(default_factory=list, description="Of its validation when it is registered.")
 
 
 class BindingIn(Payload):

@@ -39,6 +39,20 @@ class ApiSettings(IdentitySettings):
         "several replicas of the API, count in one of them.",
     )
 
+    preflight_seconds: float = Field(
+        default=5.0,
+        ge=0,
+        le=60,
+        description="How long a look at a cluster may take, in a preflight and when a cluster or a monitor is "
+        "registered; seconds. 0 looks at nothing, so nothing is warned of.",
+    )
+    preflights_at_once: int = Field(
+        default=4,
+        ge=1,
+        le=64,
+        description="The greatest number of clusters looked at at a time, by one process each; two for one tenant.",
+    )
+
     @field_validator("admin_key")
     @classmethod
     def _is_long(cls, value: SecretStr | None) -> SecretStr | None:

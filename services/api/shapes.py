@@ -52,7 +52,7 @@ def state_of(row: Row, prefix: str) -> State | None:
 
 def monitor_of(row: Row) -> MonitorOut:
     """A monitor."""
-    made = {"scope", "policy", "inherited_policy"}
+    made = {"scope", "policy", "inherited_policy", "warnings"}
     policy = given_of(row)
     inherited = {name: text for name, text in row["policy"].items() if name not in policy}
     columns = {name: row[name] for name in MonitorOut.model_fields if name not in made}

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Response
 from services.api.access import TenantAdmin, Viewer
 from services.api.payloads import ClusterIn, ClusterOut, Listing
 from services.api.routers.preconditions import Seen
+from services.api.routers.preflights import Preflight, with_warnings
 from services.api.routers.requests import OperationsPart, Tenant, WantedPage, existing, tag
 from services.api.shapes import cluster_of
 
@@ -23,11 +24,17 @@ async def list_clusters(
 
 @router.post("", status_code=201, summary="Create a cluster")
 async def create_cluster(
-    caller: TenantAdmin, operations: OperationsPart, tenant: Tenant, given: ClusterIn, response: Response
+    *,
+    caller: TenantAdmin,
+    operations: OperationsPart,
+    tenant: Tenant,
+    given: ClusterIn,
+    preflight: Preflight,
+    response: Response,
 ) -> ClusterOut:
     row = await operations.create_cluster(caller.scope, tenant, given)
     tag(response, row["version"])
-    return cluster_of(row)
+    return await with_warnings(preflight, caller.scope, tenant, row)
 
 
 @router.get("/{cluster}", summary="Show a cluster and its state")
@@ -48,12 +55,13 @@ async def put_cluster(
     cluster: str,
     given: ClusterIn,
     seen: Seen,
+    preflight: Preflight,
     response: Response,
 ) -> ClusterOut:
     row, created = await operations.put_cluster(caller.scope, tenant, existing(cluster), given, seen=seen)
     response.status_code = 201 if created else 200
     tag(response, row["version"])
-    return cluster_of(row)
+    return await with_warnings(preflight, caller.scope, tenant, row)
 
 
 @router.delete("/{cluster}", status_code=204, summary="Delete a cluster that no monitor uses")

@@ -22,6 +22,7 @@ from services.api.routers.requests import (
     tag,
     tell,
 )
+from services.api.routers.validations import Validating, warned
 from services.api.shapes import monitor_of
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/monitors", tags=["monitors"])
@@ -58,11 +59,17 @@ async def list_monitors(
 
 @router.post("", status_code=201, summary="Create a monitor")
 async def create_monitor(
-    caller: TenantAdmin, operations: OperationsPart, tenant: Tenant, given: MonitorIn, response: Response
+    *,
+    caller: TenantAdmin,
+    operations: OperationsPart,
+    tenant: Tenant,
+    given: MonitorIn,
+    validation: Validating,
+    response: Response,
 ) -> MonitorOut:
     outcome = await operations.create_monitor(caller.scope, tenant, given)
     tell(response, outcome)
-    return monitor_of(outcome.row)
+    return await warned(validation, caller.scope, tenant, given, monitor_of(outcome.row))
 
 
 @router.get("/{monitor}", summary="Show a monitor")
@@ -83,11 +90,12 @@ async def put_monitor(
     monitor: str,
     given: MonitorIn,
     seen: Seen,
+    validation: Validating,
     response: Response,
 ) -> MonitorOut:
     outcome = await operations.put_monitor(caller.scope, tenant, existing(monitor), given, seen=seen)
     tell(response, outcome)
-    return monitor_of(outcome.row)
+    return await warned(validation, caller.scope, tenant, given, monitor_of(outcome.row))
 
 
 @router.delete("/{monitor}", status_code=204, summary="Delete a monitor; it can be restored for 30 days")

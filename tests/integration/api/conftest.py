@@ -10,6 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
+from lagscale.kafka.addresses import ANYWHERE, AddressRules
+from lagscale.kafka.looking import Looks
 from lagscale.store.pool import open_pool
 from lagscale.store.postgres import PostgresVerdicts
 from lagscale.store.recent import RecentRounds
@@ -21,6 +23,8 @@ from services.api.conditions import Conditions
 from services.api.evidence import Evidence
 from services.api.explanations import Explanations
 from services.api.operations import Operations
+from services.api.preflights import Preflights
+from services.api.validation import Validation
 
 ADMIN = "bootstrap-key-of-this-test"
 SECRET_KEY = generate_key()
@@ -32,7 +36,13 @@ def fresh(word: str) -> str:
 
 
 @pytest.fixture
-async def api(shared_url: str) -> AsyncIterator[httpx.AsyncClient]:
+def looks() -> tuple[AddressRules, Looks]:
+    """How clusters are looked at: not at all, because those of most tests are nowhere. A module may have its own."""
+    return ANYWHERE, Looks(seconds=0)
+
+
+@pytest.fixture
+async def api(shared_url: str, looks: tuple[AddressRules, Looks]) -> AsyncIterator[httpx.AsyncClient]:
     """The API, asked with the bootstrap key."""
     database = RegistryDatabase(shared_url, size=4)
     pool = open_pool(shared_url, "lagscale_scaler", 1, application="test")
@@ -41,7 +51,10 @@ async def api(shared_url: str) -> AsyncIterator[httpx.AsyncClient]:
     verdicts = PostgresVerdicts(pool)
     evidence, explanations = Evidence(database, verdicts), Explanations(database, verdicts)
     conditions = Conditions(database, RecentRounds(pool))
-    app = create_app(Parts(database, Access(database, ADMIN), operations, evidence, explanations, conditions))
+    preflights = Preflights(database, SecretBox(SECRET_KEY), *looks)
+    access = Access(database, ADMIN)
+    validation = Validation(database, operations, preflights, verdicts)
+    app = create_app(Parts(database, access, operations, evidence, explanations, conditions, preflights, validation))
     transport = httpx.ASGITransport(app, raise_app_exceptions=False)
     async with httpx.AsyncClient(
         transport=transport, base_url="http://api", headers={"Authorization": f"Bearer {ADMIN}"}

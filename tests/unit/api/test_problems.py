@@ -17,7 +17,9 @@ from services.api.conditions import Conditions
 from services.api.evidence import Evidence
 from services.api.explanations import Explanations
 from services.api.operations import Operations
+from services.api.preflights import Preflights
 from services.api.problems import MEDIA_TYPE, STATUS, status_of
+from services.api.validation import Validation
 
 ADMIN = "bootstrap-key-of-this-test"
 
@@ -60,7 +62,7 @@ async def api(operations: Broken) -> AsyncIterator[httpx.AsyncClient]:
         database,
         Access(database, ADMIN),
         operations,
-        *(kind.__new__(kind) for kind in (Evidence, Explanations, Conditions)),
+        *(kind.__new__(kind) for kind in (Evidence, Explanations, Conditions, Preflights, Validation)),
     )
     transport = httpx.ASGITransport(create_app(parts), raise_app_exceptions=False)
     headers = {"Authorization": f"Bearer {ADMIN}"}

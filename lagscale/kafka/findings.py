@@ -1,0 +1,152 @@
+"""What a look at a cluster asks for, and what it finds; plain data that travels between processes as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+
+class Outcome(StrEnum):
+    """How a step went; `NOT_TRIED` because one before it failed or time was up, `NOT_USED` where there is no such step."""
+
+    OK = "ok"
+    FAILED = "failed"
+    NOT_TRIED = "not_tried"
+    NOT_USED = "not_used"
+
+
+class Holding(StrEnum):
+    """Whether a right is held; `NOT_KNOWN` where nothing could tell."""
+
+    GRANTED = "granted"
+    DENIED = "denied"
+    NOT_KNOWN = "not_known"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A cluster to look at.
+
+    Attributes:
+        bootstrap: `host:port` each.
+        security: the canonical form; nothing secret in it.
+        secrets: the opened ones. They travel through a pipe only.
+        rules: `AddressRules.text`.
+        seconds: the look ends within so many.
+        groups: group -> the topics on which its commits matter; none: all on which it has any.
+        topics: topics beside those of groups.
+        each_address: whether every bootstrap server is tried alone, and every listener that the brokers advertise.
+        listing: whether the names of all topics are wanted.
+    """
+
+    bootstrap: tuple[str, ...]
+    security: Mapping[str, Any]
+    secrets: Mapping[str, str]
+    rules: str
+    seconds: float
+    groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    topics: tuple[str, ...] = ()
+    each_address: bool = True
+    listing: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One step, and what to do where it failed."""
+
+    outcome: Outcome = Outcome.NOT_TRIED
+    text: str = ""
+
+
+@dataclass(slots=True)
+class AddressSeen:
+    """A bootstrap server, or a listener that a broker advertises, step by step.
+
+    Attributes:
+        address: `host:port` as it was given or advertised.
+        broker: the number of the broker that advertises it; None for a bootstrap server.
+        resolved: the name has addresses that may be connected to.
+        connected: a TCP connection.
+        tls: the handshake.
+        authenticated: SASL.
+        answered: a request about the cluster was answered.
+    """
+
+    address: str
+    broker: int | None = None
+    resolved: Step = field(default_factory=Step)
+    connected: Step = field(default_factory=Step)
+    tls: Step = field(default_factory=Step)
+    authenticated: Step = field(default_factory=Step)
+    answered: Step = field(default_factory=Step)
+
+
+@dataclass(frozen=True, slots=True)
+class Right:
+    """One right on one resource.
+
+    Attributes:
+        right: what it is needed for, as in `describe_topic`.
+        kind: `cluster`, `topic` or `group`.
+        name: of the resource; empty where none is registered.
+    """
+
+    right: str
+    kind: str
+    name: str
+    holding: Holding
+    text: str = ""
+    grant: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class TopicFound:
+    """A topic: its number of partitions, 0 where there is no such topic, None where that could not be told."""
+
+    name: str
+    partitions: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class GroupFound:
+    """A group.
+
+    Attributes:
+        kind: `classic`, `consumer`; None where it could not be told.
+        members: None where that could not be told.
+        commits: topic -> number of partitions that it has committed on; None where commits could not be read.
+        lag: topic -> messages behind over the partitions committed on; without a topic whose ends could not be read.
+    """
+
+    name: str
+    kind: str | None = None
+    members: int | None = None
+    commits: Mapping[str, int] | None = None
+    lag: Mapping[str, int] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Findings:
+    """What a look has found until its time was up.
+
+    Attributes:
+        problem: a named state such as `unreachable`, why no more could be asked; empty where all was.
+        text: the problem in words, and the way out.
+        version: the least version of Kafka that knows what this broker knows; None where it does not tell.
+        group_kinds: kinds of groups that the brokers know.
+        listed: names of all topics, where they were wanted and told.
+    """
+
+    problem: str = ""
+    text: str = ""
+    addresses: list[AddressSeen] = field(default_factory=list)
+    advertised: list[AddressSeen] = field(default_factory=list)
+    rights: list[Right] = field(default_factory=list)
+    version: str | None = None
+    group_kinds: list[str] = field(default_factory=list)
+    topics: list[TopicFound] = field(default_factory=list)
+    groups: list[GroupFound] = field(default_factory=list)
+    listed: list[str] | None = None
+    seconds: float = 0.0

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 
 from services.api.access import TenantAdmin, Viewer
 from services.api.payloads import ClusterIn, ClusterOut, Listing
-from services.api.routers.requests import OperationsPart, Seen, Tenant, WantedPage, existing, tag
+from services.api.routers.requests import CAN_TRY, OperationsPart, Seen, Tenant, WantedPage, existing, tag
 from services.api.shapes import cluster_of
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/clusters", tags=["clusters"])
@@ -38,7 +38,12 @@ async def show_cluster(
     return cluster_of(row)
 
 
-@router.put("/{cluster}", responses={201: {"model": ClusterOut}}, summary="Create a cluster, or make it so")
+@router.put(
+    "/{cluster}",
+    responses={201: {"model": ClusterOut}},
+    summary="Create a cluster, or make it so",
+    dependencies=[CAN_TRY],
+)
 async def put_cluster(
     *,
     caller: TenantAdmin,

@@ -12,6 +12,7 @@ from services.api.access import TenantAdmin, Viewer
 from services.api.evidence_payloads import MonitorHealth, RoundOut, VerdictOut
 from services.api.payloads import Listing, MonitorIn, MonitorOut
 from services.api.routers.requests import (
+    CAN_TRY,
     EvidencePart,
     OperationsPart,
     Seen,
@@ -55,7 +56,12 @@ async def show_monitor(
     return monitor_of(row)
 
 
-@router.put("/{monitor}", responses={201: {"model": MonitorOut}}, summary="Create a monitor, or make it so")
+@router.put(
+    "/{monitor}",
+    responses={201: {"model": MonitorOut}},
+    summary="Create a monitor, or make it so",
+    dependencies=[CAN_TRY],
+)
 async def put_monitor(
     *,
     caller: TenantAdmin,

@@ -6,7 +6,7 @@ from fastapi import APIRouter, Response
 
 from services.api.access import PlatformAdmin, Viewer
 from services.api.payloads import Listing, TenantIn, TenantOut
-from services.api.routers.requests import OperationsPart, Seen, Tenant, WantedPage, tag, tell
+from services.api.routers.requests import CAN_TRY, OperationsPart, Seen, Tenant, WantedPage, tag, tell
 from services.api.shapes import tenant_of
 
 router = APIRouter(prefix="/v1/tenants", tags=["tenants"])
@@ -34,7 +34,9 @@ async def show_tenant(caller: Viewer, operations: OperationsPart, tenant: Tenant
     return tenant_of(row)
 
 
-@router.put("/{tenant}", responses={201: {"model": TenantOut}}, summary="Create a tenant, or make it so")
+@router.put(
+    "/{tenant}", responses={201: {"model": TenantOut}}, summary="Create a tenant, or make it so", dependencies=[CAN_TRY]
+)
 async def put_tenant(
     *,
     caller: PlatformAdmin,

@@ -50,8 +50,10 @@ class Client:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         """Connect at the first request; a test hands over a transport and how to wait."""
-        key = settings.api_key
-        headers = {} if key is None else {"Authorization": f"Bearer {key.get_secret_value()}"}
+        key = "" if settings.api_key is None else settings.api_key.get_secret_value().strip()
+        if not key.isascii() or not key.isprintable() or " " in key:
+            raise errors.SettingsInvalid("LAGSCALE_API_KEY: must be one line of ASCII without spaces, as it was shown.")
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._url = settings.api_url
         self._sleep = sleep
         self._http = httpx.Client(base_url=settings.api_url, headers=headers, timeout=_SECONDS, transport=transport)

@@ -14,7 +14,9 @@ from lagscale.errors import Fault, InvalidInput, LagscaleError, SettingsInvalid,
 from lagscale.settings import load
 from lagscale.store.secrets import generate_key
 from services.cli.client import Client, health
+from services.cli.declarative import apply, diff
 from services.cli.explain import show
+from services.cli.objects import delete, export, get
 from services.cli.settings import CliSettings
 from services.cli.states import state
 
@@ -28,6 +30,8 @@ app = typer.Typer(
 keys_app = typer.Typer(help="Keys for the settings.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
 app.command()(state)
+for command in (apply, diff, get, delete, export):
+    app.command()(command)
 
 _COLOURS = {"sustained": "bold red", "calm": "green", "unknown": "yellow"}
 

@@ -7,6 +7,15 @@ from collections.abc import Mapping
 from lagscale import errors
 from lagscale.errors import LagscaleError
 
+
+class Differs(LagscaleError):
+    """What is there differs from what the files declare."""
+
+
+class PartlyDone(LagscaleError):
+    """Only a part was done; correct the rest and run it again: what is done already stays untouched."""
+
+
 #: Every class of the family has its code; a test walks all subclasses and fails on one that is not here.
 EXIT: Mapping[type[LagscaleError], int] = {
     LagscaleError: 1,
@@ -25,6 +34,8 @@ EXIT: Mapping[type[LagscaleError], int] = {
     errors.ClusterUnreachable: 8,
     errors.SecretsUnreadable: 9,
     errors.LeaseLost: 1,
+    Differs: 1,
+    PartlyDone: 10,
 }
 
 

@@ -11,7 +11,7 @@ from lagscale.domain.tenancy import DEFAULT_INSTANCE, near_names
 from lagscale.errors import Fault, InvalidInput
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Kind:
     """One kind.
 

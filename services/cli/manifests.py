@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from lagscale.domain.tenancy import is_name, near_names
@@ -28,12 +28,14 @@ class Manifest:
         spec: the API's body, without the name.
         document: where it stands.
         has_secrets: it came from an export of a cluster whose secrets are stored.
+        sound: it has no faults of its own.
     """
 
     ref: Ref
     spec: Spec
     document: Document
     has_secrets: bool = False
+    sound: bool = True
 
     def fault(self, way: Way, text: str) -> Fault:
         """A fault of it at a way in its document, as in spec.policy.lagThreshold."""
@@ -47,32 +49,42 @@ class Manifest:
         return self.fault(way, text)
 
 
-def manifests(
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """What the files declare.
+
+    Attributes:
+        manifests: in the order in which they need each other.
+        complete: of no document it is unknown which object it means.
+    """
+
+    manifests: Sequence[Manifest]
+    complete: bool
+
+
+def declared(
     documents: Iterable[Document], schemas: Schemas, environ: Mapping[str, str], faults: list[Fault]
-) -> list[Manifest]:
-    """The objects of the documents in the order in which they need each other.
+) -> Declared:
+    """The objects of the documents.
 
     Args:
         documents: of all files.
         schemas: what the API takes.
         environ: for `valueFrom`.
-        faults: takes every fault of every document.
+        faults: takes every fault of every document; those of reading them are in it.
     """
     reader = _Reader(schemas, References(environ, faults), faults)
+    complete = not faults
     found: dict[Ref, Manifest] = {}
     for document in documents:
         manifest = reader.manifest(document)
         if manifest is None:
+            complete = False
             continue
         first = found.setdefault(manifest.ref, manifest)
         if first is not manifest:
             faults.append(manifest.fault((), f"is declared at {first.document.place()} already; keep one of the two"))
-    return in_order(found.values())
-
-
-def in_order(given: Iterable[Manifest]) -> list[Manifest]:
-    """What others need first, then by name."""
-    return sorted(given, key=lambda one: one.ref.rank)
+    return Declared(sorted(found.values(), key=lambda one: one.ref.rank), complete)
 
 
 def named(documents: Iterable[Document], environ: Mapping[str, str], faults: list[Fault]) -> list[Ref]:
@@ -93,6 +105,7 @@ class _Reader:
     faults: list[Fault]
 
     def manifest(self, document: Document) -> Manifest | None:
+        before = len(self.faults)
         spec = self.references.resolved_spec(document)
         ref = _ref(document, spec, self.faults)
         if ref is None:
@@ -103,12 +116,9 @@ class _Reader:
         kind = ref.kind
         has_secrets = document.value["metadata"].get("hasSecrets") is True
         manifest = Manifest(ref, self.schemas.listed(kind, spec), document, has_secrets)
-        unresolved = {fault.field.rpartition(": ")[2] for fault in self.references.faults}
         for way, text in self.schemas.faults(kind, manifest.spec):
-            # A reference that leads nowhere is told of once.
-            if "spec." + ".".join(map(str, way)) + ".valueFrom" not in unresolved:
-                self.faults.append(manifest.fault(("spec", *way), text))
-        return manifest
+            self.faults.append(manifest.fault(("spec", *way), text))
+        return manifest if len(self.faults) == before else replace(manifest, sound=False)
 
 
 def _ref(document: Document, spec: Any, faults: list[Fault]) -> Ref | None:

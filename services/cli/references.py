@@ -45,7 +45,8 @@ class References:
         except ValueError as wrong:
             field = ".".join(map(str, way))
             self.faults.append(Fault(f"{document.place((*way, _KEY))}: {field}.{_KEY}", str(wrong)))
-            return None
+            # In its place, so that no other fault is told of this field.
+            return "unresolved"
 
     def _led_to(self, document: Document, value: dict[str, Any]) -> str:
         reference = value[_KEY]

@@ -1,0 +1,379 @@
+"""`lagscale apply`, `diff`, `get`, `delete` and `export` on a real API and database."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.integration.cli.conftest import Api, Command, fresh
+
+pytestmark = pytest.mark.integration
+
+SHOP = """
+kind: Tenant
+metadata: {{name: {tenant}}}
+spec: {{displayName: The shop}}
+---
+kind: List
+items:
+  - kind: Monitor
+    metadata: {{name: orders, tenant: {tenant}}}
+    spec: &orders
+      cluster: main
+      consumerGroup: readers
+      topics: [orders]
+      policy: {{lagThreshold: 500, sustainSeconds: 120}}
+  - kind: Monitor
+    metadata: {{name: refunds, tenant: {tenant}}}
+    spec: {{<<: *orders, topics: "refunds, returns", overridable: true}}
+---
+- kind: Cluster
+  metadata: {{name: main, tenant: {tenant}}}
+  spec:
+    bootstrapServers: kafka-0:9092,kafka-1:9092
+    security: {{sasl: scram_sha512, tls: enable, username: lagscale}}
+    secrets: {{password: {{valueFrom: {{env: KAFKA_PASSWORD}}}}}}
+- kind: Binding
+  metadata: {{tenant: {tenant}}}
+  spec: {{namespace: {tenant}}}
+"""
+
+
+@pytest.fixture(autouse=True)
+def password(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("KAFKA_PASSWORD", "canary-of-apply")
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Path:
+    """A file with a fresh tenant."""
+    file = tmp_path / "shop.yaml"
+    file.write_text(SHOP.format(tenant=fresh("shop")))
+    return file
+
+
+def tenant_in(file: Path) -> str:
+    return file.read_text().partition("{name: ")[2].partition("}")[0]
+
+
+def change(file: Path, old: str, new: str) -> None:
+    text = file.read_text()
+    assert old in text
+    file.write_text(text.replace(old, new))
+
+
+def test_a_file_is_applied_in_the_order_of_need_and_again_to_no_change(command: Command, shop: Path, api: Api) -> None:
+    tenant = tenant_in(shop)
+    done = command("apply", "-f", str(shop))
+    assert (done.code, done.err) == (0, "")
+    assert done.out.splitlines() == [
+        f"created tenant {tenant}",
+        f"created cluster {tenant}/main",
+        f"created monitor {tenant}/orders",
+        f"created monitor {tenant}/refunds",
+        f"created binding {tenant}/default/{tenant}",
+        "5 created, 0 the same.",
+    ]
+    assert api("GET", f"/tenants/{tenant}/monitors/refunds")["topics"] == ["refunds", "returns"]
+    assert api("GET", f"/tenants/{tenant}/clusters/main")["hasSecrets"] is True
+    again = command("apply", "-f", str(shop))
+    assert (again.code, again.out, again.err) == (0, "No change: 5 objects are so already.\n", "")
+    assert command("diff", "-f", str(shop)).code == 0
+
+
+def test_diff_names_each_field_and_exits_1_and_changes_nothing(command: Command, shop: Path, api: Api) -> None:
+    tenant = tenant_in(shop)
+    command("apply", "-f", str(shop))
+    change(shop, "lagThreshold: 500", "lagThreshold: 800, drainSeconds: 60")
+    change(shop, "overridable: true", "overridable: false")
+    before = api("GET", f"/tenants/{tenant}/monitors")
+    told = command("diff", "-f", str(shop))
+    assert told.code == 1
+    assert told.err == ""
+    assert told.out.splitlines() == [
+        f"~ monitor {tenant}/orders",
+        '    policy.drainSeconds: not given -> "60"',
+        '    policy.lagThreshold: "500" -> "800"',
+        f"~ monitor {tenant}/refunds",
+        "    overridable: true -> not given",
+        '    policy.drainSeconds: not given -> "60"',
+        '    policy.lagThreshold: "500" -> "800"',
+        "2 to change, 3 the same.",
+    ]
+    dry = command("apply", "-f", str(shop), "--dry-run")
+    assert (dry.code, dry.out) == (0, told.out)
+    assert api("GET", f"/tenants/{tenant}/monitors") == before
+
+
+def test_another_secret_is_a_difference_that_is_not_shown(
+    command: Command, shop: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    tenant = tenant_in(shop)
+    command("apply", "-f", str(shop))
+    monkeypatch.setenv("KAFKA_PASSWORD", "another-canary")
+    told = command("diff", "-f", str(shop))
+    assert told.code == 1
+    assert told.out.splitlines()[:2] == [f"~ cluster {tenant}/main", "    secrets.password: (not shown)"]
+    done = command("apply", "-f", str(shop), "--json")
+    assert done.code == 0
+    assert [row["name"] for row in json.loads(done.out)["steps"] if row["action"] == "change"] == ["main"]
+    for ran in (told, done):
+        assert "canary" not in ran.out + ran.err
+
+
+def test_faults_of_all_objects_come_together_with_their_lines_before_anything_is_changed(
+    command: Command, shop: Path, api: Api, tmp_path: Path
+) -> None:
+    command("apply", "-f", str(shop))
+    tenant = tenant_in(shop)
+    before = api("GET", f"/tenants/{tenant}")
+    file = tmp_path / "faults.yaml"
+    file.write_text(
+        f"""kind: Monitor
+metadata: {{name: slip, tenant: {tenant}}}
+spec:
+  cluster: main
+  consumerGroup: g
+  policy:
+    lagTreshold: 5
+    sustainSeconds: -1
+---
+kind: Monitor
+metadata: {{name: range, tenant: {tenant}}}
+spec:
+  cluster: maim
+  consumergroup: g
+---
+kind: Monitor
+metadata: {{name: interval, tenant: {tenant}}}
+spec:
+  cluster: main
+  consumerGroup: g
+  topics: [t]
+  topicPattern: "x.*"
+---
+kind: Cluster
+metadata: {{name: second, tenant: {tenant}}}
+spec:
+  bootstrapServers: [nonsense]
+  secrets:
+    password: {{valueFrom: {{env: NO_SUCH_VARIABLE}}}}
+---
+kind: Tenant
+metadata: {{name: {tenant}}}
+spec: {{displayName: Never}}
+---
+kind: Monitr
+metadata: {{name: x, tenant: {tenant}}}
+"""
+    )
+    told = command("apply", "-f", str(file))
+    assert told.code == 2
+    assert told.out == ""
+    lines = [line.removeprefix(f"lagscale: {tmp_path}/faults.yaml:") for line in told.err.splitlines()]
+    assert sorted(lines, key=lambda line: int(line.partition(":")[0])) == [
+        f"7: monitor {tenant}/slip: spec.policy.lagTreshold: is no key of a policy; did you mean lagThreshold?",
+        f"8: monitor {tenant}/slip: spec.policy.sustainSeconds: must be at least 0, not -1",
+        f"12: monitor {tenant}/range: spec.consumerGroup: must be given",
+        f"14: monitor {tenant}/range: spec.consumergroup: is not known; did you mean consumerGroup?",
+        f"22: monitor {tenant}/interval: spec.topicPattern: cannot stand beside topics; give one of the two",
+        "29: spec.secrets.password.valueFrom: env NO_SUCH_VARIABLE: is not set, or empty; set it where `lagscale` runs",
+        "35: kind: is no kind; did you mean Monitor?",
+    ]
+    assert api("GET", f"/tenants/{tenant}") == before
+
+
+def test_a_part_that_cannot_be_done_leaves_the_rest_done(command: Command, shop: Path, api: Api) -> None:
+    change(shop, "displayName: The shop", "maxMonitors: 1")
+    tenant = tenant_in(shop)
+    done = command("apply", "-f", str(shop))
+    assert done.code == 10
+    assert done.out.splitlines()[-1] == "4 created, 0 the same, 1 not done."
+    (line,) = done.err.splitlines()
+    assert f"shop.yaml:8: monitor {tenant}/orders: " in line or f"shop.yaml:17: monitor {tenant}/refunds: " in line
+    assert "greatest number" in line
+    assert len(api("GET", f"/tenants/{tenant}/monitors")["items"]) == 1
+    change(shop, "maxMonitors: 1", "maxMonitors: 2")
+    assert command("apply", "-f", str(shop)).out.splitlines()[-1] == "1 created, 1 changed, 3 the same."
+
+
+def test_prune_deletes_what_is_not_declared_of_named_kinds_only(command: Command, shop: Path, api: Api) -> None:
+    tenant = tenant_in(shop)
+    command("apply", "-f", str(shop))
+    api("PUT", f"/tenants/{tenant}/clusters/spare", {"bootstrapServers": "a:1"})
+    api("PUT", f"/tenants/{tenant}/monitors/old", {"cluster": "spare", "consumerGroup": "g"})
+    api("POST", f"/tenants/{tenant}/bindings", {"namespace": f"{tenant}-old"})
+    assert command("apply", "-f", str(shop)).out == "No change: 5 objects are so already.\n"
+    told = command("diff", "-f", str(shop), "--prune")
+    assert told.code == 1
+    assert told.out.splitlines() == [
+        f"- binding {tenant}/default/{tenant}-old",
+        f"- monitor {tenant}/old",
+        f"- cluster {tenant}/spare",
+        "3 to delete, 5 the same.",
+    ]
+    asked = command("apply", "-f", str(shop), "--prune")
+    assert asked.code == 2
+    assert "--yes: must be given to delete 3 object(s)" in asked.err
+    monitors = shop.parent / "monitors.yaml"
+    monitors.write_text(SHOP.format(tenant=tenant).split("\n---\n")[1])
+    only = command("apply", "-f", str(monitors), "--prune", "--yes")
+    assert (only.code, only.out.splitlines()) == (0, [f"deleted monitor {tenant}/old", "1 deleted, 2 the same."])
+    done = command("apply", "-f", str(shop), "--prune", "--yes")
+    assert (done.code, done.out.splitlines()[-1]) == (0, "2 deleted, 5 the same.")
+    assert command("diff", "-f", str(shop), "--prune").code == 0
+
+
+def test_what_stands_in_the_way_is_deleted_and_the_rest_tried_again(command: Command, shop: Path, api: Api) -> None:
+    change(shop, "displayName: The shop", "maxMonitors: 2")
+    tenant = tenant_in(shop)
+    command("apply", "-f", str(shop))
+    change(shop, "name: orders,", "name: renamed,")
+    change(shop, f"namespace: {tenant}", f'instance: {tenant}, namespace: "*"')
+    api("POST", f"/tenants/{tenant}/bindings", {"instance": tenant, "namespace": "one"})
+    done = command("apply", "-f", str(shop), "--prune", "--yes")
+    assert (done.code, done.err) == (0, "")
+    assert command("diff", "-f", str(shop), "--prune").code == 0
+    assert {one["name"] for one in api("GET", f"/tenants/{tenant}/monitors")["items"]} == {"refunds", "renamed"}
+
+
+def test_an_export_applies_back_to_no_change_and_to_a_fresh_database_with_its_secrets(
+    command: Command, shop: Path, api: Api, other_api: Api, tmp_path: Path
+) -> None:
+    tenant = tenant_in(shop)
+    command("apply", "-f", str(shop))
+    policy = {"lagThreshold": "0500", "targetLag": "1.50", "scaleToZeroOnInvalidOffset": "true", "metric": "lag"}
+    api("PUT", f"/tenants/{tenant}/monitors/odd", {
+        "cluster": "main", "consumerGroup": "no", "topicPattern": "a: #b.*", "excludeTopics": ["c"], "policy": policy,
+    })  # fmt: skip
+    for form in ([], ["--json"]):
+        file = tmp_path / f"export{len(form)}.{'json' if form else 'yaml'}"
+        done = command("export", tenant, "-o", str(file), *form)
+        assert done.code == 0
+        assert done.err == (
+            f"lagscale: cluster {tenant}/main: its secrets are not in the export; "
+            "another system needs them under spec.secrets\n"
+        )
+        assert "canary" not in file.read_text()
+        again = command("diff", "-f", str(file), "--prune")
+        assert (again.code, again.out) == (0, "No change: 6 objects are so already.\n")
+    assert command("export", tenant).out == (tmp_path / "export0.yaml").read_text()
+
+    refused = command("apply", "-f", str(file), against=other_api)
+    assert refused.code == 2
+    assert f"cluster {tenant}/main: spec.secrets: must be given" in refused.err
+    assert other_api("GET", "/tenants")["items"] == []
+    document = json.loads(file.read_text())
+    for item in document["items"]:
+        if item["kind"] == "Cluster":
+            item["spec"]["secrets"] = {"password": {"valueFrom": {"env": "KAFKA_PASSWORD"}}}
+    file.write_text(json.dumps(document))
+    assert command("apply", "-f", str(file), against=other_api).code == 0
+    there = command("export", "--all", "--json", against=other_api)
+    assert there.out == command("export", tenant, "--json").out
+
+
+def test_an_automatically_registered_monitor_is_neither_exported_nor_pruned(
+    command: Command, shop: Path, api: Api, shared_url: str
+) -> None:
+    import psycopg
+
+    tenant = tenant_in(shop)
+    command("apply", "-f", str(shop))
+    api("PUT", f"/tenants/{tenant}/monitors/came", {"cluster": "main", "consumerGroup": "g", "topics": ["t"]})
+    with psycopg.connect(shared_url) as connection:
+        connection.execute(
+            "update monitor set auto_registered = true where name = 'came' and tenant_id = "
+            "(select id from tenant where name = %s)", [tenant],
+        )  # fmt: skip
+    assert command("apply", "-f", str(shop), "--prune").out == "No change: 5 objects are so already.\n"
+    exported = command("export", tenant)
+    assert "name: came" not in exported.out
+    assert "left out: 1 monitors that ScaledObjects registered" in exported.err
+    assert "name: came" in command("export", tenant, "--auto-registered").out
+
+
+def test_objects_are_shown_as_tables_and_as_files(command: Command, shop: Path) -> None:
+    tenant = tenant_in(shop)
+    command("apply", "-f", str(shop))
+    table = command("get", "monitors", tenant).out
+    for text in ("orders", "refunds", "readers", "refunds, returns", "main"):
+        assert text in table
+    assert tenant in command("get", "tenants").out
+    assert f"default/{tenant}" not in command("get", "binding", tenant).out
+    assert "SASL_SSL" in command("get", "cluster", f"{tenant}/main", "-o", "yaml").out
+    (one,) = [json.loads(command("get", "monitor", f"{tenant}/orders", "-o", "json").out)]
+    assert one["spec"]["policy"] == {"lagThreshold": 500, "sustainSeconds": 120}
+    assert one["metadata"] == {"name": "orders", "tenant": tenant}
+    every = json.loads(command("get", "bindings", "-o", "json").out)
+    items: list[dict[str, Any]] = every.get("items", [every])
+    assert tenant in {item["metadata"]["tenant"] for item in items}
+
+
+def test_what_is_not_there_exits_3(command: Command, shop: Path) -> None:
+    tenant = tenant_in(shop)
+    assert command("get", "monitors", tenant).code == 3
+    assert command("export", tenant).code == 3
+    assert command("delete", "tenant", tenant).code == 3
+    command("apply", "-f", str(shop))
+    assert command("get", "monitor", f"{tenant}/none").code == 3
+    assert command("delete", "binding", f"{tenant}/none").code == 3
+
+
+def test_objects_are_deleted_by_name_and_by_file(command: Command, shop: Path, api: Api) -> None:
+    tenant = tenant_in(shop)
+    command("apply", "-f", str(shop))
+    assert command("delete", "cluster", f"{tenant}/main").code == 5
+    assert command("delete", "monitor", f"{tenant}/orders").out.splitlines()[0] == f"deleted monitor {tenant}/orders"
+    assert command("delete", "binding", f"{tenant}/{tenant}").code == 0
+    assert command("delete", "-f", str(shop)).code == 2
+    dry = command("delete", "-f", str(shop), "--dry-run")
+    assert (dry.code, dry.out.splitlines()[-1]) == (0, "3 to delete, 2 the same.")
+    done = command("delete", "-f", str(shop), "--yes")
+    assert (done.code, done.out.splitlines()) == (0, [
+        f"deleted monitor {tenant}/refunds", f"deleted cluster {tenant}/main", f"deleted tenant {tenant}",
+        "3 deleted, 2 the same.",
+    ])  # fmt: skip
+    assert command("delete", "-f", str(shop), "--yes").out == "No change: 5 objects are so already.\n"
+
+
+def test_a_tenants_own_key_applies_what_it_may(command: Command, shop: Path, api: Api) -> None:
+    tenant = tenant_in(shop)
+    command("apply", "-f", str(shop))
+    key = api("POST", f"/tenants/{tenant}/keys", {"name": "ci", "role": "tenant-admin"})["key"]
+    change(shop, "lagThreshold: 500", "lagThreshold: 600")
+    done = command("apply", "-f", str(shop), key=key)
+    assert (done.code, done.err) == (0, "")
+    change(shop, "displayName: The shop", "displayName: Ours")
+    refused = command("apply", "-f", str(shop), key=key)
+    assert refused.code == 4
+    assert f"tenant {tenant}: This key has the role tenant-admin" in refused.err
+    assert command("export", "--all", key=key).out.count("kind: Tenant") == 1
+
+
+def test_a_foreign_tenant_is_answered_like_a_missing_one(
+    command: Command, shop: Path, api: Api, tmp_path: Path
+) -> None:
+    command("apply", "-f", str(shop))
+    mine = fresh("mine")
+    api("PUT", f"/tenants/{mine}", {})
+    key = api("POST", f"/tenants/{mine}/keys", {"name": "ci", "role": "tenant-admin"})["key"]
+    told = []
+    for tenant in (tenant_in(shop), fresh("none")):
+        file = tmp_path / "one.yaml"
+        file.write_text(
+            f"kind: Monitor\nmetadata: {{name: m, tenant: {tenant}}}\nspec: {{cluster: main, consumerGroup: g}}\n"
+        )
+        ran = command("apply", "-f", str(file), key=key)
+        told.append((ran.code, ran.out, ran.err.replace(tenant, "TENANT")))
+    assert told[0] == told[1]
+    assert told[0][0] == 2
+
+
+@pytest.mark.parametrize(("key", "code"), [("", 4), ("wrong", 4), ("two words", 2)])
+def test_a_key_that_is_not_valid_exits_4(command: Command, shop: Path, key: str, code: int) -> None:
+    for arguments in (["apply", "-f", str(shop)], ["diff", "-f", str(shop)], ["get", "tenants"], ["export", "--all"]):
+        assert command(*arguments, key=key).code == code

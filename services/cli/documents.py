@@ -21,7 +21,7 @@ _ENDINGS = (".yaml", ".yml", ".json")
 _STDIN = "-"
 _TAG = "tag:yaml.org,2002:"
 #: Aliases repeat what they name: a few lines could mean billions of values.
-_MOST_VALUES = 2_000_000
+_MOST_VALUES = 500_000
 _DEEPEST = 40
 
 
@@ -147,8 +147,8 @@ class _Reader:
         for key, value in node.value:
             if key.tag == f"{_TAG}merge":
                 # The first of several counts, and what the mapping says itself before all of them.
-                for part in value.value if isinstance(value, SequenceNode) else [value]:
-                    merged = self._merged(part, way, lines) | merged
+                for part in reversed(value.value) if isinstance(value, SequenceNode) else [value]:
+                    merged |= self._merged(part, way, lines)
         for key, value in node.value:
             if not isinstance(key, ScalarNode):
                 raise _Unreadable(key, "a key must be a text")

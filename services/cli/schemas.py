@@ -70,8 +70,9 @@ class Schemas:
 
     def faults(self, kind: Kind, spec: Mapping[str, Any]) -> Iterator[tuple[Way, str]]:
         """The way to each fault and its text, which never holds a value."""
-        for error in self._validators[kind.name].iter_errors(spec):
-            yield from self._told(kind, error)
+        errors = self._validators[kind.name].iter_errors(spec)
+        # The library tells of each missing field in an error of its own, which names all that are needed.
+        yield from dict.fromkeys(told for error in errors for told in self._told(kind, error))
         for name in _POLICIES:
             policy = spec.get(name)
             for key in policy if isinstance(policy, Mapping) else ():

@@ -37,7 +37,7 @@ CHANGES: list[tuple[str, str, dict[str, Any], int]] = [
 
 @pytest.mark.parametrize(("method", "path", "body", "status"), CHANGES)
 async def test_a_dry_run_answers_like_the_change_and_leaves_no_trace(
-    api: httpx.AsyncClient, shop: Shop, shared_url: str, method: str, path: str, body: dict[str, Any], status: int
+    api: httpx.AsyncClient, shop: Shop, shared_url: str, *, method: str, path: str, body: dict[str, Any], status: int
 ) -> None:
     assert (await shop.monitor("old")).status_code == 201
     names = {"fresh": fresh("new"), "shop": shop.name}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated
@@ -21,7 +20,7 @@ from services.cli.manifests import declared
 from services.cli.plan import Action, Planner, Step
 from services.cli.progress import progress
 from services.cli.remote import Remote
-from services.cli.settings import CliSettings
+from services.cli.settings import CliSettings, environment
 
 Files = Annotated[
     list[str],
@@ -81,7 +80,7 @@ def planned(remote: Remote, sources: Sequence[str], *, prune: bool) -> list[Step
     """
     faults: list[Fault] = []
     documents = read(sources, faults)
-    objects = declared(documents, remote.schemas, os.environ, faults)
+    objects = declared(documents, remote.schemas, environment(), faults)
     if not documents and not faults:
         faults.append(Fault(", ".join(sources), "declares nothing"))
     with progress("comparing", len(objects.manifests)) as advance:

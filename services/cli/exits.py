@@ -34,11 +34,12 @@ EXIT: Mapping[type[LagscaleError], int] = {
     errors.ClusterUnreachable: 8,
     errors.SecretsUnreadable: 9,
     errors.LeaseLost: 1,
-    Differs: 1,
-    PartlyDone: 10,
 }
+#: How commands end that were told something no error of the family says.
+OWN: Mapping[type[LagscaleError], int] = {Differs: 1, PartlyDone: 10}
 
 
 def exit_code(error: LagscaleError) -> int:
     """The exit code of an error: its class's, else the nearest ancestor's."""
-    return next(EXIT[kind] for kind in type(error).__mro__ if kind in EXIT)
+    codes = {**EXIT, **OWN}
+    return next(codes[kind] for kind in type(error).__mro__ if kind in codes)

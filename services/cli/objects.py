@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
@@ -24,7 +23,7 @@ from services.cli.kinds import BINDING, KINDS, TENANT, Kind, Ref, named_kind
 from services.cli.manifests import named
 from services.cli.plan import Action, Step
 from services.cli.remote import Answer, Remote
-from services.cli.settings import CliSettings
+from services.cli.settings import CliSettings, environment
 from services.cli.writing import as_json as json_of
 from services.cli.writing import as_yaml, manifest_of
 
@@ -163,7 +162,7 @@ def _ref(kind: Kind, text: str) -> Ref:
 def _declared(remote: Remote, sources: Sequence[str]) -> list[Step]:
     """A step for each object of the files, what needs others first."""
     faults: list[Fault] = []
-    refs = named(read(sources, faults), os.environ, faults)
+    refs = named(read(sources, faults), environment(), faults)
     if faults:
         raise InvalidInput(faults)
     present: dict[Ref, Answer] = {}

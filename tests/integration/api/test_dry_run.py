@@ -11,6 +11,8 @@ import sqlalchemy as sa
 from lagscale.store.registry.database import RegistryDatabase
 from tests.integration.api.conftest import Shop, fresh
 
+pytestmark = pytest.mark.integration
+
 DRY = {"dryRun": "true"}
 SCRAM = {"protocol": "SASL_PLAINTEXT", "mechanism": "SCRAM-SHA-512", "username": "u"}
 

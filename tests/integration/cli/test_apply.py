@@ -42,6 +42,45 @@ items:
 """
 
 
+FAULTS = """kind: Monitor
+metadata: {{name: slip, tenant: {tenant}}}
+spec:
+  cluster: main
+  consumerGroup: g
+  policy:
+    lagTreshold: 5
+    sustainSeconds: -1
+---
+kind: Monitor
+metadata: {{name: range, tenant: {tenant}}}
+spec:
+  cluster: maim
+  consumergroup: g
+---
+kind: Monitor
+metadata: {{name: interval, tenant: {tenant}}}
+spec:
+  cluster: main
+  consumerGroup: g
+  topics: [t]
+  topicPattern: "x.*"
+---
+kind: Cluster
+metadata: {{name: second, tenant: {tenant}}}
+spec:
+  bootstrapServers: [nonsense]
+  secrets:
+    password: {{valueFrom: {{env: NO_SUCH_VARIABLE}}}}
+---
+kind: Tenant
+metadata: {{name: {tenant}}}
+spec: {{displayName: Never}}
+---
+kind: Monitr
+metadata: {{name: x, tenant: {tenant}}}
+"""
+
+
 @pytest.fixture(autouse=True)
 def password(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAFKA_PASSWORD", "canary-of-apply")
@@ -131,45 +170,7 @@ def test_faults_of_all_objects_come_together_with_their_lines_before_anything_is
     tenant = tenant_in(shop)
     before = api("GET", f"/tenants/{tenant}")
     file = tmp_path / "faults.yaml"
-    file.write_text(
-        f"""kind: Monitor
-metadata: {{name: slip, tenant: {tenant}}}
-spec:
-  cluster: main
-  consumerGroup: g
-  policy:
-    lagTreshold: 5
-    sustainSeconds: -1
----
-kind: Monitor
-metadata: {{name: range, tenant: {tenant}}}
-spec:
-  cluster: maim
-  consumergroup: g
----
-kind: Monitor
-metadata: {{name: interval, tenant: {tenant}}}
-spec:
-  cluster: main
-  consumerGroup: g
-  topics: [t]
-  topicPattern: "x.*"
----
-kind: Cluster
-metadata: {{name: second, tenant: {tenant}}}
-spec:
-  bootstrapServers: [nonsense]
-  secrets:
-    password: {{valueFrom: {{env: NO_SUCH_VARIABLE}}}}
----
-kind: Tenant
-metadata: {{name: {tenant}}}
-spec: {{displayName: Never}}
----
-kind: Monitr
-metadata: {{name: x, tenant: {tenant}}}
-"""
-    )
+    file.write_text(FAULTS.format(tenant=tenant))
     told = command("apply", "-f", str(file))
     assert told.code == 2
     assert told.out == ""

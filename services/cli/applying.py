@@ -8,7 +8,9 @@ from dataclasses import dataclass, replace
 from lagscale.errors import Conflict, LagscaleError, NotFound, QuotaExceeded
 from services.cli.kinds import CLUSTER, KINDS, MONITOR, TENANT, Ref
 from services.cli.plan import Action, Step
-from services.cli.remote import Change, NotTried, Remote, Written
+from services.cli.remote import Remote
+from services.cli.several import NotTried
+from services.cli.writes import Change, Written
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +62,11 @@ class Applying:
                     possible.append(step)
                 else:
                     self._tell(step, NotTried(f"was not tried: it needs {lacking}, which was refused"))
-            changes = [Change(step.manifest, step.seen) for step in possible if step.manifest is not None]
+            changes = [
+                Change(step.manifest, step.seen, new=step.action is Action.CREATE)
+                for step in possible
+                if step.manifest is not None
+            ]
             self._remote.written(changes, lambda change, result: self._tell(self._steps[change.manifest.ref], result))
 
     def _delete(self, steps: Sequence[Step]) -> None:
@@ -98,7 +104,7 @@ def _done(step: Step, result: Written) -> Step:
     warnings = tuple(dict.fromkeys((*step.warnings, *map(str, result.answer.get("warnings") or ()))))
     if result.created:
         action = Action.CREATE
-    elif step.seen is not None and result.answer.get("version") == step.seen:
+    elif result.same:
         # Only the API can tell whether a secret is the same.
         action = Action.SAME
     else:

@@ -15,8 +15,8 @@ from lagscale.errors import Fault, LagscaleError
 from services.cli.settings import CliSettings
 
 _SECONDS = 10.0
-#: How often a call is repeated that came too soon, and the longest wait for that, seconds.
-_RETRIES = 10
+#: How often a call is repeated that was answered so, and the longest wait for that, seconds.
+_RETRIES: Mapping[int, int] = {HTTPStatus.TOO_MANY_REQUESTS: 10, HTTPStatus.SERVICE_UNAVAILABLE: 2}
 _LONGEST = 60
 #: The API's problem types -> the family.
 _PROBLEMS: Mapping[str, type[LagscaleError]] = {
@@ -99,10 +99,10 @@ class Client:
 
     def _asked(self, method: str, path: str, **rest: Any) -> httpx.Response:
         answer = self._answer(method, path, **rest)
-        for _ in range(_RETRIES):
-            # Too many calls a second: the API says how long it takes until there is room again.
+        for _ in range(_RETRIES.get(answer.status_code, 0)):
+            # Too many calls a second, or a store that was busy: the API says when there may be room again.
             after = answer.headers.get("Retry-After", "")
-            if answer.status_code != HTTPStatus.TOO_MANY_REQUESTS or not after.isdecimal() or int(after) > _LONGEST:
+            if answer.status_code not in _RETRIES or not after.isdecimal() or int(after) > _LONGEST:
                 break
             self._sleep(int(after))
             answer = self._answer(method, path, **rest)

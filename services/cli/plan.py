@@ -14,11 +14,13 @@ from lagscale.errors import Fault, InvalidInput, LagscaleError, NotAuthenticated
 from services.cli.kinds import BINDING, CLUSTER, KINDS, MONITOR, TENANT, Kind, Ref
 from services.cli.manifests import Declared, Manifest
 from services.cli.references import leaves
-from services.cli.remote import Answer, Remote, Written
+from services.cli.remote import Answer, Remote
 from services.cli.schemas import policy_text
+from services.cli.writes import Written
 
 #: In place of a value that is never shown.
 HIDDEN = "(not shown)"
+_AUTOMATIC = "autoRegistered"
 
 
 class Action(StrEnum):
@@ -167,7 +169,8 @@ class Planner:
                 to_try.append(manifest)
             else:
                 self._advance()
-        for manifest, tried in zip(to_try, self._remote.tried(to_try, lambda *_: self._advance()), strict=True):
+        results = self._remote.tried(to_try, lambda *_: self._advance(), lambda ref: steps[ref].seen)
+        for manifest, tried in zip(to_try, results, strict=True):
             if isinstance(tried, NotAuthenticated | StoreUnavailable):
                 raise tried
             if isinstance(tried, InvalidInput):
@@ -194,7 +197,9 @@ class Planner:
                 warnings=tuple(_warnings(manifest)),
             )  # fmt: skip
         version = present.get("version")
-        differences = (*_differences(self._schemas.normal(kind, present), wanted), *hidden)
+        # Who declares a monitor takes it over from the ScaledObject that registered it.
+        adopted = [Difference(_AUTOMATIC, True, False)] if present.get(_AUTOMATIC) else []
+        differences = (*_differences(self._schemas.normal(kind, present), wanted), *hidden, *adopted)
         action = Action.CHANGE if differences else Action.SAME
         return Step(action, manifest.ref, manifest, version, differences)
 
@@ -212,12 +217,16 @@ class Planner:
         warnings = (*step.warnings, *map(str, tried.answer.get("warnings") or ()))
         if present is None or step.seen is None:
             return replace(step, warnings=warnings)
-        if tried.answer.get("version") == step.seen:
+        if tried.same:
             return replace(step, action=Action.SAME, differences=(), warnings=warnings)
         kind = step.ref.kind
-        shown = _differences(self._schemas.normal(kind, present), self._schemas.normal(kind, tried.answer))
-        hidden = tuple(one for one in step.differences if one.after == HIDDEN)
-        return replace(step, differences=(*shown, *hidden), warnings=warnings)
+        if tried.differences is not None:
+            shown = [Difference(name, *pair) for name, pair in sorted(tried.differences.items())]
+        else:
+            shown = list(_differences(self._schemas.normal(kind, present), self._schemas.normal(kind, tried.answer)))
+            # What no spec says, but this change comes to.
+            shown += [one for one in step.differences if one.after == HIDDEN or one.name == _AUTOMATIC]
+        return replace(step, differences=tuple(shown), warnings=warnings)
 
 
 def _clusters(manifests: Iterable[Manifest], tenant: str) -> set[str]:
@@ -274,7 +283,7 @@ def _pruned(declared: Mapping[Ref, Manifest], seen: _Seen) -> Iterator[Step]:
         and ref.kind is not TENANT
         and (ref.kind, ref.tenant) in named
         # KEDA registered it, and it goes when KEDA stops asking.
-        and not answer.get("autoRegistered")
+        and not answer.get(_AUTOMATIC)
     ]
     for ref, answer in sorted(surplus, key=lambda one: one[0].rank, reverse=True):
         yield Step(Action.DELETE, ref, seen=None if ref.kind is BINDING else answer.get("version"))

@@ -14,7 +14,7 @@ from lagscale.errors import Fault, InvalidInput, LagscaleError
 from services.cli.applying import Outcome
 from services.cli.exits import Differs, PartlyDone, exit_code
 from services.cli.plan import HIDDEN, Action, Step
-from services.cli.remote import NotTried
+from services.cli.several import NotTried
 
 _MARKS = {Action.CREATE: ("+", "green"), Action.CHANGE: ("~", "yellow"), Action.DELETE: ("-", "red")}
 _DONE = {Action.CREATE: "created", Action.CHANGE: "changed", Action.DELETE: "deleted"}

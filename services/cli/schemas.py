@@ -68,6 +68,12 @@ class Schemas:
         """Whether the API can tell what a change would come to, without making it."""
         return any(one["name"] == "dryRun" for one in self._puts[kind.name].get("parameters", ()))
 
+    @property
+    def most_changes(self) -> int:
+        """How many monitors one bulk request takes; 1 where there are none."""
+        items = self._all.get("ChangesIn", {}).get("properties", {}).get("items", {})
+        return int(items.get("maxItems", 1))
+
     def faults(self, kind: Kind, spec: Mapping[str, Any]) -> Iterator[tuple[Way, str]]:
         """The way to each fault and its text, which never holds a value."""
         errors = self._validators[kind.name].iter_errors(spec)

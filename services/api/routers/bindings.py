@@ -11,7 +11,8 @@ from fastapi import APIRouter, Query, Response
 
 from services.api.access import PlatformAdmin, Viewer
 from services.api.payloads import BindingIn, BindingOut, Line, Listing
-from services.api.routers.requests import CAN_TRY, OperationsPart, Tenant, WantedPage
+from services.api.routers.dry_run import CAN_TRY
+from services.api.routers.requests import OperationsPart, Tenant, WantedPage
 from services.api.shapes import binding_of
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/bindings", tags=["bindings"])

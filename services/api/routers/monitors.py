@@ -11,8 +11,8 @@ from lagscale.store.registry.observations import Span
 from services.api.access import TenantAdmin, Viewer
 from services.api.evidence_payloads import MonitorHealth, RoundOut, VerdictOut
 from services.api.payloads import Listing, MonitorIn, MonitorOut
+from services.api.routers.dry_run import CAN_TRY
 from services.api.routers.requests import (
-    CAN_TRY,
     EvidencePart,
     OperationsPart,
     Seen,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Annotated
 
 from fastapi import Depends, Header, Path, Query, Request, Response
@@ -10,9 +9,7 @@ from fastapi import Depends, Header, Path, Query, Request, Response
 from lagscale.domain.tenancy import is_name
 from lagscale.errors import Fault, InvalidInput, NotFound
 from lagscale.store.registry.changes import Outcome
-from lagscale.store.registry.database import TRYING
 from lagscale.store.registry.pages import MOST, Wanted
-from services.api.access import Viewer
 from services.api.evidence import Evidence
 from services.api.operations import Operations
 
@@ -47,21 +44,6 @@ def _seen(
     return int(text)
 
 
-async def _trying(
-    # Who calls is found out before: that a key was used is remembered, whatever it was used for.
-    _caller: Viewer,
-    dry_run: Annotated[
-        bool,
-        Query(alias="dryRun", description="Answer what the change would come to, and make no change."),
-    ] = False,
-) -> AsyncIterator[None]:
-    before = TRYING.set(dry_run)
-    try:
-        yield
-    finally:
-        TRYING.reset(before)
-
-
 def _tenant(tenant: Annotated[str, Path(description="The tenant's name.")]) -> str:
     return existing(tenant)
 
@@ -88,8 +70,6 @@ def tell(response: Response, outcome: Outcome) -> None:
     tag(response, int(outcome.row["version"]))
 
 
-#: For a route that can be asked what it would come to.
-CAN_TRY = Depends(_trying)
 OperationsPart = Annotated[Operations, Depends(_operations)]
 EvidencePart = Annotated[Evidence, Depends(_evidence)]
 WantedPage = Annotated[Wanted, Depends(_page)]

@@ -6,7 +6,8 @@ from fastapi import APIRouter, Response
 
 from services.api.access import PlatformAdmin, Viewer
 from services.api.payloads import Listing, TenantIn, TenantOut
-from services.api.routers.requests import CAN_TRY, OperationsPart, Seen, Tenant, WantedPage, tag, tell
+from services.api.routers.dry_run import CAN_TRY
+from services.api.routers.requests import OperationsPart, Seen, Tenant, WantedPage, tag, tell
 from services.api.shapes import tenant_of
 
 router = APIRouter(prefix="/v1/tenants", tags=["tenants"])

@@ -101,7 +101,7 @@ class Applying:
 
 def _done(step: Step, result: Written) -> Step:
     """The step as it really was."""
-    warnings = tuple(dict.fromkeys((*step.warnings, *map(str, result.answer.get("warnings") or ()))))
+    warnings = tuple(dict.fromkeys((*step.warnings, *result.warnings)))
     if result.created:
         action = Action.CREATE
     elif result.same:

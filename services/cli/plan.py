@@ -214,7 +214,7 @@ class Planner:
 
     def _told(self, step: Step, tried: Written, present: Answer | None) -> Step:
         """The step after the API told what it would come to."""
-        warnings = (*step.warnings, *map(str, tried.answer.get("warnings") or ()))
+        warnings = (*step.warnings, *tried.warnings)
         if present is None or step.seen is None:
             return replace(step, warnings=warnings)
         if tried.same:

@@ -50,6 +50,11 @@ class Written:
     same: bool
     differences: Mapping[str, tuple[Any, Any]] | None = None
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What the API warns of."""
+        return tuple(_warning(one) for one in self.answer.get("warnings") or ())
+
 
 Result = Written | LagscaleError
 Told = Callable[[Change, Result], None]
@@ -143,6 +148,10 @@ class Writes:
             differences = {name: (one["before"], one["after"]) for name, one in item["differences"].items()}
             outcome = item["outcome"]
             yield Written({"version": item["version"]}, outcome == "created", outcome == "unchanged", differences)
+
+
+def _warning(given: Any) -> str:
+    return ": ".join(str(one) for one in given.values() if one) if isinstance(given, Mapping) else str(given)
 
 
 def _faulty(wrong: LagscaleError) -> dict[int, list[Fault]]:

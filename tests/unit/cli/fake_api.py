@@ -29,12 +29,14 @@ class FakeApi:
     asked: list[str] = field(default_factory=list)
     before: Callable[[httpx.Request], Answer | None] = lambda _request: None
     page: int = 2
+    #: How many monitors one request takes; 1: there are no bulk requests.
+    bulk: int = 1
 
     def __call__(self, request: httpx.Request) -> Answer:
         path = request.url.path
         self.asked.append(f"{request.method} {path}" + ("?dryRun" if "dryRun" in request.url.params else ""))
         if path == "/openapi.json":
-            return Answer(200, json=api_document())
+            return Answer(200, json=self._document())
         told = self.before(request)
         if told is not None:
             return told
@@ -43,6 +45,13 @@ class FakeApi:
         if request.method == "DELETE":
             return self._delete(path, request)
         return self._write(path, request)
+
+    def _document(self) -> dict[str, Any]:
+        document = api_document()
+        schemas = {name: one for name, one in document["components"]["schemas"].items() if name != "ChangesIn"}
+        if self.bulk > 1:
+            schemas["ChangesIn"] = {"properties": {"items": {"type": "array", "maxItems": self.bulk}}}
+        return {**document, "components": {**document["components"], "schemas": schemas}}
 
     def _get(self, path: str, request: httpx.Request) -> Answer:
         parts = path.strip("/").split("/")
@@ -63,8 +72,30 @@ class FakeApi:
 
     def _write(self, path: str, request: httpx.Request) -> Answer:
         body = json.loads(request.content)
+        if path.endswith("/bulk"):
+            return self._bulk(path.removesuffix("/bulk"), body["items"], request)
+        return self._one(path, body, request)
+
+    def _bulk(self, path: str, items: list[dict[str, Any]], request: httpx.Request) -> Answer:
+        assert len(items) <= self.bulk
+        told = []
+        for item in items:
+            own = f"{path}/{item['put'].pop('name')}"
+            before = self.objects.get(own)
+            if "version" in item and item["version"] != (0 if before is None else before["version"]):
+                return problem(412, "precondition-failed", "An item has another version.")
+            answer = self._one(own, item["put"], request)
+            body = answer.json()
+            outcome = "created" if answer.status_code == 201 else "unchanged" if body == before else "changed"
+            differences = {"told": {"before": None, "after": "by bulk"}} if outcome == "changed" else {}
+            told.append(
+                {"name": body["name"], "outcome": outcome, "version": body["version"], "differences": differences}
+            )
+        return Answer(200, json={"items": told})
+
+    def _one(self, path: str, body: dict[str, Any], request: httpx.Request) -> Answer:
         secrets = body.pop("secrets", None)
-        if request.method == "POST":
+        if path.endswith("/bindings"):
             path += f"/{body.get('instance', 'default')}%2F{body['namespace']}"
             body = {"instance": "default"} | body
         present = self.objects.get(path)

@@ -235,11 +235,12 @@ def test_a_new_cluster_that_lacks_a_password_is_warned_of(command: Command, fake
 
 
 def test_warnings_of_the_api_are_told(command: Command, fake: FakeApi, tmp_path: Path) -> None:
-    body = {"name": "m", "version": 1, "warnings": ["The topic does not exist."]}
+    body = {"name": "m", "version": 1, "warnings": ["The topic does not exist.", {"field": "topics", "text": "none"}]}
     fake.before = lambda request: Answer(201, json=body) if request.method == "PUT" else None
     done = command("apply", "-f", written(tmp_path, monitor("m")))
     assert (done.code, done.out.splitlines()[0]) == (0, "created monitor shop/m")
     assert done.err.count("monitor shop/m: warning: The topic does not exist.") == 1
+    assert done.err.count("monitor shop/m: warning: topics: none") == 1
 
 
 def test_a_terminal_is_asked_before_anything_is_deleted(
@@ -283,7 +284,7 @@ def test_progress_is_for_terminals_and_many_objects(
 
 
 def test_an_api_of_another_version_is_told(command: Command, fake: FakeApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tests.unit.cli.fake_api.api_document", lambda: {"openapi": "3.1.0"})
+    monkeypatch.setattr(FakeApi, "_document", lambda _: {"openapi": "3.1.0"})
     done = command("get", "tenants")
     assert done.code == 1
     assert "is not that of a Lagscale of this version" in done.err

@@ -15,6 +15,8 @@ from lagscale.errors import Fault, LagscaleError
 from services.cli.settings import CliSettings
 
 _SECONDS = 10.0
+#: A registration looks at its cluster, and one request may change hundreds of monitors.
+_WRITE_SECONDS = 30.0
 #: How often a call is repeated that was answered so, and the longest wait for that, seconds.
 _RETRIES: Mapping[int, int] = {HTTPStatus.TOO_MANY_REQUESTS: 10, HTTPStatus.SERVICE_UNAVAILABLE: 2}
 _LONGEST = 60
@@ -90,7 +92,7 @@ class Client:
         Raises:
             LagscaleError: as `get`.
         """
-        answer = self._asked(method, path, json=dict(body), headers=_condition(seen))
+        answer = self._asked(method, path, json=dict(body), headers=_condition(seen), timeout=_WRITE_SECONDS)
         return answer.json(), answer.status_code == HTTPStatus.CREATED
 
     def delete(self, path: str, *, seen: int | None = None) -> None:

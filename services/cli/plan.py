@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
@@ -18,6 +19,8 @@ from services.cli.remote import Answer, Remote
 from services.cli.schemas import policy_text
 from services.cli.writes import Written
 
+#: People put secrets where none belong; until the API refuses them they are not shown either.
+_SECRETIVE = re.compile(r"(security|properties)\..*(pass|secret|token|key|credential|jaas)", re.IGNORECASE)
 #: In place of a value that is never shown.
 HIDDEN = "(not shown)"
 _AUTOMATIC = "autoRegistered"
@@ -258,7 +261,8 @@ def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterato
     will = {".".join(map(str, way)): value for way, value in leaves(after) if way}
     for name in sorted(was.keys() | will.keys()):
         if was.get(name) != will.get(name):
-            yield Difference(name, was.get(name), will.get(name))
+            shown = _SECRETIVE.match(name) is None
+            yield Difference(name, *((was.get(name), will.get(name)) if shown else (None, HIDDEN)))
 
 
 def _warnings(manifest: Manifest) -> Iterator[str]:

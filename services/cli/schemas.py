@@ -30,6 +30,10 @@ _TEXTS = {
 }  # fmt: skip
 #: Mappings whose keys are those of a policy; their values mean the same as texts and as numbers.
 _POLICIES = ("policy", "policyDefaults")
+#: Never compared and never shown, whatever an API answers.
+_SECRET = frozenset({"secrets"})
+#: Switches of the API for looks at a cluster that take their time.
+_LOOKS = frozenset({"preflight", "validate"})
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
@@ -62,11 +66,20 @@ class Schemas:
 
     def hidden(self, kind: Kind) -> frozenset[str]:
         """What the API takes and never shows again."""
-        return frozenset(self.fields(kind)) - frozenset(self._shown[kind.name]["properties"])
+        fields = frozenset(self.fields(kind))
+        return (fields - frozenset(self._shown[kind.name]["properties"])) | (fields & _SECRET)
 
     def tries(self, kind: Kind) -> bool:
         """Whether the API can tell what a change would come to, without making it."""
-        return any(one["name"] == "dryRun" for one in self._puts[kind.name].get("parameters", ()))
+        return "dryRun" in self._parameters(kind)
+
+    def trial(self, kind: Kind) -> str:
+        """The query of such a question; what only looks at the network is left to the change itself."""
+        looks = [f"{name}=false" for name in sorted(_LOOKS & self._parameters(kind))]
+        return "?" + "&".join(["dryRun=true", *looks])
+
+    def _parameters(self, kind: Kind) -> frozenset[str]:
+        return frozenset(one["name"] for one in self._puts[kind.name].get("parameters", ()))
 
     @property
     def most_changes(self) -> int:

@@ -128,7 +128,7 @@ class Writes:
     def _single(self, change: Change, *, dry: bool) -> Written:
         ref = change.manifest.ref
         path = ref.collection if ref.kind.method == "post" else ref.path
-        query = "?dryRun=true" if dry else ""
+        query = self.schemas.trial(ref.kind) if dry else ""
         seen = None if dry else change.seen
         answer, created = self.client.write(ref.kind.method.upper(), path + query, change.manifest.spec, seen=seen)
         # A binding that is there already is as it shall be: it has no version.

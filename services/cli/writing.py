@@ -25,9 +25,12 @@ def manifest_of(ref: Ref, answer: Mapping[str, Any], schemas: Schemas) -> dict[s
     metadata: dict[str, Any] = {} if ref.kind is BINDING else {"name": ref.name or ref.tenant}
     if ref.kind is not TENANT:
         metadata["tenant"] = ref.tenant
+    spec = schemas.normal(ref.kind, answer)
     if answer.get("hasSecrets"):
         metadata["hasSecrets"] = True
-    spec = schemas.normal(ref.kind, answer)
+    elif answer.get("secretReferences"):
+        # Where a secret stands is no secret. Beside stored ones it cannot be told: what is given replaces all of them.
+        spec["secrets"] = answer["secretReferences"]
     for name in ("policy", "policyDefaults"):
         if name in spec:
             spec[name] = {key: _short(text) for key, text in spec[name].items()}

@@ -327,3 +327,52 @@ def test_an_export_that_cannot_be_written_is_told(command: Command, tmp_path: Pa
     done = command("export", "shop", "-o", str(tmp_path / "none" / "file.yaml"))
     assert done.code == 2
     assert "cannot be written: No such file or directory" in done.err
+
+
+def test_a_secret_in_a_wrong_place_is_not_shown(command: Command, tmp_path: Path) -> None:
+    tenant = "kind: Tenant\nmetadata: {name: new}\n"
+    security = "{password: canary, sasl.jaas.config: canary, protocol: SSL}"
+    cluster = (
+        f"kind: Cluster\nmetadata: {{name: c, tenant: new}}\nspec: {{bootstrapServers: [a:1], security: {security}}}\n"
+    )
+    for form in ([], ["--json"]):
+        told = command("diff", "-f", written(tmp_path, tenant, cluster), *form)
+        assert told.code == 1
+        assert "canary" not in told.out + told.err
+        assert "SSL" in told.out
+
+
+def test_references_to_secrets_are_exported_and_stored_secrets_are_not(command: Command, fake: FakeApi) -> None:
+    shown = fake.objects["/v1/tenants/shop/clusters/main"]
+    shown["secretReferences"] = {"password": {"file": "kafka/password"}}
+    exported = json.loads(command("get", "cluster", "shop/main", "-o", "json").out)
+    assert exported["spec"]["secrets"] == {"password": {"file": "kafka/password"}}
+    assert "hasSecrets" not in exported["metadata"]
+    shown["hasSecrets"] = True
+    exported = json.loads(command("get", "cluster", "shop/main", "-o", "json").out)
+    assert "secrets" not in exported["spec"]
+    assert exported["metadata"]["hasSecrets"] is True
+
+
+def test_what_is_only_tried_does_not_look_at_clusters(
+    command: Command, fake: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    document = fake._document()
+    paths = dict(document["paths"])
+    path = "/v1/tenants/{tenant}/clusters/{cluster}"
+    put = paths[path]["put"]
+    paths[path] = paths[path] | {
+        "put": put | {"parameters": [*put["parameters"], {"name": "preflight", "in": "query"}]}
+    }
+    monkeypatch.setattr(FakeApi, "_document", lambda _: {**document, "paths": paths})
+    queries: list[str] = []
+
+    def note(request: httpx.Request) -> Answer | None:
+        if request.method == "PUT":
+            queries.append(request.url.query.decode())
+        return None
+
+    fake.before = note
+    cluster = "kind: Cluster\nmetadata: {name: c, tenant: shop}\nspec: {bootstrapServers: [a:1]}\n"
+    assert command("apply", "-f", written(tmp_path, cluster)).code == 0
+    assert queries == ["dryRun=true&preflight=false", ""]

@@ -12,7 +12,7 @@ from lagscale.domain.keys import BY_NAME
 from lagscale.domain.policy import Policy
 from lagscale.domain.tenancy import near_names
 from lagscale.errors import Fault, InvalidInput, LagscaleError, NotAuthenticated, StoreUnavailable
-from services.cli.kinds import BINDING, CLUSTER, KINDS, MONITOR, TENANT, Kind, Ref
+from services.cli.kinds import BINDING, CLUSTER, KINDS, MONITOR, TENANT, Ref
 from services.cli.manifests import Declared, Manifest
 from services.cli.references import leaves
 from services.cli.remote import Answer, Remote
@@ -279,13 +279,12 @@ def _warnings(manifest: Manifest) -> Iterator[str]:
 
 
 def _pruned(declared: Mapping[Ref, Manifest], seen: _Seen) -> Iterator[Step]:
-    named: set[tuple[Kind, str]] = {(ref.kind, ref.tenant) for ref in declared}
+    # Only what the files name was listed: kinds that they declare, in the tenants of these.
     surplus = [
         (ref, answer)
         for ref, answer in seen.found.items()
         if ref not in declared
         and ref.kind is not TENANT
-        and (ref.kind, ref.tenant) in named
         # KEDA registered it, and it goes when KEDA stops asking.
         and not answer.get(_AUTOMATIC)
     ]

@@ -61,6 +61,8 @@ def test_anchors_and_merges_are_followed_and_what_is_said_last_counts(tmp_path: 
     assert document.value["d"] == {"x": 1, "y": 1}
     assert document.place(("c", "z")).endswith(":4")
     assert document.place(("c", "y")).endswith(":1")
+    ((listed,), _) = documents(tmp_path, "a: &a {x: 1}\nl:\n  - <<: *a\n")
+    assert listed.place(("l", 0)).endswith(":3")
 
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 35))

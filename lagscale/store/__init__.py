@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from lagscale.domain.freeze import Freeze
 from lagscale.domain.markers import Row
 from lagscale.domain.policy import Policy
 from lagscale.domain.signal import Ask, Judgement, Told
@@ -61,6 +62,9 @@ class TenantEntry:
     min_sampling_seconds: int
     max_monitors: int
     clusters: Mapping[str, tuple[str, ...]]
+    policy_defaults: Mapping[str, str] = field(default_factory=dict)
+    policy_limits: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,11 +76,21 @@ class Registrations:
     monitors: tuple[Registration, ...] = ()
     #: (KEDA instance, Kubernetes namespace or '*') -> tenant id
     bindings: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    #: Those that had not ended when this was read.
+    freezes: tuple[Freeze, ...] = ()
+    #: The database's clock when this was read; None where it was not told.
+    now_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class InlineMonitor:
-    """A monitor to be created from trigger metadata; idempotent by `content_hash` within the tenant."""
+    """A monitor to be created from trigger metadata; idempotent by `content_hash` within the tenant.
+
+    Attributes:
+        inherited: policy keys that the tenant's defaults add.
+        tenant_version: of the tenant by whose rules it was made; 0 where that does not matter.
+        asked_by: `instance`, `namespace` and `scaled_object`; empty where nobody knows.
+    """
 
     tenant_id: int
     name: str
@@ -88,6 +102,21 @@ class InlineMonitor:
     content_hash: str
     pattern: str | None = None
     exclude: tuple[str, ...] = ()
+    inherited: Mapping[str, str] = field(default_factory=dict)
+    tenant_version: int = 0
+    asked_by: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def held(self) -> dict[str, str]:
+        """The policy keys in force, as texts."""
+        return {**self.inherited, **self.given}
+
+    @property
+    def actor(self) -> str:
+        """Who had it created, as the audit names it."""
+        if not self.asked_by:
+            return "auto-registration"
+        return f"keda {self.asked_by.get('instance', '')}/{self.asked_by.get('namespace', '')}"
 
 
 class RegistrationStore(Protocol):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
@@ -24,9 +24,12 @@ _LONGEST = 60
 _PROBLEMS: Mapping[str, type[LagscaleError]] = {
     "not-found": errors.NotFound,
     "conflict": errors.Conflict,
+    "precondition-failed": errors.PreconditionFailed,
     "not-authenticated": errors.NotAuthenticated,
     "not-allowed": errors.NotAllowed,
     "quota-exceeded": errors.QuotaExceeded,
+    "rate-exceeded": errors.RateExceeded,
+    "issuer-unavailable": errors.IssuerUnavailable,
     "store-unavailable": errors.StoreUnavailable,
     "store-timeout": errors.StoreTimeout,
 }
@@ -78,6 +81,17 @@ class Client:
         found: dict[str, Any] = self._asked("GET", path, params=dict(query or {})).json()
         return found
 
+    def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The answer to a change; empty where it has none.
+
+        Raises:
+            LagscaleError: what the API's problem says.
+            StoreUnavailable: the API does not answer; whether the change was made is not known.
+        """
+        answer = self._asked(method, path, json=None if body is None else dict(body))
+        found: dict[str, Any] = answer.json() if answer.content else {}
+        return found
+
     def write(
         self, method: str, path: str, body: Mapping[str, Any], *, seen: int | None = None
     ) -> tuple[dict[str, Any], bool]:
@@ -118,6 +132,24 @@ class Client:
         except httpx.HTTPError as wrong:
             raise errors.StoreUnavailable(
                 f"The API does not answer at {self._url}; check LAGSCALE_API_URL, or start it."
+            ) from wrong
+
+    def lines(self, path: str, query: Mapping[str, str] | None = None) -> Iterator[str]:
+        """The lines of a streamed answer, as they come.
+
+        Raises:
+            LagscaleError: what the API's problem says.
+            StoreUnavailable: the API does not answer, or the answer broke off.
+        """
+        try:
+            with self._http.stream("GET", path, params=dict(query or {})) as answer:
+                if answer.is_error:
+                    answer.read()
+                    raise _problem(answer)
+                yield from answer.iter_lines()
+        except httpx.HTTPError as wrong:
+            raise errors.StoreUnavailable(
+                f"The API at {self._url} does not answer, or broke off: what came is not all of it. Try again."
             ) from wrong
 
 

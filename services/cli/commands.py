@@ -13,9 +13,11 @@ from rich.table import Table
 from lagscale.errors import Fault, InvalidInput, LagscaleError, SettingsInvalid, StoreUnavailable, Unknown
 from lagscale.settings import load
 from lagscale.store.secrets import generate_key
+from services.cli.audit import audit
 from services.cli.client import Client, health
 from services.cli.declarative import apply, diff
 from services.cli.explain import show
+from services.cli.freeze import freeze, freezes, unfreeze
 from services.cli.objects import delete, export, get
 from services.cli.settings import CliSettings
 from services.cli.states import state
@@ -30,8 +32,8 @@ app = typer.Typer(
 keys_app = typer.Typer(help="Keys for the settings.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
 app.command()(state)
-for command in (apply, diff, get, delete, export):
-    app.command()(command)
+for _command in (audit, freeze, unfreeze, freezes, apply, diff, get, delete, export):
+    app.command()(_command)
 
 _COLOURS = {"sustained": "bold red", "calm": "green", "unknown": "yellow"}
 

@@ -63,6 +63,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         ["get"],
         ["delete"],
         ["export"],
+        ["audit"],
     ],
 )
 def test_every_command_explains_itself(

@@ -30,6 +30,7 @@ _TEXTS = {
 }  # fmt: skip
 #: Mappings whose keys are those of a policy; their values mean the same as texts and as numbers.
 _POLICIES = ("policy", "policyDefaults")
+_LIMITS = "policyLimits"
 #: Never compared and never shown, whatever an API answers.
 _SECRET = frozenset({"secrets"})
 #: Switches of the API for looks at a cluster that take their time.
@@ -185,12 +186,21 @@ def _normal(name: str, value: Any) -> Any:
     if name in _POLICIES and isinstance(value, Mapping):
         texts = {key: policy_text(one) for key, one in value.items()}
         return {key: text for key, text in sorted(texts.items()) if text}
+    if name == _LIMITS and isinstance(value, Mapping):
+        return {key: _texts(bounds) for key, bounds in sorted(value.items())}
     if isinstance(value, list):
         texts_only = all(isinstance(one, str) for one in value)
         return list(dict.fromkeys(one.strip() for one in value)) if texts_only else value
     if isinstance(value, Mapping):
         return {key: _normal("", one) for key, one in value.items() if one is not None and one != ""}
     return value.strip() if isinstance(value, str) else value
+
+
+def _texts(value: Any) -> Any:
+    """The bounds of a policy's key as texts."""
+    if isinstance(value, Mapping):
+        return {name: _texts(item) for name, item in sorted(value.items()) if item is not None}
+    return [policy_text(item) for item in value] if isinstance(value, list) else policy_text(value)
 
 
 def policy_text(value: Any) -> str:

@@ -31,9 +31,9 @@ def manifest_of(ref: Ref, answer: Mapping[str, Any], schemas: Schemas) -> dict[s
     elif answer.get("secretReferences"):
         # Where a secret stands is no secret. Beside stored ones it cannot be told: what is given replaces all of them.
         spec["secrets"] = answer["secretReferences"]
-    for name in ("policy", "policyDefaults"):
+    for name in ("policy", "policyDefaults", "policyLimits"):
         if name in spec:
-            spec[name] = {key: _short(text) for key, text in spec[name].items()}
+            spec[name] = _short(spec[name])
     return {"apiVersion": API_VERSION, "kind": ref.kind.name, "metadata": metadata, "spec": spec}
 
 
@@ -55,8 +55,12 @@ def as_json(manifests: Sequence[Mapping[str, Any]]) -> str:
     return json.dumps({"apiVersion": API_VERSION, "kind": "List", "items": manifests}, indent=2)
 
 
-def _short(text: str) -> Any:
-    """A policy's value as people write it, if that is stored as the same text."""
+def _short(text: Any) -> Any:
+    """Values of a policy as people write them, if that is stored as the same text."""
+    if isinstance(text, Mapping):
+        return {name: _short(item) for name, item in text.items()}
+    if isinstance(text, list):
+        return [_short(item) for item in text]
     if text in {"true", "false"}:
         return text == "true"
     for kind in (int, float):

@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import psycopg
 import pytest
 
 from tests.integration.cli.conftest import Api, Command, fresh
@@ -280,8 +281,6 @@ def test_an_export_applies_back_to_no_change_and_to_a_fresh_database_with_its_se
 def test_an_automatically_registered_monitor_is_neither_exported_nor_pruned(
     command: Command, shop: Path, api: Api, shared_url: str
 ) -> None:
-    import psycopg
-
     tenant = tenant_in(shop)
     command("apply", "-f", str(shop))
     api("PUT", f"/tenants/{tenant}/monitors/came", {"cluster": "main", "consumerGroup": "g", "topics": ["t"]})
@@ -295,6 +294,43 @@ def test_an_automatically_registered_monitor_is_neither_exported_nor_pruned(
     assert "name: came" not in exported.out
     assert "left out: 1 monitors that ScaledObjects registered" in exported.err
     assert "name: came" in command("export", tenant, "--auto-registered").out
+
+
+def test_a_declared_monitor_that_registered_itself_is_taken_over(
+    command: Command, shop: Path, api: Api, shared_url: str
+) -> None:
+    tenant = tenant_in(shop)
+    command("apply", "-f", str(shop))
+    with psycopg.connect(shared_url) as connection:
+        connection.execute(
+            "update monitor set auto_registered = true where name = 'orders' and tenant_id = "
+            "(select id from tenant where name = %s)", [tenant],
+        )  # fmt: skip
+    told = command("diff", "-f", str(shop))
+    assert (told.code, told.out.splitlines()[:2]) == (
+        1, [f"~ monitor {tenant}/orders", "    autoRegistered: true -> false"],
+    )  # fmt: skip
+    assert command("apply", "-f", str(shop)).out.splitlines()[-1] == "1 changed, 4 the same."
+    assert api("GET", f"/tenants/{tenant}/monitors/orders")["autoRegistered"] is False
+    assert command("diff", "-f", str(shop)).code == 0
+
+
+def test_rules_of_the_tenant_in_the_same_file_count(command: Command, shop: Path, api: Api) -> None:
+    tenant = tenant_in(shop)
+    rules = "policyDefaults: {sustainSeconds: 300}, policyLimits: {lagThreshold: {min: 100}}"
+    change(shop, "displayName: The shop", rules)
+    change(shop, ", sustainSeconds: 120", "")
+    assert command("apply", "-f", str(shop)).code == 0
+    assert command("diff", "-f", str(shop)).code == 0
+    exported = command("export", tenant, "--json")
+    (owner,) = [one for one in json.loads(exported.out)["items"] if one["kind"] == "Tenant"]
+    assert owner["spec"] == {
+        "policyDefaults": {"sustainSeconds": 300}, "policyLimits": {"lagThreshold": {"min": 100}},
+    }  # fmt: skip
+    change(shop, "lagThreshold: 500", "lagThreshold: 50")
+    refused = command("apply", "-f", str(shop))
+    assert refused.code == 2
+    assert f"monitor {tenant}/orders: spec.policy.lagThreshold: " in refused.err
 
 
 def test_objects_are_shown_as_tables_and_as_files(command: Command, shop: Path) -> None:

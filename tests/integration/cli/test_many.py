@@ -1,4 +1,4 @@
-"""Hundreds of monitors in files: applied, changed in part, pruned, and wrong in part."""
+"""A thousand monitors in files: applied, changed in part, pruned, and wrong in part."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.integration.cli.conftest import Api, Command, fresh
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 
-MANY = 400
+MANY = 1000
 ONE = """kind: Monitor
 metadata: {{name: m-{number}, tenant: {tenant}}}
 spec: {{cluster: main, consumerGroup: readers-{number}, topics: [orders], policy: {{lagThreshold: {threshold}}}}}
@@ -34,13 +34,13 @@ def tenant(api: Api) -> str:
     return name
 
 
-def test_hundreds_of_monitors_are_applied_changed_in_part_and_pruned(
+def test_a_thousand_monitors_are_applied_changed_in_part_and_pruned(
     command: Command, api: Api, tenant: str, tmp_path: Path
 ) -> None:
     first = written(tmp_path / "a.yaml", tenant, range(MANY))
     done = command("apply", "-f", first)
     assert (done.code, done.err, done.out.splitlines()[-1]) == (0, "", f"{MANY} created, 0 the same.")
-    assert command("apply", "-f", first).out == f"No change: {MANY} objects are so already.\n"
+    assert command("apply", "-f", first).out == f"No change: {MANY:,} objects are so already.\n"
 
     written(tmp_path / "a.yaml", tenant, range(100, MANY))
     written(tmp_path / "b.yaml", tenant, range(50, 100), threshold=700)

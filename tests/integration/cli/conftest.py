@@ -16,6 +16,7 @@ import pytest
 from devstack.server import Server, free_port
 from lagscale.store.secrets import generate_key
 from services.cli import __main__ as cli
+from tests.integration.cli.declared import SHOP
 
 ROOT = Path(__file__).parents[3]
 ADMIN = "bootstrap-key-of-this-test"
@@ -120,3 +121,12 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str],
         return Ran(code, out, err)
 
     return run
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file with a fresh tenant, and the variable that its cluster's password comes from."""
+    monkeypatch.setenv("KAFKA_PASSWORD", "canary-of-apply")
+    file = tmp_path / "shop.yaml"
+    file.write_text(SHOP.format(tenant=fresh("shop")))
+    return file

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from http import HTTPStatus
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,6 +15,11 @@ from lagscale.errors import Fault, LagscaleError
 from services.cli.settings import CliSettings
 
 _SECONDS = 10.0
+#: A registration looks at its cluster, and one request may change hundreds of monitors.
+_WRITE_SECONDS = 30.0
+#: How often a call is repeated that was answered so, and the longest wait for that, seconds.
+_RETRIES: Mapping[int, int] = {HTTPStatus.TOO_MANY_REQUESTS: 10, HTTPStatus.SERVICE_UNAVAILABLE: 2}
+_LONGEST = 60
 #: The API's problem types -> the family.
 _PROBLEMS: Mapping[str, type[LagscaleError]] = {
     "not-found": errors.NotFound,
@@ -26,16 +33,34 @@ _PROBLEMS: Mapping[str, type[LagscaleError]] = {
     "store-unavailable": errors.StoreUnavailable,
     "store-timeout": errors.StoreTimeout,
 }
+#: For problems that a later API names and this command does not know: their status says enough.
+_STATUS: Mapping[int, type[LagscaleError]] = {
+    401: errors.NotAuthenticated,
+    403: errors.NotAllowed,
+    404: errors.NotFound,
+    409: errors.Conflict,
+    412: errors.Conflict,
+    429: errors.QuotaExceeded,
+    503: errors.StoreUnavailable,
+}
 
 
 class Client:
     """One connection to the API."""
 
-    def __init__(self, settings: CliSettings, transport: httpx.BaseTransport | None = None) -> None:
-        """Connect at the first request; a test hands over a transport."""
-        key = settings.api_key
-        headers = {} if key is None else {"Authorization": f"Bearer {key.get_secret_value()}"}
+    def __init__(
+        self,
+        settings: CliSettings,
+        transport: httpx.BaseTransport | None = None,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:
+        """Connect at the first request; a test hands over a transport and how to wait."""
+        key = "" if settings.api_key is None else settings.api_key.get_secret_value().strip()
+        if not key.isascii() or not key.isprintable() or " " in key:
+            raise errors.SettingsInvalid("LAGSCALE_API_KEY: must be one line of ASCII without spaces, as it was shown.")
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._url = settings.api_url
+        self._sleep = sleep
         self._http = httpx.Client(base_url=settings.api_url, headers=headers, timeout=_SECONDS, transport=transport)
 
     def __enter__(self) -> Self:
@@ -53,7 +78,7 @@ class Client:
             LagscaleError: what the API's problem says.
             StoreUnavailable: the API does not answer.
         """
-        found: dict[str, Any] = self._ask("GET", path, params=dict(query or {})).json()
+        found: dict[str, Any] = self._asked("GET", path, params=dict(query or {})).json()
         return found
 
     def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -63,20 +88,51 @@ class Client:
             LagscaleError: what the API's problem says.
             StoreUnavailable: the API does not answer; whether the change was made is not known.
         """
-        answer = self._ask(method, path, json=None if body is None else dict(body))
+        answer = self._asked(method, path, json=None if body is None else dict(body))
         found: dict[str, Any] = answer.json() if answer.content else {}
         return found
 
-    def _ask(self, method: str, path: str, **given: Any) -> httpx.Response:
+    def write(
+        self, method: str, path: str, body: Mapping[str, Any], *, seen: int | None = None
+    ) -> tuple[dict[str, Any], bool]:
+        """The answer to a PUT or POST, and whether it created something.
+
+        Args:
+            method: of HTTP.
+            path: with its query.
+            body: what is sent.
+            seen: the version that was read: a later one is not overwritten.
+
+        Raises:
+            LagscaleError: as `get`.
+        """
+        answer = self._asked(method, path, json=dict(body), headers=_condition(seen), timeout=_WRITE_SECONDS)
+        return answer.json(), answer.status_code == HTTPStatus.CREATED
+
+    def delete(self, path: str, *, seen: int | None = None) -> None:
+        """Delete an object; the arguments and errors are those of `write`."""
+        self._asked("DELETE", path, headers=_condition(seen))
+
+    def _asked(self, method: str, path: str, **rest: Any) -> httpx.Response:
+        answer = self._answer(method, path, **rest)
+        for _ in range(_RETRIES.get(answer.status_code, 0)):
+            # Too many calls a second, or a store that was busy: the API says when there may be room again.
+            after = answer.headers.get("Retry-After", "")
+            if answer.status_code not in _RETRIES or not after.isdecimal() or int(after) > _LONGEST:
+                break
+            self._sleep(int(after))
+            answer = self._answer(method, path, **rest)
+        if answer.is_error:
+            raise _problem(answer)
+        return answer
+
+    def _answer(self, method: str, path: str, **rest: Any) -> httpx.Response:
         try:
-            answer = self._http.request(method, path, **given)
+            return self._http.request(method, path, **rest)
         except httpx.HTTPError as wrong:
             raise errors.StoreUnavailable(
                 f"The API does not answer at {self._url}; check LAGSCALE_API_URL, or start it."
             ) from wrong
-        if answer.is_error:
-            raise _problem(answer)
-        return answer
 
     def lines(self, path: str, query: Mapping[str, str] | None = None) -> Iterator[str]:
         """The lines of a streamed answer, as they come.
@@ -97,13 +153,18 @@ class Client:
             ) from wrong
 
 
+def _condition(seen: int | None) -> dict[str, str]:
+    return {} if seen is None else {"If-Match": f'"{seen}"'}
+
+
 def _problem(answer: httpx.Response) -> LagscaleError:
     try:
         problem = answer.json()
         name = str(problem["type"]).rpartition(":")[2]
         if name == "invalid-input":
             return errors.InvalidInput([Fault(fault["field"], fault["text"]) for fault in problem["errors"]])
-        return _PROBLEMS.get(name, LagscaleError)(str(problem["detail"]))
+        kind = _PROBLEMS.get(name) or _STATUS.get(answer.status_code, LagscaleError)
+        return kind(str(problem["detail"]))
     except (ValueError, KeyError, TypeError):
         return LagscaleError(f"The API answered {answer.status_code} without saying why; is this address the API's?")
 

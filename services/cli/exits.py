@@ -7,6 +7,15 @@ from collections.abc import Mapping
 from lagscale import errors
 from lagscale.errors import LagscaleError
 
+
+class Differs(LagscaleError):
+    """What is there differs from what the files declare."""
+
+
+class PartlyDone(LagscaleError):
+    """Only a part was done; correct the rest and run it again: what is done already stays untouched."""
+
+
 #: Every class of the family has its code; a test walks all subclasses and fails on one that is not here.
 EXIT: Mapping[type[LagscaleError], int] = {
     LagscaleError: 1,
@@ -29,8 +38,11 @@ EXIT: Mapping[type[LagscaleError], int] = {
     errors.SecretsUnreadable: 9,
     errors.LeaseLost: 1,
 }
+#: How commands end that were told something no error of the family says.
+OWN: Mapping[type[LagscaleError], int] = {Differs: 1, PartlyDone: 10}
 
 
 def exit_code(error: LagscaleError) -> int:
     """The exit code of an error: its class's, else the nearest ancestor's."""
-    return next(EXIT[kind] for kind in type(error).__mro__ if kind in EXIT)
+    codes = {**EXIT, **OWN}
+    return next(codes[kind] for kind in type(error).__mro__ if kind in codes)

@@ -1,6 +1,9 @@
-"""Where the command finds the services, and its key; `__main__` alone reads them."""
+"""Where the command finds the services, and its key; the commands read them."""
 
 from __future__ import annotations
+
+import os
+from collections.abc import Mapping
 
 from pydantic import Field, SecretStr
 from pydantic_settings import BaseSettings, SettingsConfigDict
@@ -24,3 +27,8 @@ class CliSettings(BaseSettings):
         default=None, description="The scraper's HTTP address, as in http://127.0.0.1:8082; `status` asks it too."
     )
     database_url: SecretStr | None = Field(default=None, description="The database, for `lagscale migrate` alone.")
+
+
+def environment() -> Mapping[str, str]:
+    """The variables where the command runs, for what files refer to."""
+    return os.environ

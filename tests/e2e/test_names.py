@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import subprocess
 import sys
@@ -87,21 +86,25 @@ def test_inline_metadata_registers_for_a_tenant_that_allows_it(system: System) -
 
 def test_one_file_registers_eleven_services_and_serviceType_names_them(system: System, tmp_path: Path) -> None:
     tenant = "lakerunner"
-    registrations = json.loads((ROOT / "examples" / "eleven-services.json").read_text())
-    for monitor in registrations["monitors"]:
-        # The file as it is, but ten times faster: until samples reach back 120 s no inactivity is claimed.
-        monitor["policy"] |= {"sustainSeconds": 120 // FACTOR, "samplingInterval": 10 // FACTOR}
-    file = tmp_path / "eleven-services.json"
-    file.write_text(json.dumps(registrations))
+    text = (ROOT / "examples" / "eleven-services.yaml").read_text()
+    # The file as it is, but ten times faster: until samples reach back 120 s no inactivity is claimed.
+    for old, new in {
+        "sustainSeconds: 120": f"sustainSeconds: {120 // FACTOR}",
+        "samplingInterval: 10": f"samplingInterval: {10 // FACTOR}",
+        "kafka.kafka.svc:9092": system.bootstrap,
+    }.items():
+        assert old in text
+        text = text.replace(old, new)
+    file = tmp_path / "eleven-services.yaml"
+    file.write_text(text)
     done = subprocess.run(
-        [
-            *(sys.executable, str(ROOT / "examples" / "register.py"), str(file), "--bootstrap", system.bootstrap),
-        ],
+        [sys.executable, "-m", "services.cli", "apply", "-f", str(file)],
         env={
             **os.environ,
             "LAGSCALE_API_URL": system.stack.addresses.api_url,
             "LAGSCALE_API_KEY": system.stack.addresses.admin_key,
         },
+        cwd=ROOT,
         capture_output=True,
         text=True,
         check=False,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,10 +10,16 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import pytest
 import yaml
+from pydantic import BaseModel
 
 from lagscale.domain.policy import Policy
+from lagscale.errors import Fault
 from services.api.payloads import BindingIn, ClusterIn, MonitorIn, TenantIn
+from services.cli.documents import read
+from services.cli.manifests import Manifest, declared
+from services.cli.schemas import Schemas
 from services.scaler.metadata import Reader
+from tests.api_document import api_document
 
 ROOT = Path(__file__).parents[2]
 SCHEMAS = ROOT / "tests" / "data" / "keda"
@@ -103,13 +108,43 @@ def test_examples_are_understood_by_the_scaler(name: str, trigger: dict[str, Any
     Reader(tick_seconds=5.0).read(trigger["metadata"])
 
 
-@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.json")), ids=lambda path: path.name)
-def test_registrations_are_valid_for_the_api(path: Path) -> None:
-    document = json.loads(path.read_text(encoding="utf-8"))
-    TenantIn.model_validate(document["tenant"])
-    clusters = {ClusterIn.model_validate(item).name for item in document["clusters"]}
-    for item in document["bindings"]:
-        BindingIn.model_validate(item)
-    for item in document["monitors"]:
-        assert MonitorIn.model_validate(item).cluster in clusters
-        Policy.parse({name: str(value) for name, value in item["policy"].items()})
+def manifests_of(path: Path) -> list[Manifest]:
+    faults: list[Fault] = []
+    found = declared(read([str(path)], faults), Schemas(api_document()), {}, faults)
+    assert faults == []
+    return list(found.manifests)
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.yaml")), ids=lambda path: path.name)
+def test_manifests_are_valid_for_the_api(path: Path) -> None:
+    models: dict[str, type[BaseModel]] = {"tenants": TenantIn, "clusters": ClusterIn, "monitors": MonitorIn}
+    manifests = manifests_of(path)
+    assert {one.ref.kind.plural for one in manifests} == {*models, "bindings"}
+    clusters = {one.ref.name for one in manifests if one.ref.kind.plural == "clusters"}
+    for one in manifests:
+        (models | {"bindings": BindingIn})[one.ref.kind.plural].model_validate(one.spec)
+        if one.ref.kind.plural == "monitors":
+            assert one.spec["cluster"] in clusters
+            Policy.parse({name: str(value) for name, value in one.spec["policy"].items()})
+
+
+def test_the_eleven_services_are_one_file() -> None:
+    boxer = {
+        f"boxer-{work}-{kind}": (f"lakerunner.boxer.{kind}.{work}", f"lakerunner.boxer.{kind}.{work}")
+        for work, kind in (("compact", "logs"), ("compact", "metrics"), ("compact", "traces"), ("rollup", "metrics"))
+    }
+    segments = {
+        f"{work}-{kind}": (f"lakerunner.segments.{kind}.{work}", f"lakerunner.{work}.{kind}")
+        for work, kind in (("compact", "logs"), ("compact", "metrics"), ("compact", "traces"), ("rollup", "metrics"))
+    }
+    ingest = {
+        f"ingest-{kind}": (f"lakerunner.objstore.ingest.{kind}", f"lakerunner.ingest.{kind}")
+        for kind in ("logs", "metrics", "traces")
+    }
+    found = {
+        one.ref.name: (",".join(one.spec["topics"]), one.spec["consumerGroup"])
+        for one in manifests_of(ROOT / "examples" / "eleven-services.yaml")
+        if one.ref.kind.plural == "monitors"
+    }
+    assert found == boxer | segments | ingest
+    assert len(found) == 11

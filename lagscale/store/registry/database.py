@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -31,6 +32,8 @@ _CONFLICTS = {
     "namespace_binding_instance_namespace_key": "This namespace is bound already; delete that binding first.",
     "monitor_cluster_id_fkey": "Monitors use this cluster; delete them first.",
 }
+#: While this is true, transactions are undone at their end: what is answered is what would be.
+TRYING: ContextVar[bool] = ContextVar("trying", default=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,16 +131,24 @@ class RegistryDatabase:
             await connection.execute(sa.text("select version from registry_change"))
 
     @asynccontextmanager
+    async def _begun(self) -> AsyncIterator[AsyncConnection]:
+        async with self._engine.begin() as connection:
+            yield connection
+            # Deferred constraints are the only faults that a commit would still find, and there are none.
+            if TRYING.get():
+                await connection.rollback()
+
+    @asynccontextmanager
     async def platform(self, actor: str) -> AsyncIterator[Work]:
         """A transaction that sees every tenant's rows; only after the caller's key was checked."""
-        async with _faults(), self._engine.begin() as connection:
+        async with _faults(), self._begun() as connection:
             await _set(connection, tenant="", platform="on")
             yield Work(connection, actor)
 
     @asynccontextmanager
     async def within(self, scope: Scope) -> AsyncIterator[Work]:
         """A transaction that sees what the scope may see."""
-        async with _faults(), self._engine.begin() as connection:
+        async with _faults(), self._begun() as connection:
             await _set_scope(connection, scope)
             yield Work(connection, scope.actor)
 
@@ -156,7 +167,7 @@ class RegistryDatabase:
         Raises:
             NotFound: no tenant of this name for this scope.
         """
-        async with _faults(), self._engine.begin() as connection:
+        async with _faults(), self._begun() as connection:
             await _set_scope(connection, scope)
             statement = sa.select(tables.tenant).where(tables.tenant.c.name == name)
             if lock:

@@ -11,6 +11,7 @@ from fastapi import APIRouter, Query, Response
 
 from services.api.access import PlatformAdmin, Viewer
 from services.api.payloads import BindingIn, BindingOut, Line, Listing
+from services.api.routers.dry_run import CAN_TRY
 from services.api.routers.requests import OperationsPart, Tenant, WantedPage
 from services.api.shapes import binding_of
 
@@ -25,7 +26,13 @@ async def list_bindings(
     return Listing(items=[binding_of(row) for row in page.rows], next=page.after)
 
 
-@router.post("", status_code=201, responses={200: {"model": BindingOut}}, summary="Bind a namespace to the tenant")
+@router.post(
+    "",
+    status_code=201,
+    responses={200: {"model": BindingOut}},
+    summary="Bind a namespace to the tenant",
+    dependencies=[CAN_TRY],
+)
 async def bind(
     caller: PlatformAdmin, operations: OperationsPart, tenant: Tenant, given: BindingIn, response: Response
 ) -> BindingOut:

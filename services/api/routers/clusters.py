@@ -6,6 +6,7 @@ from fastapi import APIRouter, Response
 
 from services.api.access import TenantAdmin, Viewer
 from services.api.payloads import ClusterIn, ClusterOut, Listing
+from services.api.routers.dry_run import CAN_TRY
 from services.api.routers.preconditions import Seen
 from services.api.routers.preflights import Preflight, with_warnings
 from services.api.routers.requests import OperationsPart, Tenant, WantedPage, existing, tag
@@ -46,7 +47,12 @@ async def show_cluster(
     return cluster_of(row)
 
 
-@router.put("/{cluster}", responses={201: {"model": ClusterOut}}, summary="Create a cluster, or make it so")
+@router.put(
+    "/{cluster}",
+    responses={201: {"model": ClusterOut}},
+    summary="Create a cluster, or make it so",
+    dependencies=[CAN_TRY],
+)
 async def put_cluster(
     *,
     caller: TenantAdmin,

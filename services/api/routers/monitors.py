@@ -12,6 +12,7 @@ from lagscale.store.registry.observations import Span
 from services.api.access import TenantAdmin, Viewer
 from services.api.evidence_payloads import MonitorHealth, RoundOut, VerdictOut
 from services.api.payloads import Listing, MonitorIn, MonitorOut
+from services.api.routers.dry_run import CAN_TRY
 from services.api.routers.preconditions import Seen
 from services.api.routers.requests import (
     EvidencePart,
@@ -81,7 +82,12 @@ async def show_monitor(
     return monitor_of(row)
 
 
-@router.put("/{monitor}", responses={201: {"model": MonitorOut}}, summary="Create a monitor, or make it so")
+@router.put(
+    "/{monitor}",
+    responses={201: {"model": MonitorOut}},
+    summary="Create a monitor, or make it so",
+    dependencies=[CAN_TRY],
+)
 async def put_monitor(
     *,
     caller: TenantAdmin,

@@ -7,6 +7,7 @@ from fastapi import APIRouter, Response
 from services.api.access import PlatformAdmin, Viewer
 from services.api.payloads import Listing, TenantIn, TenantOut
 from services.api.policy_payloads import PolicyWarning
+from services.api.routers.dry_run import CAN_TRY
 from services.api.routers.preconditions import HasVersions, Seen
 from services.api.routers.requests import OperationsPart, Tenant, WantedPage, tag, tell
 from services.api.shapes import tenant_of, warnings_of
@@ -48,7 +49,9 @@ async def show_tenant(
     return tenant_of(row)
 
 
-@router.put("/{tenant}", responses={201: {"model": TenantOut}}, summary="Create a tenant, or make it so")
+@router.put(
+    "/{tenant}", responses={201: {"model": TenantOut}}, summary="Create a tenant, or make it so", dependencies=[CAN_TRY]
+)
 async def put_tenant(
     *,
     caller: PlatformAdmin,

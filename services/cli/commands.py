@@ -15,6 +15,8 @@ from lagscale.settings import load
 from lagscale.store.secrets import generate_key
 from services.cli.client import Client, health
 from services.cli.explain import show
+from services.cli.imports import import_
+from services.cli.scaledobjects import scaledobject
 from services.cli.settings import CliSettings
 from services.cli.states import state
 
@@ -28,6 +30,8 @@ app = typer.Typer(
 keys_app = typer.Typer(help="Keys for the settings.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
 app.command()(state)
+app.command("import")(import_)
+app.command()(scaledobject)
 
 _COLOURS = {"sustained": "bold red", "calm": "green", "unknown": "yellow"}
 

@@ -74,6 +74,8 @@ def cluster_of(trigger: Trigger, tenant: str, findings: Findings) -> Cluster:
     for name in ("sasl", "tls"):
         if name in trigger.values:
             security[name] = trigger.values[name]
+        elif trigger.authentication.missing:
+            security[name] = Given(None, f"{trigger.authentication.told}, parameter {name}, if it has it")
     if sasl and sasl != "none":
         security["sasl"] = Given(sasl, "the trigger")
     used = {*needs, *may, *(_TLS if tls == "enable" or unknown_tls else ())}
@@ -87,8 +89,9 @@ def cluster_of(trigger: Trigger, tenant: str, findings: Findings) -> Cluster:
     if tls == "enable" and ("cert" in trigger.values) != ("key" in trigger.values):
         findings.faults.append(f"{trigger.path}: cert and key must be given together, for KEDA too")
     _tell(trigger, used, sasl, findings)
+    servers = _servers(trigger, findings)
     _drop_defaults(security)
-    return Cluster(tenant, _servers(trigger), tuple(sorted(security.items())), tuple(sorted(secrets.items())), pod_role)
+    return Cluster(tenant, servers, tuple(sorted(security.items())), tuple(sorted(secrets.items())), pod_role)
 
 
 def _kind(trigger: Trigger, findings: Findings) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
@@ -180,11 +183,16 @@ def _drop_defaults(security: dict[str, Given]) -> None:
         security[name] = given if given.text is None else Given(given.text.strip(), "")
 
 
-def _servers(trigger: Trigger) -> tuple[Given, ...]:
-    given = trigger.values["bootstrapServers"] if "bootstrapServers" in trigger.values else Given(None, "nowhere")
+def _servers(trigger: Trigger, findings: Findings) -> tuple[Given, ...]:
+    given = trigger.values.get("bootstrapServers", Given(None, "nowhere"))
     if given.text is None:
         return (given,)
-    return tuple(Given(one, "") for one in sorted({part.strip() for part in given.text.split(",") if part.strip()}))
+    servers = sorted({part.strip() for part in given.text.split(",") if part.strip()})
+    for number, server in enumerate(servers):
+        if re.fullmatch(r"[^\s:/]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}", server) is None:
+            text = f"address {number} must read like kafka.example:9092, for KEDA too"
+            findings.faults.append(f"{_path(trigger, 'bootstrapServers')}: {text}")
+    return tuple(Given(one, "") for one in servers) or (Given(None, "nowhere"),)
 
 
 def _path(trigger: Trigger, name: str) -> str:

@@ -13,13 +13,14 @@ from fastapi.openapi.utils import get_openapi
 
 from lagscale.store.registry.database import RegistryDatabase
 from services.api.access import Access
+from services.api.comparisons import Comparisons
 from services.api.conditions import Conditions
 from services.api.evidence import Evidence
 from services.api.explanations import Explanations
 from services.api.metrics import Measured
 from services.api.operations import Operations
 from services.api.problems import MEDIA_TYPE, Problem, install
-from services.api.routers import bindings, clusters, explain, health, keys, monitors, states, tenants
+from services.api.routers import bindings, clusters, compare, explain, health, keys, monitors, states, tenants
 
 _ABOUT = """Registers what Lagscale measures, and shows what it saw and judged.
 
@@ -73,9 +74,10 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.evidence = parts.evidence
     app.state.explanations = parts.explanations
     app.state.conditions = parts.conditions
+    app.state.comparisons = Comparisons(parts.database, parts.evidence.verdicts)
     app.add_middleware(Measured)
     install(app)
-    for part in (tenants, clusters, monitors, explain, states, bindings, keys, health):
+    for part in (tenants, clusters, monitors, explain, compare, states, bindings, keys, health):
         app.include_router(part.router, responses=_PROBLEMS)
     app.include_router(health.open_router)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]

@@ -14,6 +14,7 @@ from lagscale.errors import Fault, InvalidInput, LagscaleError, SettingsInvalid,
 from lagscale.settings import load
 from lagscale.store.secrets import generate_key
 from services.cli.client import Client, health
+from services.cli.compare import compare
 from services.cli.explain import show
 from services.cli.imports import import_
 from services.cli.scaledobjects import scaledobject
@@ -32,6 +33,7 @@ app.add_typer(keys_app, name="keys")
 app.command()(state)
 app.command("import")(import_)
 app.command()(scaledobject)
+app.command()(compare)
 
 _COLOURS = {"sustained": "bold red", "calm": "green", "unknown": "yellow"}
 

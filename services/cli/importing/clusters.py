@@ -69,7 +69,7 @@ def cluster_of(trigger: Trigger, tenant: str, findings: Findings) -> Cluster:
     sasl, needs, may = _kind(trigger, findings)
     tls = trigger.text("tls")
     if tls not in {"enable", "disable"}:
-        findings.faults.append(f"{_path(trigger, 'tls')}: must be enable or disable, for KEDA too")
+        findings.faults.append(f"{trigger.key('tls')}: must be enable or disable, for KEDA too")
     unknown_tls = _is_elsewhere(trigger, "tls")
     for name in ("sasl", "tls"):
         if name in trigger.values:
@@ -103,7 +103,7 @@ def _kind(trigger: Trigger, findings: Findings) -> tuple[str, tuple[str, ...], t
     if sasl == "aws_msk_iam" or (sasl == "oauthbearer" and trigger.text("saslTokenProvider") == "aws_msk_iam"):
         return sasl, *_MSK
     if sasl not in _NEEDS:
-        findings.faults.append(f"{_path(trigger, 'sasl')}: must be one of {', '.join(_NEEDS)}, for KEDA too")
+        findings.faults.append(f"{trigger.key('sasl')}: must be one of {', '.join(_NEEDS)}, for KEDA too")
         return sasl, (), ()
     return sasl, *_NEEDS[sasl]
 
@@ -124,7 +124,8 @@ def _of_aws(
         if msk and identity in _AWS:
             findings.say(path, Outcome.CHANGED, "becomes awsPodRole of the cluster: the role of Lagscale's scraper")
         else:
-            findings.say(path, Outcome.DROPPED, f"{identity} has no use with this sasl")
+            why = f"{identity} is KEDA's own identity towards its cloud; Lagscale reads nothing from there"
+            findings.say(path, Outcome.DROPPED, why)
     if not msk or {"awsAccessKeyID", "awsRoleArn"} & {*security, *secrets}:
         return False
     findings.need(
@@ -147,11 +148,11 @@ def _missing(trigger: Trigger, name: str, into: dict[str, Given], findings: Find
 
 def _tell(trigger: Trigger, used: Iterable[str], sasl: str, findings: Findings) -> None:
     for name, given in trigger.values.items():
-        key, path = KEDA_KEYS[name], trigger.origin.get(name, name)
+        key, path = KEDA_KEYS[name], trigger.key(name)
         if key.fate is Fate.NOWHERE:
             findings.say(path, Outcome.DROPPED, key.why)
         elif name in {"sasl", "tls"}:
-            findings.say(path, Outcome.CHANGED, _with_source(f"moves to the cluster: {key.why}", given))
+            findings.say(path, Outcome.CHANGED, _with_source("moves to the cluster, in KEDA's spelling", given))
         elif key.fate in {Fate.SECURITY, Fate.SECRET}:
             if name in used:
                 where = "secrets" if name in SECRETS else "security"
@@ -191,9 +192,5 @@ def _servers(trigger: Trigger, findings: Findings) -> tuple[Given, ...]:
     for number, server in enumerate(servers):
         if re.fullmatch(r"[^\s:/]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}", server) is None:
             text = f"address {number} must read like kafka.example:9092, for KEDA too"
-            findings.faults.append(f"{_path(trigger, 'bootstrapServers')}: {text}")
+            findings.faults.append(f"{trigger.key('bootstrapServers')}: {text}")
     return tuple(Given(one, "") for one in servers) or (Given(None, "nowhere"),)
-
-
-def _path(trigger: Trigger, name: str) -> str:
-    return trigger.origin.get(name, f"{trigger.path}.metadata.{name}")

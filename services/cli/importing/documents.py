@@ -23,6 +23,7 @@ _SUFFIXES = {".yaml", ".yml", ".json"}
 _SEPARATOR = re.compile(r"^(?:---(?=\s|$)|\.\.\.\s*$).*$", re.MULTILINE)
 #: A document of a Helm chart that nobody rendered.
 _TEMPLATE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_NOT_RENDERED = "is a template that was not rendered; run `helm template` first, or take `kubectl get -o yaml`"
 _WIDTH = 4096
 
 
@@ -101,6 +102,9 @@ def documents(text: str, name: str) -> Iterator[Read]:
             continue
         if node is None:
             continue
+        if _is_template(node):
+            yield Unreadable(where, _NOT_RENDERED)
+            continue
         if not isinstance(node, CommentedMap):
             yield Unreadable(where, "is no object: a manifest begins with apiVersion and kind")
             continue
@@ -136,14 +140,23 @@ def _parts(text: str) -> Iterator[tuple[int, str]]:
 
 def _why(wrong: Exception, part: str, line: int) -> str:
     if _TEMPLATE.search(part):
-        return "is a template that was not rendered; run `helm template` first, or take `kubectl get -o yaml`"
+        return _NOT_RENDERED
     if isinstance(wrong, MarkedYAMLError):
         mark = wrong.problem_mark or wrong.context_mark
         # The mark's own snippet is left out: it may be a line with a password.
         at = f" in line {line + mark.line}" if mark is not None else ""
+        if "duplicate key" in str(wrong.problem):
+            return f"is no valid YAML{at}: a key stands there twice"
         problem = re.sub(r'".*"|`.*`', "a key or value", str(wrong.problem or wrong.context or "cannot be parsed"))
         return f"is no valid YAML{at}: {problem.splitlines()[0]}"
     return "is no valid YAML"
+
+
+def _is_template(node: Any) -> bool:
+    """Whether braces of a template were read as maps, one of them as the key of another."""
+    if isinstance(node, Mapping):
+        return any(isinstance(key, Mapping) or _is_template(value) for key, value in node.items())
+    return isinstance(node, list) and any(_is_template(value) for value in node)
 
 
 def _yaml() -> YAML:

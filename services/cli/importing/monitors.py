@@ -11,7 +11,7 @@ from services.cli.importing.kafka_keys import FLAGS, KEDA_KEYS, WRITTEN_OUT
 from services.cli.importing.manifests import SCALED_JOB, Scaled, inner
 from services.cli.importing.options import Options
 from services.cli.importing.sources import Given
-from services.cli.importing.trigger import Trigger
+from services.cli.importing.trigger import TRUE, Trigger
 
 PolicyValue = str | int | bool
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
@@ -43,8 +43,8 @@ def monitor_of(trigger: Trigger, scaled: Scaled, tenant: str, options: Options, 
     policy = _policy(trigger, topics, options, findings)
     _hold(scaled, trigger.path, policy, findings)
     _conflicts(trigger, topics, policy, findings)
-    findings.say(f"{trigger.path}.metadata.bootstrapServers", Outcome.CHANGED, _source(trigger, "bootstrapServers"))
-    findings.say(f"{trigger.path}.metadata.consumerGroup", Outcome.TAKEN, _source(trigger, "consumerGroup"))
+    findings.say(trigger.key("bootstrapServers"), Outcome.CHANGED, _source(trigger, "bootstrapServers"))
+    findings.say(trigger.key("consumerGroup"), Outcome.TAKEN, _source(trigger, "consumerGroup"))
     return Monitor(
         tenant=tenant,
         group=trigger.values.get("consumerGroup", Given(None, "nowhere")),
@@ -56,7 +56,7 @@ def monitor_of(trigger: Trigger, scaled: Scaled, tenant: str, options: Options, 
 
 
 def _source(trigger: Trigger, name: str) -> str:
-    given, why = trigger.values.get(name), KEDA_KEYS[name].why
+    given, why = trigger.values.get(name), "the same" if name == "topic" else KEDA_KEYS[name].why
     if given is None or given.told == "the trigger":
         return why
     return f"{why}; {'read from' if given.text is not None else 'its value is not known here, it is'} {given.told}"
@@ -64,16 +64,12 @@ def _source(trigger: Trigger, name: str) -> str:
 
 def _topics(trigger: Trigger, findings: Findings) -> tuple[Given, ...] | None:
     given = trigger.values.get("topic")
-    path = f"{trigger.path}.metadata.topic"
+    path = trigger.key("topic")
     if given is None or (given.text is not None and not given.text.strip()):
         text = "is not set: the monitor measures all topics on which the group has commits; where it has none, KEDA counts every topic of the cluster and Lagscale says that there is nothing to measure"
         findings.say(path, Outcome.CHANGED, text)
         return None
-    findings.say(
-        path,
-        Outcome.TAKEN,
-        "the same" if given.text is not None and given.told == "the trigger" else _source(trigger, "topic"),
-    )
+    findings.say(path, Outcome.TAKEN, _source(trigger, "topic"))
     if given.text is None:
         return (given,)
     # Only the `apache-kafka` trigger takes several.
@@ -94,19 +90,18 @@ def _policy(
         "activationSustainSeconds": 0,
     }
     path = f"{trigger.path}.metadata"
-    findings.say(f"{path}.persistenceScope", Outcome.ADDED, "total: KEDA compares the total, not each partition")
-    findings.say(f"{path}.activationSustainSeconds", Outcome.ADDED, "0: KEDA wakes at once")
     findings.say(
-        f"{path}.sustainSeconds",
+        f"{trigger.path}.policy.persistenceScope", Outcome.ADDED, "total: KEDA compares the total, not each partition"
+    )
+    findings.say(f"{trigger.path}.policy.activationSustainSeconds", Outcome.ADDED, "0: KEDA wakes at once")
+    findings.say(
+        f"{trigger.path}.policy.sustainSeconds",
         Outcome.ADDED,
         f"{options.sustain_seconds}: for how long lag must last before it scales; this is what is new, 0 answers as KEDA does",
     )
     for name in WRITTEN_OUT:
         given = trigger.values.get(name)
-        try:
-            policy[name] = _typed(name, trigger.text(name))
-        except ValueError:
-            continue  # Told as a fault already.
+        policy[name] = _typed(name, trigger.text(name))
         if given is None or not (given.text or "").strip():
             findings.say(f"{path}.{name}", Outcome.ADDED, f"{trigger.text(name)}: KEDA's default, written out")
         elif name == "scaleToZeroOnInvalidOffset" and trigger.flag(name):
@@ -143,7 +138,7 @@ def _partitions(
 
 
 def _hold(scaled: Scaled, path: str, policy: dict[str, PolicyValue], findings: Findings) -> None:
-    key = f"{path}.metadata.holdSeconds"
+    key = f"{path}.policy.holdSeconds"
     if scaled.kind == SCALED_JOB:
         policy["holdSeconds"] = 0
         why = "0: on an error KEDA starts no job, and a held answer would go on starting them"
@@ -182,9 +177,10 @@ def _conflicts(
 
 
 def _typed(name: str, text: str) -> PolicyValue:
+    """A value as the API takes it; what is none stays a text, and was told as a fault."""
     if name in FLAGS:
-        return text in {"1", "t", "T", "TRUE", "true", "True"}
-    return int(text) if name in {"lagThreshold", "activationLagThreshold"} else text
+        return text in TRUE
+    return int(text) if re.fullmatch(r"[+-]?\d+", text, re.ASCII) else text
 
 
 def _stems(trigger: Trigger, scaled: Scaled, topics: tuple[Given, ...] | None) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ def tell(scaled: Scaled, findings: Findings) -> None:
         elif name == "advanced":
             _about_advanced(scaled, inner(scaled.spec, "advanced"), findings)
         else:
-            findings.say(name, Outcome.TAKEN, _about(name, value))
+            findings.say(name, Outcome.TAKEN, _about(scaled, name, value))
     if scaled.kind != SCALED_JOB:
         _about_zero(scaled, findings)
 
@@ -64,6 +64,7 @@ def _about_metadata(scaled: Scaled, findings: Findings) -> None:
     for name in metadata:
         if name in {"name", "namespace", "labels", "finalizers", "ownerReferences"}:
             findings.say(f"metadata.{name}", Outcome.TAKEN, "the same")
+    owner = str(inner(metadata, "labels").get("app.kubernetes.io/managed-by") or "")
     for name, value in scaled.annotations.items():
         if name.startswith("kubectl.kubernetes.io/"):
             continue
@@ -71,15 +72,13 @@ def _about_metadata(scaled: Scaled, findings: Findings) -> None:
         if name in _PAUSED and str(value).lower() != "false":
             findings.warn(f"It is paused ({name}: {value}) and stays paused; the monitor measures meanwhile.")
         if name.startswith(("meta.helm.sh/", "argocd.argoproj.io/", "kustomize.toolkit.fluxcd.io/")):
-            owner = name.partition("/")[0]
-            findings.warn(f"It is managed from elsewhere ({owner}); make the change there, or it will be undone.")
-    owner = str(inner(metadata, "labels").get("app.kubernetes.io/managed-by") or "")
+            owner = owner or name.partition("/")[0]
     if owner:
         findings.warn(f"It is managed from elsewhere ({owner}); make the change there, or it will be undone.")
 
 
-def _about(name: str, value: Any) -> str:
-    if name == "pollingInterval":
+def _about(scaled: Scaled, name: str, value: Any) -> str:
+    if name == "pollingInterval" and scaled.kind != SCALED_JOB:
         return (
             "the same; it needs no tuning: an answer changes only with a new sample, and the HPA asks every 15 s itself"
         )

@@ -48,6 +48,10 @@ class Trigger:
         """Its name, by which formulas call it; empty without one."""
         return str(self.node.get("name") or "")
 
+    def key(self, name: str) -> str:
+        """The path of a key, as the report calls it."""
+        return self.origin.get(name, f"{self.path}.metadata.{name}")
+
     def text(self, key: str) -> str:
         """The value without spaces around it; the default of KEDA's where it is not set or not known."""
         given = self.values.get(key)

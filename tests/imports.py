@@ -6,6 +6,7 @@ To renew the expected files, and then read every difference: .venv/bin/python -m
 from __future__ import annotations
 
 import sys
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ USUAL = Options(Asking())
 _PROSE = ("README.md", "report.md", "report.json")
 
 
+@cache
 def imported(*paths: Path, options: Options = USUAL) -> tuple[dict[str, str], dict[str, Any]]:
     """File -> text, and the report."""
     return files(converted(read([str(path) for path in paths], sys.stdin), options), options, "out")

@@ -122,17 +122,21 @@ def _of_aws(
     if identity:
         path = f"{trigger.path}.authenticationRef.podIdentity"
         if msk and identity in _AWS:
-            findings.say(path, Outcome.CHANGED, "becomes awsPodRole of the cluster: the role of Lagscale's scraper")
+            role = trigger.authentication.role
+            if role:
+                security.setdefault("awsRoleArn", Given(role, ""))
+            key = "awsRoleArn" if role else "awsPodRole"
+            findings.say(path, Outcome.CHANGED, f"becomes {key} of the cluster, by the role of Lagscale's scraper")
         else:
             why = f"{identity} is KEDA's own identity towards its cloud; Lagscale reads nothing from there"
             findings.say(path, Outcome.DROPPED, why)
-    if not msk or {"awsAccessKeyID", "awsRoleArn"} & {*security, *secrets}:
+    if not msk or "awsAccessKeyID" in secrets:
         return False
     findings.need(
-        "A cluster on MSK takes the role of the scraper's pod (awsPodRole): give that pod a role that may connect and "
-        "describe, and let a platform administrator apply the cluster."
+        "A cluster on MSK takes the role of the scraper's pod (awsPodRole, awsRoleArn): give that pod a role that may "
+        "connect and describe, or take on the other one, and let a platform administrator apply the cluster."
     )
-    return True
+    return "awsRoleArn" not in security
 
 
 def _missing(trigger: Trigger, name: str, into: dict[str, Given], findings: Findings) -> None:

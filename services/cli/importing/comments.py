@@ -40,16 +40,28 @@ def taken(node: Any, path: str = "") -> tuple[list[str], list[str]]:
         else:
             last = under
     own = getattr(node, "ca", None)
-    if own is not None and own.comment:
-        first = [line for place in own.comment if place for line in _lines(place)]
-        inside = [*first, *inside]
+    if own is not None and own.comment and len(own.comment) > 1 and own.comment[1]:
+        # The first place is the comment beside the node's own key, which the map around it holds too.
+        inside = [*_lines(own.comment[1]), *inside]
     return inside, last
 
 
-def below(node: CommentedMap, key: Any) -> tuple[str, list[str]]:
+def below(node: Any, key: Any) -> tuple[str, list[str]]:
     """What stands beside a scalar value, without `#`, and the lines below it as they are."""
     places = node.ca.items.get(key) or []
-    return _split(places[_BEHIND]) if len(places) > _BEHIND else ("", [])
+    place = _place(node)
+    return _split(places[place]) if len(places) > place else ("", [])
+
+
+def before(node: CommentedMap, key: Any) -> list[str]:
+    """The lines that were put before a key, without `#`."""
+    places = node.ca.items.get(key) or []
+    return _lines(places[_BEFORE]) if len(places) > _BEFORE and places[_BEFORE] else []
+
+
+def _place(node: Any) -> int:
+    """Where comments behind a value are kept: of a sequence first, of a map third."""
+    return 0 if isinstance(node, CommentedSeq) else _BEHIND
 
 
 def put_before(node: CommentedMap, key: Any, lines: list[str], column: int) -> None:
@@ -58,7 +70,7 @@ def put_before(node: CommentedMap, key: Any, lines: list[str], column: int) -> N
         node.yaml_set_comment_before_after_key(key, before="\n".join(lines), indent=column)
 
 
-def put_below(node: CommentedMap, key: Any, beside: str, lines: list[str]) -> None:
+def put_below(node: Any, key: Any, beside: str, lines: list[str]) -> None:
     """Put a comment beside a value, and lines below it as they are."""
     if not beside and not lines:
         node.ca.items.pop(key, None)
@@ -66,7 +78,7 @@ def put_below(node: CommentedMap, key: Any, beside: str, lines: list[str]) -> No
     text = f"# {beside}\n" if beside else "\n"
     text += "".join(f"{line}\n" for line in lines)
     places = node.ca.items.setdefault(key, [None, None, None, None])
-    places[_BEHIND] = CommentToken(text, CommentMark(0), None)
+    places[_place(node)] = CommentToken(text, CommentMark(0), None)
 
 
 def bare(lines: list[str]) -> list[str]:

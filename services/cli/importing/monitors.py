@@ -184,10 +184,11 @@ def _typed(name: str, text: str) -> PolicyValue:
 
 
 def _stems(trigger: Trigger, scaled: Scaled, topics: tuple[Given, ...] | None) -> tuple[str, ...]:
-    """The object's name, with the trigger's or its topic's where it has several; then with the namespace."""
-    parts = [scaled.name]
+    """The object's name, with the trigger's or its topic's where it has several; then apart by place, and namespace."""
+    stem, apart = scaled.name, "-job" if scaled.kind == SCALED_JOB else ""
     if len(scaled.kafka()) > 1:
         first = topics[0].text if topics else None
-        parts.append(trigger.name or first or f"trigger-{trigger.place}")
-    stem = "-".join(parts)
-    return stem, f"{scaled.namespace}-{stem}", f"{scaled.namespace}-{stem}-{scaled.kind}-{trigger.place}"
+        stem = f"{stem}-{trigger.name or first or f'trigger-{trigger.place}'}"
+        apart = f"{apart}-{trigger.place}"
+    longest = f"{scaled.namespace}-{stem}-{scaled.kind}-{trigger.place}"
+    return stem, f"{stem}{apart}", f"{scaled.namespace}-{stem}{apart}", longest

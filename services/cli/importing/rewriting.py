@@ -11,7 +11,7 @@ from typing import Any
 
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
-from services.cli.importing.comments import bare, below, hashed, put_before, put_below, taken
+from services.cli.importing.comments import bare, before, below, hashed, put_before, put_below, taken
 from services.cli.importing.documents import written
 from services.cli.importing.findings import Findings, Outcome
 from services.cli.importing.manifests import KAFKA_TYPES, inner
@@ -75,9 +75,10 @@ def _clean(node: CommentedMap, findings: Findings) -> None:
             findings.say(f"metadata.{name}", Outcome.DROPPED, "the server writes it")
     annotations = metadata.get("annotations")
     if isinstance(annotations, CommentedMap) and _LAST_APPLIED in annotations:
-        _remove(annotations, _LAST_APPLIED)
         findings.say(f"metadata.annotations[{_LAST_APPLIED}]", Outcome.DROPPED, "kubectl writes it")
-        if not annotations:
+        if len(annotations) > 1:
+            _remove(annotations, _LAST_APPLIED)
+        else:
             _remove(metadata, "annotations")
 
 
@@ -87,23 +88,24 @@ def _remove(node: CommentedMap, key: str) -> None:
     place = keys.index(key)
     beside, under = below(node, key)
     inside, after = taken(node[key])
-    lines = hashed([*([f"{key}: {beside}"] if beside else []), *inside], _column(node, key))
+    own = [*before(node, key), *([f"{key}: {beside}"] if beside else []), *inside]
     del node[key]
     node.ca.items.pop(key, None)
     if place:
-        _below_last(node, keys[place - 1], [*lines, *under, *after])
+        _below_last(node, keys[place - 1], [*hashed(own, _column(node, key)), *under, *after])
+    elif node:
+        put_before(node, keys[1], [*own, *bare([*under, *after])], _column(node, keys[1]))
 
 
-def _below_last(node: CommentedMap, key: str, lines: list[str]) -> None:
+def _below_last(node: CommentedMap, key: Any, lines: list[str]) -> None:
     """Put lines below everything that belongs to a key."""
     if not lines:
         return
-    child, last = node, key
-    while isinstance(child[last], CommentedMap) and child[last]:
+    child: Any = node
+    last = key
+    while isinstance(child[last], CommentedMap | CommentedSeq) and child[last]:
         child = child[last]
-        last = list(child.keys())[-1]
-    if isinstance(child[last], CommentedSeq):
-        return
+        last = list(child.keys())[-1] if isinstance(child, CommentedMap) else len(child) - 1
     beside, under = below(child, last)
     put_below(child, last, beside, [*under, *lines])
 

@@ -44,6 +44,7 @@ class Authentication:
         told: as the report calls it; empty without one.
         missing: it is named, and not among the manifests.
         identity: provider of its pod identity; empty without one.
+        role: the role that this identity takes on, as AWS names it; empty without one.
         unknown: parts of it that are not understood.
     """
 
@@ -51,6 +52,7 @@ class Authentication:
     parameters: Mapping[str, Given] | None = None
     missing: bool = False
     identity: str = ""
+    role: str = ""
     unknown: tuple[str, ...] = ()
 
 
@@ -132,8 +134,15 @@ def authentication(manifests: Manifests, scaled: Scaled, trigger: Node) -> Authe
         for entry in entries:
             name_of = str(entry.get("parameter"))
             parameters[name_of] = _parameter(manifests, scaled, part, entry, space)
-    identity = str(inner(spec, "podIdentity").get("provider") or "")
-    return Authentication(told, parameters, identity="" if identity == "none" else identity, unknown=tuple(unknown))
+    pod = inner(spec, "podIdentity")
+    identity = str(pod.get("provider") or "none")
+    return Authentication(
+        told,
+        parameters,
+        identity="" if identity == "none" else identity,
+        role=str(pod.get("roleArn") or ""),
+        unknown=tuple(unknown),
+    )
 
 
 def _entries(value: Any) -> list[Node]:

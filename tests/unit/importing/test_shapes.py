@@ -19,8 +19,8 @@ from lagscale.domain.tenancy import is_name
 from services.api.payloads import BindingIn, ClusterIn, MonitorIn
 from services.cli.importing.kafka_keys import KEDA_KEYS
 from services.scaler.metadata import Reader
-from tests.imports import PATHS, expectation, expected, imported
 from tests.keda_schemas import validate
+from tests.unit.importing.shapes import PATHS, expectation, expected, imported
 
 LISTED = Path(__file__).parents[2] / "data" / "keda" / "kafka-trigger-keys.txt"
 CANARY = re.compile(r"canary|Y2FuYXJ5")
@@ -114,7 +114,7 @@ def test_there_are_enough_shapes_and_each_is_expected() -> None:
 
 @each
 def test_what_comes_out_is_what_was_read_with_care(path: Path) -> None:
-    # To renew, and then read every difference: .venv/bin/python -m tests.imports
+    # To renew, and then read every difference: .venv/bin/python -m tests.unit.importing.shapes
     assert expectation(path) == expected(path).read_text(encoding="utf-8")
 
 

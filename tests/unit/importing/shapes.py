@@ -1,6 +1,6 @@
 """The shapes of tests/data/keda-imports through an import, and what is expected of each.
 
-To renew the expected files, and then read every difference: .venv/bin/python -m tests.imports
+To renew the expected files, and then read every difference: .venv/bin/python -m tests.unit.importing.shapes
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from services.cli.importing.documents import read
 from services.cli.importing.options import Asking, Options
 from services.cli.importing.writing import files
 
-SHAPES = Path(__file__).parent / "data" / "keda-imports"
+SHAPES = Path(__file__).parents[2] / "data" / "keda-imports"
 EXPECTED = SHAPES / "expected"
 PATHS = sorted(path for path in SHAPES.iterdir() if path.suffix in {".yaml", ".json"})
 USUAL = Options(Asking())

@@ -24,33 +24,38 @@ class NotEverythingConverted(LagscaleError):
     """Not everything could be converted; the report says why, and the rest is written."""
 
 
+Sources = Annotated[
+    list[str], typer.Option("--filename", "-f", metavar="FILE|DIR|-", help="Manifests; may be repeated. - reads stdin.")
+]
+Out = Annotated[Path, typer.Option(help="The directory to make; it must be new or empty.")]
+Tenant = Annotated[
+    str | None, typer.Option(help="One tenant for all; without it each namespace is a tenant of its name.")
+]
+Sustain = Annotated[
+    int, typer.Option(help="For how long lag must last; 0 answers at the first sample, as KEDA does.", min=0)
+]
+Stuck = Annotated[
+    int, typer.Option(help="In place of excludePersistentLag: for how long a commit stood still.", min=25)
+]
+WithTenants = Annotated[
+    bool, typer.Option("--with-tenants", help="Declare the tenants too; leave it out where they exist.")
+]
+
+
 def import_(
     *,
-    sources: Annotated[
-        list[str],
-        typer.Option("--filename", "-f", metavar="FILE|DIR|-", help="Manifests; may be repeated. - reads stdin."),
-    ],
-    out: Annotated[Path, typer.Option(help="The directory to make; it must be new or empty.")] = Path(
-        "lagscale-import"
-    ),
-    tenant: Annotated[
-        str | None, typer.Option(help="One tenant for all; without it each namespace is a tenant of its name.")
-    ] = None,
+    sources: Sources,
+    out: Out = Path("lagscale-import"),
+    tenant: Tenant = None,
     namespace: Annotated[str, typer.Option(help="The namespace of manifests that name none.")] = "default",
     instance: Annotated[str, typer.Option(help="The KEDA instance of the bindings.")] = "default",
     scaler_address: Address = DEFAULT_ADDRESS,
     push: Push = False,
     mtls_auth: Mtls = None,
-    sustain_seconds: Annotated[
-        int, typer.Option(help="For how long lag must last; 0 answers at the first sample, as KEDA does.", min=0)
-    ] = 120,
-    stuck_after_seconds: Annotated[
-        int, typer.Option(help="In place of excludePersistentLag: for how long a commit stood still.", min=25)
-    ] = 300,
+    sustain_seconds: Sustain = 120,
+    stuck_after_seconds: Stuck = 300,
     write_batches: Annotated[int, typer.Option(help="ScaledObjects in one batch.", min=1)] = 50,
-    with_tenants: Annotated[
-        bool, typer.Option("--with-tenants", help="Declare the tenants too; leave it out where they exist.")
-    ] = False,
+    with_tenants: WithTenants = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Turn KEDA's kafka triggers into monitors; exit 1 if something could not be converted."""

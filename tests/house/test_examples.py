@@ -15,7 +15,7 @@ import yaml
 from lagscale.domain.policy import Policy
 from services.api.payloads import BindingIn, ClusterIn, MonitorIn, TenantIn
 from services.scaler.metadata import Reader
-from tests.keda_schemas import validate
+from tests.house.keda_schemas import validate
 
 ROOT = Path(__file__).parents[2]
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 SHELVES = {"house", "unit", "contract", "integration", "fuzz", "spark", "e2e", "bench", "data"}
 #: What several shelves share.
-SHARED = {"tests/__init__.py", "tests/conftest.py", "tests/samples.py", "tests/keda_schemas.py"}
+SHARED = {"tests/__init__.py", "tests/conftest.py", "tests/samples.py"}
 SKIPPING = {"skip", "skipif", "importorskip", "xfail"}
 
 

@@ -14,7 +14,7 @@ from services.cli import scaledobjects
 from services.cli.client import Client
 from services.cli.settings import CliSettings
 from services.scaler.metadata import Reader
-from tests.keda_schemas import validate
+from tests.house.keda_schemas import validate
 
 VERDICT: dict[str, Any] = {"partitions": 12, "policy": {"consumersPerReplica": 5, "holdSeconds": 3600.0}}
 BINDINGS: dict[str, Any] = {"items": [{"instance": "default", "namespace": "shop-production"}], "next": None}

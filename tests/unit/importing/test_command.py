@@ -37,6 +37,16 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str, stdin: str = "") -> in
     return cli.main()
 
 
+@pytest.mark.parametrize("command", ["import", "compare", "scaledobject"])
+def test_the_commands_explain_themselves(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
+    monkeypatch.setattr(sys, "argv", ["lagscale", command, "--help"])
+    assert cli.main() == 0
+    assert f"Usage: lagscale {command}" in capsys.readouterr().out
+
+
 def files(out: Path) -> list[str]:
     return sorted(path.relative_to(out).as_posix() for path in out.rglob("*") if path.is_file())
 

@@ -10,7 +10,7 @@ import yaml
 from services.cli.importing.conversion import converted
 from services.cli.importing.documents import documents
 from services.cli.importing.options import Asking, Options
-from tests.keda_schemas import validate
+from tests.house.keda_schemas import validate
 
 MANIFEST = """\
 apiVersion: keda.sh/v1alpha1

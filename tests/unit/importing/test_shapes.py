@@ -19,7 +19,7 @@ from lagscale.domain.tenancy import is_name
 from services.api.payloads import BindingIn, ClusterIn, MonitorIn
 from services.cli.importing.kafka_keys import KEDA_KEYS
 from services.scaler.metadata import Reader
-from tests.keda_schemas import validate
+from tests.house.keda_schemas import validate
 from tests.unit.importing.shapes import PATHS, expectation, expected, imported
 
 LISTED = Path(__file__).parents[2] / "data" / "keda" / "kafka-trigger-keys.txt"

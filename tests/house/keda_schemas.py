@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema  # type: ignore[import-untyped]
 import yaml
 
-SCHEMAS = Path(__file__).parent / "data" / "keda"
+SCHEMAS = Path(__file__).parents[1] / "data" / "keda"
 
 
 def closed(schema: Any) -> Any:

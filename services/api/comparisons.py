@@ -25,10 +25,12 @@ _MOST_MOMENTS, _USUAL_MOMENTS = 1440, 360
 _LEAST_STEP_MS, _USUAL_STEP_MS = 5_000, 30_000
 #: Samples of single partitions that one comparison reads.
 _MOST_SAMPLES = 1_000_000
-_CHUNK = 64
+#: Moments judged while one of the API's few connections is kept; verdicts and explanations want them too.
+_CHUNK = 16
+#: Judgements behind one comparison, where each moment looks back over stabilisation windows.
+_MOST_JUDGED, _USUAL_JUDGED = 40_000, 8_000
 #: Moments for which held answers are worked out; each looks far back.
 _MOST_HELD = 240
-_TOO_MANY = "too_many_topics"
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +77,21 @@ class Comparisons:
             row = await monitors.named(work, name)
             targets = sorted(int(target["id"]) for target in await monitors.targets(work, row["id"]))
             policy = policy_of(row, int(work.tenant["min_sampling_seconds"]))
-            begin_ms, end_ms, step_ms, kept = await _span(work, span)
+            begin_ms, end_ms, step_ms, kept = await _span(work, span, policy)
             partitions = await stepped.widest(work, targets, instant(end_ms))
-            _check_size((end_ms - begin_ms) // step_ms, partitions)
+            _check_size((end_ms - begin_ms) // step_ms, partitions, policy)
             rounds = await stepped.stepped_rounds(
                 work, targets, instant(begin_ms), instant(end_ms), timedelta(milliseconds=step_ms)
             )
-            partial = row["scope_code"] == _TOO_MANY
+            partial = await history.partial_since(work, row["id"])
             tenant_id = work.tenant_id
         moments = list(range(begin_ms + step_ms, end_ms + 1, step_ms))
         ask = Ask(tenant_id, tuple(targets), policy)
-        judged = await self._judged(ask, moments, partial=partial)
-        holds, given_up = await self._holds(ask, judged, partial=partial)
+        judged = await self._judged(ask, moments)
+        if partial is not None:
+            since_ms = history.milliseconds(partial[0])
+            judged = [by_a_part(one, policy) if one.now_ms >= since_ms else one for one in judged]
+        holds, given_up = await self._holds(ask, judged)
         material = Material(
             name=name,
             policy=policy,
@@ -99,33 +104,43 @@ class Comparisons:
             rounds=rounds,
             judged=judged,
             answers=[told(one, policy, hold) for one, hold in zip(judged, holds, strict=True)],
-            notes=_notes(kept=kept, given_up=given_up, partial=partial),
+            notes=_notes(kept=kept, given_up=given_up, partial=partial is not None),
         )
         # Arithmetic over many samples; other requests go on meanwhile.
         return await asyncio.to_thread(comparison, material)
 
-    async def _judged(self, ask: Ask, moments: Sequence[int], *, partial: bool) -> list[Judgement]:
+    async def _judged(self, ask: Ask, moments: Sequence[int]) -> list[Judgement]:
         """By the code that answers KEDA, each moment with the samples until then."""
         judged: list[Judgement] = []
-        for first in range(0, len(moments), _CHUNK):
-            asks = [replace(ask, upto_ms=at, judged_at_ms=at) for at in moments[first : first + _CHUNK]]
+        chunk = 1 if ask.policy.stabilisation_ms else _CHUNK
+        for first in range(0, len(moments), chunk):
+            asks = [replace(ask, upto_ms=at, judged_at_ms=at) for at in moments[first : first + chunk]]
             judged += await self._verdicts.judge(asks)
-        return [by_a_part(one, ask.policy) for one in judged] if partial else judged
+        return judged
 
-    async def _holds(self, ask: Ask, judged: Sequence[Judgement], *, partial: bool) -> tuple[list[Told | None], bool]:
+    async def _holds(self, ask: Ask, judged: Sequence[Judgement]) -> tuple[list[Told | None], bool]:
         """The held answer of each moment that is unknown, and whether there were too many to work them all out."""
         holds: list[Told | None] = []
-        left = 0 if partial else _MOST_HELD
-        wanted = 0
+        asked, given_up = 0, False
+        before: Judgement | None = None
         for one in judged:
             hold = None
-            if one.verdict is Verdict.UNKNOWN and one.at_ms is not None and not partial:
-                wanted += 1
-                if left:
-                    left -= 1
+            if one.verdict is Verdict.UNKNOWN and one.at_ms is not None:
+                if before is not None and before.at_ms == one.at_ms:
+                    # No round since: the same is known, and it stands until its time is over.
+                    hold = holds[-1]
+                    since = None if hold is None else hold.held_since_ms
+                    hold = hold if since is not None and one.now_ms - since <= ask.policy.hold_ms else None
+                elif asked < _MOST_HELD:
+                    asked += 1
                     hold = await self._verdicts.hold(replace(ask, upto_ms=one.now_ms, judged_at_ms=one.now_ms), one)
+                else:
+                    given_up = True
+                before = one
+            else:
+                before = None
             holds.append(hold)
-        return holds, wanted > _MOST_HELD
+        return holds, given_up
 
 
 def trigger_of(keys: Mapping[str, int | bool | str], policy: Policy) -> KafkaTrigger:
@@ -144,7 +159,7 @@ def trigger_of(keys: Mapping[str, int | bool | str], policy: Policy) -> KafkaTri
     return replace(own, **dict(keys))  # type: ignore[arg-type]  # The router checked names and kinds.
 
 
-async def _span(work: TenantWork, span: Span) -> tuple[int, int, int, bool]:
+async def _span(work: TenantWork, span: Span, policy: Policy) -> tuple[int, int, int, bool]:
     """Begin, end and step, and whether a part of what was asked is not kept any more."""
     now_ms = history.milliseconds(await history.clock(work))
     end_ms = now_ms if span.end_ms is None else span.end_ms
@@ -158,7 +173,8 @@ async def _span(work: TenantWork, span: Span) -> tuple[int, int, int, bool]:
     if begin_ms >= end_ms:
         text = "nothing of that time is kept any more" if kept else "must be before `to`"
         raise InvalidInput([Fault("from", f"{text}; give a later time")])
-    usual = max(_USUAL_STEP_MS, math.ceil((end_ms - begin_ms) / _USUAL_MOMENTS / 1000) * 1000)
+    most = min(_USUAL_MOMENTS, max(1, _USUAL_JUDGED // _behind(policy)))
+    usual = max(_USUAL_STEP_MS, math.ceil((end_ms - begin_ms) / most / 1000) * 1000)
     step_ms = min(usual, end_ms - begin_ms) if span.step_ms is None else span.step_ms
     if step_ms < _LEAST_STEP_MS and span.step_ms is not None:
         raise InvalidInput([Fault("step", f"must be at least {_LEAST_STEP_MS // 1000} s")])
@@ -167,9 +183,17 @@ async def _span(work: TenantWork, span: Span) -> tuple[int, int, int, bool]:
     return begin_ms, end_ms, step_ms, kept
 
 
-def _check_size(moments: int, partitions: int) -> None:
+def _behind(policy: Policy) -> int:
+    """Judgements that one moment needs."""
+    return 1 + policy.stabilisation_ms // policy.sampling_ms
+
+
+def _check_size(moments: int, partitions: int, policy: Policy) -> None:
     if moments > _MOST_MOMENTS:
         text = f"makes {moments:,} moments, and {_MOST_MOMENTS:,} are the most; give a longer step or a shorter time"
+        raise InvalidInput([Fault("step", text)])
+    if moments * _behind(policy) > _MOST_JUDGED:
+        text = "is too short for stabilisation windows so long, each of which is judged anew; give a longer step"
         raise InvalidInput([Fault("step", text)])
     if moments * partitions > _MOST_SAMPLES:
         text = f"{moments:,} moments of {partitions:,} partitions are too much to read; give a longer step or a shorter time"

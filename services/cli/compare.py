@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Annotated, Any
 
+import httpx
 import typer
 from rich.console import Console
 from rich.table import Table
@@ -24,6 +25,7 @@ from services.cli.settings import CliSettings
 Found = Mapping[str, Any]
 _BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
 _PAGE = "500"
+_SECONDS = 120.0
 _LISTED = 12
 _WIDEST = 120
 _HEIGHT = 5
@@ -31,6 +33,14 @@ _HEIGHT = 5
 
 class NotEverythingCompared(LagscaleError):
     """Not every monitor could be compared."""
+
+
+class PatientClient(Client):
+    """A client that waits for answers that are long in the making: hundreds of moments are judged for one."""
+
+    def __init__(self, settings: CliSettings, transport: httpx.BaseTransport | None = None) -> None:
+        super().__init__(settings, transport)
+        self._http.timeout = httpx.Timeout(_SECONDS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +77,7 @@ def compare(
 ) -> None:
     """Compare monitors with KEDA's kafka trigger, both worked out from the samples; exit 1 if one cannot be."""
     query = _query(keda or [], least, most)
-    with Client(load(CliSettings)) as client:
+    with PatientClient(load(CliSettings)) as client:
         subjects = _subjects(client, which, imported)
         answers = [(one, _asked(client, one, {**one.query, **query, "hours": f"{hours:g}"})) for one in subjects]
     if as_json:

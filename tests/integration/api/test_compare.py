@@ -96,6 +96,16 @@ async def test_held_answers_are_told(shop: Shop, shared_url: str) -> None:
     assert all(one["keda"]["value"] is None for one in held[5:])
 
 
+async def test_stabilised_answers_are_told_as_keda_gets_them(shop: Shop, shared_url: str) -> None:
+    await shop.monitor("orders", policy={**POLICY, "scaleDownStabilization": 60})
+    write(shared_url, shop.name, "orders", rounds(), members=1)
+    found = (await compared(shop, minReplicas=1)).json()
+    values = [(one["keda"]["value"], one["lagscale"]["value"]) for one in found["moments"]]
+    last = max(number for number, (theirs, _) in enumerate(values) if theirs == 200)
+    assert [ours for _, ours in values[last + 1 : last + 7]] == [200] * 6
+    assert values[last + 7][1] == 0
+
+
 @pytest.mark.parametrize(
     ("query", "field"),
     [

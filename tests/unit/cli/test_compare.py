@@ -70,7 +70,7 @@ def run(monkeypatch: pytest.MonkeyPatch, api: Api, *arguments: str) -> int:
     def client(settings: CliSettings) -> Client:
         return Client(settings, httpx.MockTransport(api))
 
-    monkeypatch.setattr(compare, "Client", client)
+    monkeypatch.setattr(compare, "PatientClient", client)
     monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
     monkeypatch.setattr(sys, "argv", ["lagscale", "compare", *arguments])
     return cli.main()

@@ -97,12 +97,13 @@ def documents(text: str, name: str) -> Iterator[Read]:
         where = f"{name}:{line}"
         try:
             node = _yaml().load(part)
+            is_template = _is_template(node)
         except (YAMLError, ValueError, RecursionError) as wrong:
             yield Unreadable(where, _why(wrong, part, line))
             continue
         if node is None:
             continue
-        if _is_template(node):
+        if is_template:
             yield Unreadable(where, _NOT_RENDERED)
             continue
         if not isinstance(node, CommentedMap):
@@ -141,6 +142,8 @@ def _parts(text: str) -> Iterator[tuple[int, str]]:
 def _why(wrong: Exception, part: str, line: int) -> str:
     if _TEMPLATE.search(part):
         return _NOT_RENDERED
+    if isinstance(wrong, RecursionError):
+        return "is no valid manifest: a part of it holds itself, or too many others in one another"
     if isinstance(wrong, MarkedYAMLError):
         mark = wrong.problem_mark or wrong.context_mark
         # The mark's own snippet is left out: it may be a line with a password.

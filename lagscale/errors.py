@@ -49,6 +49,10 @@ class Conflict(LagscaleError):
     """An object with this name exists already."""
 
 
+class PreconditionFailed(LagscaleError):
+    """It is not in the state that the request asked for; read it again and repeat the change."""
+
+
 class NotAuthenticated(LagscaleError):
     """A valid API key is needed: send it as `Authorization: Bearer <key>`."""
 

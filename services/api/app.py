@@ -20,7 +20,18 @@ from services.api.explanations import Explanations
 from services.api.metrics import Measured
 from services.api.operations import Operations
 from services.api.problems import MEDIA_TYPE, Problem, install
-from services.api.routers import bindings, clusters, compare, explain, health, keys, monitors, states, tenants
+from services.api.routers import (
+    bindings,
+    clusters,
+    compare,
+    explain,
+    health,
+    keys,
+    monitors,
+    monitors_bulk,
+    states,
+    tenants,
+)
 
 _ABOUT = """Registers what Lagscale measures, and shows what it saw and judged.
 
@@ -32,7 +43,8 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
     401: {"model": Problem, "description": "No valid key."},
     403: {"model": Problem, "description": "The key's role does not allow it."},
     404: {"model": Problem, "description": "No such object for this caller."},
-    409: {"model": Problem, "description": "The name is taken, the object is in use, or it has changed."},
+    409: {"model": Problem, "description": "The name is taken, or the object is in use."},
+    412: {"model": Problem, "description": "The object is not as `If-Match` or `If-None-Match` says."},
     422: {"model": Problem, "description": "Faults in the request; `errors` names each field."},
     429: {"model": Problem, "description": "The tenant's quota is used up."},
     500: {"model": Problem, "description": "A defect."},
@@ -77,7 +89,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.comparisons = Comparisons(parts.database, parts.evidence.verdicts)
     app.add_middleware(Measured)
     install(app)
-    for part in (tenants, clusters, monitors, explain, compare, states, bindings, keys, health):
+    for part in (tenants, clusters, monitors, monitors_bulk, explain, compare, states, bindings, keys, health):
         app.include_router(part.router, responses=_PROBLEMS)
     app.include_router(health.open_router)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]

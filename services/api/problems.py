@@ -26,6 +26,7 @@ STATUS: Mapping[type[LagscaleError], int] = {
     errors.InvalidInput: 422,
     errors.NotFound: 404,
     errors.Conflict: 409,
+    errors.PreconditionFailed: 412,
     errors.NotAuthenticated: 401,
     errors.NotAllowed: 403,
     errors.QuotaExceeded: 429,

@@ -17,6 +17,7 @@ _SECONDS = 10.0
 _PROBLEMS: Mapping[str, type[LagscaleError]] = {
     "not-found": errors.NotFound,
     "conflict": errors.Conflict,
+    "precondition-failed": errors.PreconditionFailed,
     "not-authenticated": errors.NotAuthenticated,
     "not-allowed": errors.NotAllowed,
     "quota-exceeded": errors.QuotaExceeded,

@@ -16,6 +16,7 @@ EXIT: Mapping[type[LagscaleError], int] = {
     errors.NotAuthenticated: 4,
     errors.NotAllowed: 4,
     errors.Conflict: 5,
+    errors.PreconditionFailed: 5,
     errors.QuotaExceeded: 6,
     errors.Unknown: 7,
     errors.HistoryTooShort: 7,

@@ -53,6 +53,10 @@ tenant = Table(
     Column("max_monitors", Integer, nullable=False),
     _instant("created_at"),
     Column("version", Integer, nullable=False),
+    Column("policy_defaults", JSONB, nullable=False),
+    Column("policy_limits", JSONB, nullable=False),
+    Column("max_auto_monitors", Integer, nullable=False),
+    Column("auto_expiry_days", Integer, nullable=False),
 )
 
 api_key = Table(
@@ -118,6 +122,8 @@ monitor = Table(
     _instant("deleted_at", nullable=True),
     Column("version", Integer, nullable=False),
     Column("exclude_topics", ARRAY(Text), nullable=False),
+    Column("inherited", ARRAY(Text), nullable=False),
+    Column("registered_by", JSONB(none_as_null=True)),
 )
 
 monitor_version = Table(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import binascii
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -107,7 +106,7 @@ class Manifests:
             return None
         try:
             return base64.b64decode(str(coded), validate=True).decode()
-        except (binascii.Error, UnicodeDecodeError):
+        except ValueError:  # Neither base64 nor UTF-8.
             return None
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import pytest
@@ -80,6 +81,7 @@ status:
 """
 
 
+@cache
 def new(text: str, asking: Asking | None = None) -> str:
     (one,) = converted(list(documents(text, "manifest")), Options(asking or Asking())).done
     assert one.new is not None

@@ -24,6 +24,53 @@ class Pair:
 
 
 @dataclass(frozen=True, slots=True)
+class Request:
+    """What a certificate shall say.
+
+    Attributes:
+        names: alternative names, in their order; none leaves the extension out.
+        begins, ends: of its validity, counted from now.
+    """
+
+    name: str
+    names: tuple[x509.GeneralName, ...]
+    begins: datetime.timedelta = -_DAY
+    ends: datetime.timedelta = _DAY
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """An authority that signs what it is asked for."""
+
+    signer: x509.Certificate
+    signer_key: ec.EllipticCurvePrivateKey
+
+    @classmethod
+    def make(cls, name: str = "lagscale devstack authority") -> Authority:
+        """Make a new one, valid for a day."""
+        key = ec.generate_private_key(ec.SECP256R1())
+        return cls(_sign(Request(name, _loopback(name)), key, None, key), key)
+
+    @property
+    def certificate(self) -> str:
+        """Its own certificate, PEM."""
+        return _pem(self.signer)
+
+    def pair(self, name: str) -> Pair:
+        """A certificate for that name and for loopback, with its key."""
+        return self.sign(Request(name, _loopback(name)))
+
+    def sign(self, request: Request, key: ec.EllipticCurvePrivateKey | None = None) -> Pair:
+        """A certificate of any kind, with its key; a fresh one without."""
+        key = key or ec.generate_private_key(ec.SECP256R1())
+        return Pair(_pem(_sign(request, key, self.signer, self.signer_key)), _key(key))
+
+    def own(self) -> Pair:
+        """Its own certificate and key, as a client that signed its certificate itself has them."""
+        return Pair(self.certificate, _key(self.signer_key))
+
+
+@dataclass(frozen=True, slots=True)
 class Certificates:
     """An authority with one server and one client under it.
 
@@ -41,14 +88,8 @@ class Certificates:
     @classmethod
     def make(cls, folder: Path) -> Certificates:
         """Make new ones, valid for a day."""
-        authority_key = ec.generate_private_key(ec.SECP256R1())
-        authority = _sign("lagscale devstack authority", authority_key, None, authority_key)
-        made = cls(
-            _pem(authority),
-            _pair("localhost", authority, authority_key),
-            _pair("lagscale", authority, authority_key),
-            folder,
-        )
+        authority = Authority.make()
+        made = cls(authority.certificate, authority.pair("localhost"), authority.pair("lagscale"), folder)
         (folder / "authority.pem").write_text(made.authority)
         (folder / "server.pem").write_text(made.server.key + made.server.certificate)
         return made
@@ -64,36 +105,38 @@ class Certificates:
         }
 
 
-def _pair(name: str, authority: x509.Certificate, authority_key: ec.EllipticCurvePrivateKey) -> Pair:
-    key = ec.generate_private_key(ec.SECP256R1())
-    text = key.private_bytes(
-        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
-    ).decode()
-    return Pair(_pem(_sign(name, key, authority, authority_key)), text)
+def _loopback(name: str) -> tuple[x509.GeneralName, ...]:
+    return x509.DNSName(name.replace(" ", "-")), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))
 
 
 def _sign(
-    name: str,
+    request: Request,
     key: ec.EllipticCurvePrivateKey,
-    authority: x509.Certificate | None,
-    authority_key: ec.EllipticCurvePrivateKey,
+    issuer: x509.Certificate | None,
+    signer: ec.EllipticCurvePrivateKey,
 ) -> x509.Certificate:
-    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, request.name)])
     now = datetime.datetime.now(datetime.UTC)
-    names = [x509.DNSName(name.replace(" ", "-")), x509.IPAddress(ipaddress.ip_address("127.0.0.1"))]
-    return (
+    builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
-        .issuer_name(authority.subject if authority is not None else subject)
+        .issuer_name(issuer.subject if issuer is not None else subject)
         .public_key(key.public_key())
         .serial_number(x509.random_serial_number())
-        .not_valid_before(now - _DAY)
-        .not_valid_after(now + _DAY)
-        .add_extension(x509.BasicConstraints(ca=authority is None, path_length=None), critical=True)
-        .add_extension(x509.SubjectAlternativeName(names), critical=False)
-        .sign(authority_key, hashes.SHA256())
+        .not_valid_before(now + request.begins)
+        .not_valid_after(now + request.ends)
+        .add_extension(x509.BasicConstraints(ca=issuer is None, path_length=None), critical=True)
     )
+    if request.names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(request.names), critical=False)
+    return builder.sign(signer, hashes.SHA256())
 
 
 def _pem(certificate: x509.Certificate) -> str:
     return certificate.public_bytes(serialization.Encoding.PEM).decode()
+
+
+def _key(key: ec.EllipticCurvePrivateKey) -> str:
+    return key.private_bytes(
+        serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    ).decode()

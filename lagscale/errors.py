@@ -54,7 +54,7 @@ class PreconditionFailed(LagscaleError):
 
 
 class NotAuthenticated(LagscaleError):
-    """A valid API key is needed: send it as `Authorization: Bearer <key>`."""
+    """A valid API key or bearer token is needed: send it as `Authorization: Bearer <key>`."""
 
 
 class NotAllowed(LagscaleError):
@@ -63,6 +63,14 @@ class NotAllowed(LagscaleError):
 
 class QuotaExceeded(LagscaleError):
     """The tenant's quota is used up."""
+
+
+class RateExceeded(QuotaExceeded):
+    """Too many requests came in a short time; wait, then go on more slowly."""
+
+
+class IssuerUnavailable(LagscaleError):
+    """The issuer of bearer tokens does not answer, so no token can be checked; retry, or use an API key."""
 
 
 class Unknown(LagscaleError):

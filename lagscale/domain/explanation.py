@@ -25,6 +25,8 @@ TOLD_AGAIN_MS = 300_000
 ASKED_WITHIN_MS = 60_000
 #: A snapshot serves for about a second, and writing it down takes a moment.
 SNAPSHOT_MS = 3_000
+#: The reason of a decision that a freeze made.
+FROZEN = "frozen"
 #: The reasons of a decision that was made without the store.
 _WITHOUT_STORE = frozenset({"store_silent", "StoreUnavailable", "StoreTimeout"})
 
@@ -76,6 +78,7 @@ class Record:
 class Why(StrEnum):
     """Why what was told is not what the samples say."""
 
+    FROZEN = "frozen"  # the monitor was frozen, so nothing was judged
     STORE_AWAY = "store_away"  # the store did not answer the replica
     OVERRIDES = "overrides"  # the ScaledObject gave policy keys of its own
     OTHER_POLICY = "other_policy"  # the replica answered by another version of the registration
@@ -161,6 +164,8 @@ def reasons(record: Record, at: Said, then: Said | None, *, same_policy: bool) -
     """
     if agrees(record, at.told):
         return []
+    if record.reason == FROZEN:
+        return [Why.FROZEN]
     if record.reason in _WITHOUT_STORE:
         return [Why.STORE_AWAY]
     found = [Why.OVERRIDES] if record.overrides else []

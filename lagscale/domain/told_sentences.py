@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from lagscale.domain.explanation import Record, Why
+from lagscale.domain.explanation import FROZEN, Record, Why
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +46,8 @@ def what(record: Record) -> str:
         return f"an error ({record.code}, {record.reason})"
     state = "active" if record.active else "inactive"
     answer = f"value {_number(record.value)}, {state}"
+    if record.reason == FROZEN:
+        return f"what was known when it was frozen: {answer}"
     if record.held:
         return f"the last known answer, held: {answer}"
     return f"{answer}, to wake the group" if record.verdict == "unknown" else answer
@@ -54,6 +56,12 @@ def what(record: Record) -> str:
 def why_sentence(whys: Sequence[Why], record: Record, moment: About) -> str:
     """Why a replica's answer is not what the samples say."""
     return " ".join(_TELLERS[why](record, moment) for why in whys)
+
+
+def _frozen(record: Record, _moment: About) -> str:
+    if record.code == "OK":
+        return "It was frozen, so KEDA got what was known before, whatever the samples said."
+    return "It was frozen, and nothing was known before that could be held."
 
 
 def _store_away(record: Record, _moment: About) -> str:
@@ -84,6 +92,7 @@ def _time_passed(record: Record, moment: About) -> str:
 
 
 _TELLERS: Mapping[Why, Callable[[Record, About], str]] = {
+    Why.FROZEN: _frozen,
     Why.STORE_AWAY: _store_away,
     Why.OVERRIDES: _overrides,
     Why.OTHER_POLICY: _other_policy,

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from lagscale.domain.freeze import Freeze
 from lagscale.domain.markers import Row
 from lagscale.domain.policy import Policy
 from lagscale.domain.signal import Ask, Judgement, Told
@@ -75,6 +76,10 @@ class Registrations:
     monitors: tuple[Registration, ...] = ()
     #: (KEDA instance, Kubernetes namespace or '*') -> tenant id
     bindings: Mapping[tuple[str, str], int] = field(default_factory=dict)
+    #: Those that had not ended when this was read.
+    freezes: tuple[Freeze, ...] = ()
+    #: The database's clock when this was read; None where it was not told.
+    now_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,6 +110,13 @@ class InlineMonitor:
     def held(self) -> dict[str, str]:
         """The policy keys in force, as texts."""
         return {**self.inherited, **self.given}
+
+    @property
+    def actor(self) -> str:
+        """Who had it created, as the audit names it."""
+        if not self.asked_by:
+            return "auto-registration"
+        return f"keda {self.asked_by.get('instance', '')}/{self.asked_by.get('namespace', '')}"
 
 
 class RegistrationStore(Protocol):

@@ -15,6 +15,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
+from lagscale.domain.freeze import Freeze
 from lagscale.domain.policy import Policy
 from lagscale.errors import InvalidInput, LagscaleError, NotFound, QuotaExceeded, StoreUnavailable
 from lagscale.store import InlineMonitor, Registration, Registrations, TenantEntry
@@ -64,6 +65,7 @@ class PostgresRegistrations:
             tenants = await _rows(connection, "registered_tenants")
             bindings = await _rows(connection, "registered_bindings")
             monitors = await _rows(connection, "registered_monitors")
+            freezes = await _rows(connection, "registered_freezes")
         entries = tuple(_tenant(row) for row in tenants)
         least = {entry.tenant_id: entry.min_sampling_seconds for entry in entries}
         found: list[Registration] = []
@@ -78,6 +80,8 @@ class PostgresRegistrations:
             entries,
             tuple(found),
             {(row["instance"], row["namespace"]): row["tenant_id"] for row in bindings},
+            tuple(_freeze(row) for row in freezes if row["freeze_id"] is not None),
+            freezes[0]["now_ms"],
         )
 
     async def register(self, monitor: InlineMonitor) -> None:
@@ -142,6 +146,7 @@ async def _create(connection: AsyncConnection[Any], monitor: InlineMonitor) -> s
         "sampling_ms": monitor.policy.sampling_ms,
         "stale_after_ms": monitor.policy.stale_after_ms,
         "content_hash": monitor.content_hash,
+        "actor": monitor.actor,
     }
     cursor = await connection.execute(load("register_inline"), facts)
     row = await cursor.fetchone()
@@ -151,6 +156,7 @@ async def _create(connection: AsyncConnection[Any], monitor: InlineMonitor) -> s
     if facts["monitor_id"] is not None:
         await connection.execute(load("register_targets"), facts)
         await connection.execute(load("link_targets"), facts)
+        await connection.execute(load("audit_inline"), facts)
     return str(outcome)
 
 
@@ -166,6 +172,10 @@ def _tenant(row: Mapping[str, Any]) -> TenantEntry:
         row["policy_limits"],
         row["version"],
     )
+
+
+def _freeze(row: Mapping[str, Any]) -> Freeze:
+    return Freeze(**{name: value for name, value in row.items() if name != "now_ms"})
 
 
 def _registration(row: Mapping[str, Any], minimum_interval: int) -> Registration | None:

@@ -14,11 +14,12 @@ from lagscale.domain.policy_values import resolved
 from lagscale.domain.sentences import answer_sentence, sentence
 from lagscale.domain.signal import Ask, Island, Judgement, Told, told
 from lagscale.errors import Fault, InvalidInput
-from lagscale.store.registry import clusters, monitors, observations
+from lagscale.store.registry import clusters, freezes, history, monitors, observations
 from lagscale.store.registry.database import RegistryDatabase, Row, Scope, TenantWork
 from lagscale.store.registry.observations import Span
 from lagscale.store.registry.pages import Wanted, decoded, encoded
 from services.api import evidence_payloads as out
+from services.api.freezing import frozen_answer, frozen_of
 from services.api.payloads import Listing
 from services.api.policies import policy_of
 from services.api.shapes import state_of
@@ -60,6 +61,8 @@ class Evidence:
         async with self._database.tenant(scope, tenant) as work:
             row = await monitors.named(work, name)
             targets = await monitors.targets(work, row["id"])
+            present = await freezes.covering(work, row, await history.clock(work))
+            kept = await freezes.answer(work, present, row["id"]) if present else None
         policy = policy_of(row, int(work.tenant["min_sampling_seconds"]))
         topics = {int(target["id"]): str(target["topic"]) for target in targets}
         ask = Ask(work.tenant_id, tuple(sorted(topics)), policy)
@@ -69,6 +72,10 @@ class Evidence:
             judgement = by_a_part(judgement, policy)
         known = judgement.value is not None or partial
         answer = told(judgement, policy, None if known else await self._verdicts.hold(ask, judgement))
+        frozen = None
+        if present:
+            answer = None if partial else await frozen_answer(self._verdicts, ask, present, kept)
+            frozen = frozen_of(present, answer)
         return out.VerdictOut(
             monitor=name,
             verdict=judgement.verdict.value,
@@ -86,7 +93,8 @@ class Evidence:
             island=None if judgement.island is None else _island(judgement.island, topics),
             absent_topics=[topics[target] for target in judgement.absent if target in topics],
             told=None if answer is None else _told(answer),
-            answer=answer_sentence(judgement, policy, answer),
+            answer=answer_sentence(judgement, policy, answer) if frozen is None else frozen.sentence,
+            frozen=frozen,
             policy=resolved(policy),
         )
 

@@ -29,6 +29,18 @@ class ToldOut(Payload):
     held_since: datetime | None = None
 
 
+class FrozenOut(Payload):
+    """What a monitor under a freeze answers."""
+
+    sentence: str = Field(
+        examples=["Frozen until 2030-01-31T12:00:00Z (maintenance): KEDA gets the last answer that was known."]
+    )
+    since: datetime = Field(description="The answer is that of this moment.")
+    until: datetime = Field(description="When the last of its freezes ends.")
+    reasons: list[str] = Field(examples=[["brokers move to another rack"]], description="Of each, the oldest first.")
+    answer: ToldOut | None = Field(default=None, description="Null: nothing was known that could be held.")
+
+
 class VerdictOut(Payload):
     """A verdict with its evidence, judged when it was asked for."""
 
@@ -54,6 +66,9 @@ class VerdictOut(Payload):
     absent_topics: list[str] = Field(default_factory=list, description="Topics of the monitor that do not exist.")
     told: ToldOut | None = Field(default=None, description="Null: KEDA gets an error.")
     answer: str = Field(examples=["KEDA gets value 1,500, active."])
+    frozen: FrozenOut | None = Field(
+        default=None, description="What a freeze tells KEDA in place of the verdict; null while there is none."
+    )
     policy: dict[str, str | int | float | bool] = Field(description="Every key of the policy, resolved.")
 
 

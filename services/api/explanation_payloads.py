@@ -6,7 +6,7 @@ from datetime import datetime
 
 from pydantic import Field
 
-from services.api.evidence_payloads import IslandOut, ToldOut
+from services.api.evidence_payloads import FrozenOut, IslandOut, ToldOut
 from services.api.payloads import Payload
 
 
@@ -144,6 +144,9 @@ class ExplanationOut(Payload):
         ]
     )
     registration: RegistrationThen
+    frozen: FrozenOut | None = Field(
+        default=None, description="Where a freeze that has not ended began before the moment: what KEDA gets."
+    )
     samples_say: SaidOut | None = Field(default=None, description="Null where they are no longer kept.")
     was_told: list[ToldThen] = Field(
         default_factory=list, description="Of each replica the newest decision, if it is no older than six minutes."

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 
 from lagscale.domain.explanation import Record, Said, Why, agrees, reasons
+from lagscale.domain.freeze import Freeze
 from lagscale.domain.partial import by_a_part
 from lagscale.domain.policy import Metric, PersistenceScope
 from lagscale.domain.signal import Ask, Verdict, told
 from lagscale.domain.told_sentences import About, told_sentence, why_sentence
+from lagscale.store.registry import freezes
 from lagscale.store.registry.database import RegistryDatabase, Scope
 from lagscale.store.sample_columns import instant
 from services.api import explanation_payloads as out
 from services.api.evidence import Verdicts
+from services.api.evidence_payloads import FrozenOut
 from services.api.explanation_shapes import decision_of, lag_of_time, notes_of, picture, registration_of, said_of
+from services.api.freezing import Kept, frozen_answer, frozen_of
 from services.api.moments import Moment, remembered
 
 _GONE = "The samples of that time are no longer kept."
@@ -38,13 +43,17 @@ class Explanations:
         async with self._database.tenant(scope, tenant) as work:
             moment = await remembered(work, name, at_ms)
             tenant_id = work.tenant_id
+            present = await freezes.covering(work, moment.monitor, instant(moment.at_ms))
+            kept = await freezes.answer(work, present, moment.monitor["id"]) if present else None
         said, saying = None, None
         if moment.has_samples:
             ask = Ask(tenant_id, tuple(sorted(moment.topics)), moment.policy, moment.at_ms, moment.at_ms)
             said = await self._say(ask, moment.partial_at(moment.at_ms), evidence=True)
             # Arithmetic over many samples; other requests go on meanwhile.
             saying = said_of(moment, said, await asyncio.to_thread(picture, moment))
+        frozen = await self._frozen(moment, tenant_id, present, kept) if present else None
         was_told = [await self._compared(moment, record, said, tenant_id) for record in moment.told]
+        freeze = "" if frozen is None else f"{frozen.sentence} "
         text = _GONE if saying is None else saying.sentence
         differing = [one for one in was_told if one.differs]
         named = f"{differing[0].replica}: " if len(was_told) > 1 and differing else ""
@@ -53,8 +62,9 @@ class Explanations:
             monitor=name,
             at=instant(moment.at_ms),
             now=instant(moment.now_ms),
-            sentence=f"{text} {told_sentence(moment.told, moment.before, moment.at_ms)}{differs}",
+            sentence=f"{text} {freeze}{told_sentence(moment.told, moment.before, moment.at_ms)}{differs}",
             registration=registration_of(moment),
+            frozen=frozen,
             samples_say=saying,
             was_told=was_told,
             told_before=None if moment.before is None else decision_of(moment.before),
@@ -73,6 +83,13 @@ class Explanations:
         unknown = judgement.verdict is Verdict.UNKNOWN and not partial
         hold = await self._verdicts.hold(ask, judgement) if unknown else None
         return Said(judgement, told(judgement, ask.policy, hold))
+
+    async def _frozen(self, moment: Moment, tenant_id: int, present: Sequence[Freeze], kept: Kept) -> FrozenOut:
+        """What a monitor under these freezes answers."""
+        if moment.partial_at(moment.at_ms):
+            return frozen_of(present, None)
+        ask = Ask(tenant_id, tuple(sorted(moment.topics)), moment.policy)
+        return frozen_of(present, await frozen_answer(self._verdicts, ask, present, kept))
 
     async def _compared(self, moment: Moment, record: Record, said: Said | None, tenant_id: int) -> out.ToldThen:
         """A record, and why the samples say something else."""

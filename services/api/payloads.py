@@ -280,6 +280,7 @@ class KeyOut(Payload):
     expires_at: datetime | None = None
     last_used_at: datetime | None = None
     revoked_at: datetime | None = None
+    replaced_by: str | None = Field(default=None, description="The prefix of its successor, once it was rotated.")
 
 
 class KeyMade(KeyOut):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -21,6 +21,8 @@ _PROBLEMS: Mapping[str, type[LagscaleError]] = {
     "not-authenticated": errors.NotAuthenticated,
     "not-allowed": errors.NotAllowed,
     "quota-exceeded": errors.QuotaExceeded,
+    "rate-exceeded": errors.RateExceeded,
+    "issuer-unavailable": errors.IssuerUnavailable,
     "store-unavailable": errors.StoreUnavailable,
     "store-timeout": errors.StoreTimeout,
 }
@@ -51,16 +53,48 @@ class Client:
             LagscaleError: what the API's problem says.
             StoreUnavailable: the API does not answer.
         """
+        found: dict[str, Any] = self._ask("GET", path, params=dict(query or {})).json()
+        return found
+
+    def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
+        """The answer to a change; empty where it has none.
+
+        Raises:
+            LagscaleError: what the API's problem says.
+            StoreUnavailable: the API does not answer; whether the change was made is not known.
+        """
+        answer = self._ask(method, path, json=None if body is None else dict(body))
+        found: dict[str, Any] = answer.json() if answer.content else {}
+        return found
+
+    def _ask(self, method: str, path: str, **given: Any) -> httpx.Response:
         try:
-            answer = self._http.get(path, params=dict(query or {}))
+            answer = self._http.request(method, path, **given)
         except httpx.HTTPError as wrong:
             raise errors.StoreUnavailable(
                 f"The API does not answer at {self._url}; check LAGSCALE_API_URL, or start it."
             ) from wrong
         if answer.is_error:
             raise _problem(answer)
-        found: dict[str, Any] = answer.json()
-        return found
+        return answer
+
+    def lines(self, path: str, query: Mapping[str, str] | None = None) -> Iterator[str]:
+        """The lines of a streamed answer, as they come.
+
+        Raises:
+            LagscaleError: what the API's problem says.
+            StoreUnavailable: the API does not answer, or the answer broke off.
+        """
+        try:
+            with self._http.stream("GET", path, params=dict(query or {})) as answer:
+                if answer.is_error:
+                    answer.read()
+                    raise _problem(answer)
+                yield from answer.iter_lines()
+        except httpx.HTTPError as wrong:
+            raise errors.StoreUnavailable(
+                f"The API at {self._url} does not answer, or broke off: what came is not all of it. Try again."
+            ) from wrong
 
 
 def _problem(answer: httpx.Response) -> LagscaleError:

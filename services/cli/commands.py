@@ -13,9 +13,11 @@ from rich.table import Table
 from lagscale.errors import Fault, InvalidInput, LagscaleError, SettingsInvalid, StoreUnavailable, Unknown
 from lagscale.settings import load
 from lagscale.store.secrets import generate_key
+from services.cli.audit import audit
 from services.cli.client import Client, health
 from services.cli.compare import compare
 from services.cli.explain import show
+from services.cli.freeze import freeze, freezes, unfreeze
 from services.cli.imports import import_
 from services.cli.scaledobjects import scaledobject
 from services.cli.settings import CliSettings
@@ -34,6 +36,8 @@ app.command()(state)
 app.command("import")(import_)
 app.command()(scaledobject)
 app.command()(compare)
+for _command in (audit, freeze, unfreeze, freezes):
+    app.command()(_command)
 
 _COLOURS = {"sustained": "bold red", "calm": "green", "unknown": "yellow"}
 

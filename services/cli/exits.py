@@ -18,6 +18,8 @@ EXIT: Mapping[type[LagscaleError], int] = {
     errors.Conflict: 5,
     errors.PreconditionFailed: 5,
     errors.QuotaExceeded: 6,
+    errors.RateExceeded: 6,
+    errors.IssuerUnavailable: 8,
     errors.Unknown: 7,
     errors.HistoryTooShort: 7,
     errors.DataUnavailable: 7,

@@ -34,6 +34,7 @@ _TOLD: Mapping[str, tuple[str, str, str]] = {
     "active": ("▄", "green", "active, value 0"),
     "inactive": ("▁", "dim", "inactive"),
     "held": ("h", "yellow", "held"),
+    "frozen": ("f", "cyan", "frozen"),
     "error": ("!", "bold red", "error"),
 }
 
@@ -51,6 +52,8 @@ def show(found: Found, name: str, console: Console) -> None:
     width = min(console.width, _WIDEST)
     parts: list[RenderableType] = [_head(found, name), Text(found["sentence"], style="bold")]
     parts += [Text(note, style="yellow") for note in found["notes"]]
+    if found.get("frozen") is not None:
+        parts.append(_frozen(found["frozen"]))
     said = found["samplesSay"]
     if said is not None:
         parts += [_title("How the value came about"), _rules(said)]
@@ -69,6 +72,16 @@ def _head(found: Found, name: str) -> Text:
     policy = f"policy version {found['registration']['version']}"
     moment = f"at {at:%Y-%m-%d %H:%M:%S} UTC" + (f", {_duration(ago)} ago" if ago >= 1 else "")
     return Text.assemble((name, "bold"), f" {moment}, {policy}: ", (verdict, style))
+
+
+def _frozen(frozen: Found) -> Text:
+    answer = frozen["answer"]
+    said = (
+        "an error" if answer is None else f"{_number(answer['value'])}, {'active' if answer['active'] else 'inactive'}"
+    )
+    known = "" if answer is None else f", known at {_time(answer['heldSince']):%Y-%m-%d %H:%M:%S}"
+    since = f"since {_time(frozen['since']):%Y-%m-%d %H:%M:%S} UTC"
+    return Text(f"frozen   {since}: KEDA gets {said}{known}", style="cyan")
 
 
 def _rules(said: Found) -> RenderableType:
@@ -206,7 +219,7 @@ def _answer(row: Found) -> Text:
     if kind == "error":
         return Text(f"error {row['code']} ({row['reason']})", style="bold red")
     state = "active" if row["active"] else "inactive"
-    held = ", held" if row["held"] else ""
+    held = ", held" if kind == "held" else ""
     return Text(f"{_number(row['value'])}, {state}{held} ({row['reason']})", style=_TOLD[kind][1])
 
 
@@ -220,7 +233,7 @@ def _kind(row: Found) -> str:
     if row["code"] != "OK" or row["value"] is None:
         return "error"
     if row["held"]:
-        return "held"
+        return "frozen" if row["reason"] == "frozen" else "held"
     if not row["active"]:
         return "inactive"
     return "scaled" if row["value"] > 0 else "active"

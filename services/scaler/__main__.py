@@ -15,14 +15,16 @@ import uvloop
 from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential_jitter
 
 from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
-from lagscale.settings import SingleMonitorSettings, load, split_address
+from lagscale.settings import SingleMonitorSettings, load
 from lagscale.store.decisions import PostgresDecisions
+from lagscale.store.freezes import PostgresFreezes
 from lagscale.store.pool import open_pool
 from lagscale.store.postgres import PostgresVerdicts
 from lagscale.store.registrations import ROLE, PostgresRegistrations, changes
 from lagscale.store.registry.bootstrap import ensure_single_monitor
 from lagscale.telemetry import configure_logging
 from services.scaler.process import Parts, Scaler
+from services.scaler.server import grpc_address as address_of
 from services.scaler.settings import ScalerSettings
 
 log = structlog.get_logger("services.scaler")
@@ -43,6 +45,10 @@ def main() -> int:
     configure_logging("scaler", settings.log_level, settings.log_format == "json")
     try:
         uvloop.run(serve(settings, address, single is not None))
+    except SettingsInvalid as invalid:
+        # Of the certificates, which are read when the parts are put together.
+        print(f"lagscale-scaler: {invalid.message}", file=sys.stderr)
+        return 2
     except OSError as error:
         log.error("cannot_listen", error=str(error))
         return 1
@@ -58,6 +64,7 @@ async def serve(settings: ScalerSettings, address: str, single: bool) -> None:
         verdicts=PostgresVerdicts(pool),
         registrations=PostgresRegistrations(pool),
         decisions=PostgresDecisions(pool),
+        freezes=PostgresFreezes(pool),
         hints=lambda: changes(url),
     )
     scaler = Scaler(parts, settings, replica=f"{socket.gethostname()}-{os.getpid()}")
@@ -81,11 +88,9 @@ async def serve(settings: ScalerSettings, address: str, single: bool) -> None:
 
 def grpc_address(listen: str, port: str | None) -> str:
     """The listening address, with the port that GRPC_PORT wants."""
-    host, given = split_address(listen)
     if port and not (port.isdecimal() and int(port) <= 65535):
         raise SettingsInvalid("GRPC_PORT: must be a port, as in 50051")
-    host = f"[{host}]" if ":" in host else host or "[::]"
-    return f"{host}:{port or given}"
+    return address_of(listen, port)
 
 
 async def _register_single(url: str) -> None:

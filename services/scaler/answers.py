@@ -25,6 +25,7 @@ from lagscale.errors import (
 from lagscale.store import InlineMonitor, RegistrationStore
 from services.scaler import metrics
 from services.scaler.decision import Subject
+from services.scaler.frozen import FrozenAnswers
 from services.scaler.last_answers import LastAnswers
 from services.scaler.recorder import Recorder
 from services.scaler.snapshots import Reading, Snapshots
@@ -46,6 +47,7 @@ class Kind(StrEnum):
     HELD = "held"
     HELD_LOCALLY = "held_locally"
     WAKING = "waking"
+    FROZEN = "frozen"
     ERROR = "error"
 
 
@@ -67,11 +69,13 @@ class Answers:
         registrations: RegistrationStore,
         last: LastAnswers,
         recorder: Recorder,
+        frozen: FrozenAnswers,
     ) -> None:
         self._snapshots = snapshots
         self._registrations = registrations
         self._last = last
         self._recorder = recorder
+        self._frozen = frozen
         # What became of registering an inline monitor, so that each call of a poll does not try again.
         self._registering: TTLCache[tuple[int, str], asyncio.Task[None]] = TTLCache(10_000, _REGISTERED_SECONDS)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -85,16 +89,21 @@ class Answers:
             QuotaExceeded: an inline monitor is one too many for its tenant.
         """
         try:
+            freezes = self._frozen.in_force(subject)
             if subject.ask is None:
                 await self._register(subject, deadline)
-                raise HistoryTooShort(_BEGINS)
-            answer = await self._known(subject, subject.ask, deadline, begins_poll)
+                if not freezes:
+                    raise HistoryTooShort(_BEGINS)
+            if freezes:
+                answer = Answer(await self._frozen.tell(subject, freezes, deadline), Kind.FROZEN, None)
+            elif subject.ask is not None:
+                answer = await self._known(subject, subject.ask, deadline, begins_poll)
         except LagscaleError as error:
             metrics.ANSWERS.labels(Kind.ERROR.value).inc()
             self._recorder.failed(subject, error)
             raise
         metrics.ANSWERS.labels(answer.kind.value).inc()
-        self._recorder.told(subject, answer.told, answer.judgement)
+        self._recorder.told(subject, answer.told, answer.judgement, frozen=answer.kind is Kind.FROZEN)
         return answer
 
     async def _known(self, subject: Subject, ask: Ask, deadline: float, begins_poll: bool) -> Answer:

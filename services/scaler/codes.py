@@ -18,6 +18,8 @@ CODES: Final[Mapping[type[errors.LagscaleError], StatusCode]] = {
     errors.NotAuthenticated: StatusCode.UNAUTHENTICATED,
     errors.NotAllowed: StatusCode.PERMISSION_DENIED,
     errors.QuotaExceeded: StatusCode.RESOURCE_EXHAUSTED,
+    errors.RateExceeded: StatusCode.RESOURCE_EXHAUSTED,
+    errors.IssuerUnavailable: StatusCode.UNAVAILABLE,
     errors.Unknown: StatusCode.UNAVAILABLE,
     errors.HistoryTooShort: StatusCode.FAILED_PRECONDITION,
     errors.DataUnavailable: StatusCode.UNAVAILABLE,

@@ -13,6 +13,7 @@ from functools import lru_cache
 from typing import Final
 from weakref import WeakKeyDictionary
 
+from lagscale.domain.freeze import Freeze, Freezes
 from lagscale.domain.keys import BY_NAME
 from lagscale.domain.policy import Policy
 from lagscale.domain.signal import Ask
@@ -46,6 +47,7 @@ class Subject:
         key: a short name of tenant, targets and policy, equal in every replica.
         version: of the registration.
         overrides: policy keys given beside it, None without any.
+        freezes: those that the monitor is under, if they have not ended meanwhile.
         partial: why the targets are only a part of the monitor's topics; empty when they are all.
     """
 
@@ -61,6 +63,7 @@ class Subject:
     overrides: Mapping[str, str] | None = field(default=None, kw_only=True)
     inline: InlineMonitor | None = None
     partial: str = ""
+    freezes: tuple[Freeze, ...] = field(default=(), kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +123,7 @@ class Directory:
     def __init__(self, registrations: Registrations, reader: Reader) -> None:
         self.registrations = registrations
         self._reader = reader
+        self.freezes = Freezes(registrations.freezes)
         self._tenants = {tenant.tenant_id: tenant for tenant in registrations.tenants}
         self._rules = {tenant.tenant_id: read_rules(tenant) for tenant in registrations.tenants}
         self._named: dict[int, dict[str, Registration]] = {}
@@ -130,8 +134,8 @@ class Directory:
         # By trigger and tenant; forgotten with the trigger, or with this version of the registrations.
         self._resolved: WeakKeyDictionary[Trigger, dict[int, Asked | LagscaleError]] = WeakKeyDictionary()
 
-    def resolve(self, trigger: Trigger, instance: str, namespace: str, scaled_object: str = "") -> Asked:
-        """What the trigger asks for on behalf of (KEDA instance, Kubernetes namespace).
+    def resolve(self, trigger: Trigger, instance: str | None, namespace: str, scaled_object: str = "") -> Asked:
+        """What the trigger asks for on behalf of (KEDA instance, Kubernetes namespace); None is bound to nobody.
 
         The ScaledObject's name is only remembered with what it registers.
 
@@ -139,7 +143,8 @@ class Directory:
             NotFound: the namespace is bound to no tenant, or not to the one that the trigger names.
             InvalidInput: keys stand beside `serviceType` that may not.
         """
-        tenant = self._tenants.get(tenant_of(self.registrations.bindings, instance, namespace) or 0)
+        bound = None if instance is None else tenant_of(self.registrations.bindings, instance, namespace)
+        tenant = self._tenants.get(bound or 0)
         if tenant is None or (trigger.tenant is not None and trigger.tenant != tenant.name):
             raise missing(_subject_of(trigger))
         of_trigger = self._resolved.setdefault(trigger, {})
@@ -150,7 +155,7 @@ class Directory:
             raise InvalidInput(resolved.faults)
         if isinstance(resolved, LagscaleError):
             raise type(resolved)(resolved.message)
-        return resolved.by(instance, namespace, scaled_object)
+        return resolved.by(instance or "", namespace, scaled_object)
 
     def _find(self, trigger: Trigger, tenant: TenantEntry) -> Asked | LagscaleError:
         try:
@@ -167,7 +172,7 @@ class Directory:
             if monitor is None:
                 entries.append(missing(name, named))
             elif not trigger.given:
-                entries.append(_by_version(_subject(tenant, monitor, monitor.policy), monitor))
+                entries.append(self._subject(tenant, monitor, monitor.policy))
             else:
                 wrong = list(_beside(trigger, monitor))
                 faults += wrong
@@ -184,7 +189,7 @@ class Directory:
         # What the registration itself has is not the trigger's to answer for.
         if faults := self._rules[tenant.tenant_id].faults(policy, given, but_for=monitor.policy):
             raise InvalidInput(faults)
-        return _by_version(_subject(tenant, monitor, policy), monitor, trigger.given)
+        return self._subject(tenant, monitor, policy, overrides=trigger.given)
 
     def _inline(self, trigger: Trigger, tenant: TenantEntry) -> Asked:
         cluster = _cluster_of(trigger, tenant)
@@ -195,7 +200,7 @@ class Directory:
         monitor = self._by_content.get((tenant.tenant_id, digest))
         if monitor is not None:
             # What rules forbid today may be registered from before, and goes on.
-            return Asked((_by_version(_subject(tenant, monitor, monitor.policy, name), monitor),))
+            return Asked((self._subject(tenant, monitor, monitor.policy, name),))
         rules = self._rules[tenant.tenant_id]
         policy = self._reader.policy(trigger, tenant.min_sampling_seconds, rules)
         if not tenant.auto_register:
@@ -210,7 +215,30 @@ class Directory:
             tenant.tenant_id, name, cluster, group, scope.topics, dict(trigger.given), policy, digest,
             scope.pattern, scope.exclude, inherited, tenant.version,
         )  # fmt: skip
-        return Asked((Subject(tenant.tenant_id, tenant.name, name, policy, None, None, {}, digest, wanted),))
+        freezes = self.freezes.of(tenant.tenant_id, cluster, None)
+        nothing: Mapping[int, str] = {}
+        subject = Subject(
+            tenant.tenant_id, tenant.name, name, policy, None, None, nothing, digest, wanted, freezes=freezes
+        )
+        return Asked((subject,))
+
+    def _subject(
+        self,
+        tenant: TenantEntry,
+        monitor: Registration,
+        policy: Policy,
+        name: str | None = None,
+        overrides: Mapping[str, str] | None = None,
+    ) -> Subject:
+        ask = Ask(tenant.tenant_id, monitor.target_ids, policy)
+        topics = dict(zip(monitor.target_ids, monitor.topics, strict=False))
+        return Subject(
+            tenant.tenant_id, tenant.name, name or monitor.name, policy, monitor.monitor_id, ask, topics, key_of(ask),
+            partial=monitor.partial,
+            # With what its decisions are explained by.
+            version=monitor.version, overrides=dict(overrides) if overrides else None,
+            freezes=self.freezes.of(tenant.tenant_id, monitor.cluster, monitor.monitor_id),
+        )  # fmt: skip
 
 
 def missing(name: str, visible: Iterable[str] = ()) -> NotFound:
@@ -227,20 +255,6 @@ def missing(name: str, visible: Iterable[str] = ()) -> NotFound:
 
 def _subject_of(trigger: Trigger) -> str:
     return (trigger.services or (trigger.group or "",))[0]
-
-
-def _subject(tenant: TenantEntry, monitor: Registration, policy: Policy, name: str | None = None) -> Subject:
-    ask = Ask(tenant.tenant_id, monitor.target_ids, policy)
-    topics = dict(zip(monitor.target_ids, monitor.topics, strict=False))
-    return Subject(
-        tenant.tenant_id, tenant.name, name or monitor.name, policy, monitor.monitor_id, ask, topics, key_of(ask),
-        partial=monitor.partial,
-    )  # fmt: skip
-
-
-def _by_version(subject: Subject, monitor: Registration, overrides: Mapping[str, str] | None = None) -> Subject:
-    """The subject with what its decisions are explained by."""
-    return replace(subject, version=monitor.version, overrides=dict(overrides) if overrides else None)
 
 
 @lru_cache(maxsize=_REMEMBERED)

@@ -36,6 +36,8 @@ class Known:
         #: Beats when the registrations changed; `noticed` is beaten by whoever hears that they may have.
         self.changed = Pulse()
         self.noticed = Pulse()
+        #: Hears the database's clock whenever the registrations were read.
+        self.on_clock: Callable[[int], None] = _unheard
         self.on_store: Callable[[bool], Awaitable[None]] = _nobody
         self._store = store
         self._reader = reader
@@ -76,6 +78,8 @@ class Known:
             present = self.directory
             if not self._fresh or present is None or version != present.registrations.version:
                 registrations = await self._store.load()
+                if registrations.now_ms is not None:
+                    self.on_clock(registrations.now_ms)
                 self._take(registrations)
                 self._fresh = True
                 log.info("registrations_loaded", version=registrations.version, monitors=len(registrations.monitors))
@@ -105,6 +109,10 @@ class Known:
         self.directory = Directory(registrations, self._reader)
         metrics.REGISTRATIONS.set(len(registrations.monitors))
         self.changed.beat()
+
+
+def _unheard(_now_ms: int) -> None:
+    """Until somebody wants to hear of the clock."""
 
 
 async def _nobody(_up: bool) -> None:

@@ -10,10 +10,13 @@ from collections import OrderedDict
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from lagscale.domain.freeze import without_limit
 from lagscale.domain.policy import Policy
 from lagscale.domain.signal import Judgement, Reason, Told, Verdict, held
 
 _GREATEST: Final = 50_000
+#: Within this a replica hears of a freeze.
+_HEARD_MS: Final = 5_000
 
 
 class StoreClock:
@@ -102,6 +105,17 @@ class LastAnswers:
         if seen is None or now_ms is None:
             return None
         return held(seen.known(), seen.members, now_ms, policy)
+
+    def frozen(self, key: str, policy: Policy, since_ms: int) -> Told | None:
+        """The answer that a frozen monitor keeps while the store is silent: as of the freeze, without a time limit.
+
+        What was seen before this replica heard of the freeze counts: the last active instant may be one of that time.
+        """
+        seen = self._seen.get(key)
+        if seen is None:
+            return None
+        known = [one for one in seen.known() if one.at_ms is not None and one.at_ms <= since_ms + _HEARD_MS]
+        return held(known, seen.members, since_ms, without_limit(policy))
 
     def dump(self) -> dict[str, Any]:
         """Everything remembered, for scratch."""

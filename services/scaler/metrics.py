@@ -14,9 +14,10 @@ CALL_SECONDS = Histogram(
 VERDICTS = Counter("lagscale_scaler_verdicts_total", "Verdicts read from the store.", ["verdict", "reason"])
 ANSWERS = Counter(
     "lagscale_scaler_answers_total",
-    "What KEDA was told, by where it came from: measured, held, held_locally, waking, or error.",
+    "What KEDA was told, by where it came from: measured, held, held_locally, waking, frozen, or error.",
     ["kind"],
 )
+FROZEN = Gauge("lagscale_scaler_frozen_monitors", "Monitors under a freeze that has not ended.")
 HELD_SHARE = Gauge(
     "lagscale_scaler_held_share", "Share of held answers among the newest answer of each monitor, 0 to 1."
 )
@@ -28,4 +29,17 @@ BATCH = Histogram(
 )
 REGISTRATIONS = Gauge("lagscale_scaler_registrations", "Monitors known to this replica.")
 STREAMS = Gauge("lagscale_scaler_streams", "Open streams by method.", ["method"])
+CERTIFICATE_EXPIRY = Gauge(
+    "lagscale_scaler_certificate_expiry_seconds",
+    "When a certificate in use expires, seconds since 1970: server, or client_ca.",
+    ["certificate"],
+)
+CERTIFICATE_RELOADS = Counter(
+    "lagscale_scaler_certificate_reloads_total",
+    "Changes of the certificate files, taken or refused.",
+    ["result"],
+)
+CERTIFICATE_REFUSED = Gauge(
+    "lagscale_scaler_certificate_refused", "Whether what the certificate files hold is not what is in use: 1 or 0."
+)
 DECISIONS_LOST = Counter("lagscale_scaler_decisions_lost_total", "Decisions that could not be written.")

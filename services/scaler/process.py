@@ -12,18 +12,22 @@ from typing import Any, Final
 
 import structlog
 
+from lagscale.domain.freeze import in_force
 from lagscale.settings import split_address
 from lagscale.status_http import StatusServer
 from lagscale.store import RegistrationStore, VerdictStore
 from services.scaler import metrics
 from services.scaler.answers import Answers
+from services.scaler.callers import by_certificate, by_required_certificate, without_certificates
+from services.scaler.certificates import Certificates, Files
 from services.scaler.decision import key_of
+from services.scaler.frozen import FreezeStore, FrozenAnswers
 from services.scaler.known import Known
 from services.scaler.last_answers import LastAnswers
 from services.scaler.metadata import Reader
 from services.scaler.recorder import DecisionStore, Recorder
-from services.scaler.scratch import ANSWERS, Scratch
-from services.scaler.server import Server
+from services.scaler.scratch import ANSWERS, FROZEN, Scratch
+from services.scaler.server import Listener, Server, grpc_address
 from services.scaler.servicer import Servicer
 from services.scaler.settings import ScalerSettings
 from services.scaler.snapshots import Snapshots
@@ -47,6 +51,7 @@ class Parts:
     verdicts: VerdictStore
     registrations: RegistrationStore
     decisions: DecisionStore
+    freezes: FreezeStore
     hints: Callable[[], AsyncIterator[str]]
 
 
@@ -70,33 +75,46 @@ class Scaler:
             on_reading=lambda ask, judgement: self._last.note(key_of(ask), judgement, ask.policy),
         )
         ages = Ages(settings.connection_age_seconds, settings.connection_grace_seconds)
-        self._streams = Streams(self._snapshots, self._known, ages, settings.call_seconds)
-        answers = Answers(self._snapshots, parts.registrations, self._last, self._recorder)
-        self._servicer = Servicer(reader, self._known, answers, self._streams, settings.call_seconds)
+        self._frozen = FrozenAnswers(parts.freezes, parts.verdicts, self._last)
+        self._streams = Streams(self._snapshots, self._known, ages, settings.call_seconds, frozen=self._frozen.in_force)
+        answers = Answers(self._snapshots, parts.registrations, self._last, self._recorder, self._frozen)
+        callers = by_certificate if settings.asks_for_certificates else without_certificates
+        if settings.scaler_grpc_security == "mtls":
+            callers = by_required_certificate
+        self._servicer = Servicer(reader, self._known, answers, self._streams, settings.call_seconds, callers=callers)
+        self._certificates = _certificates(settings)
         self._server = Server(self._servicer, ages, reuse_address=settings.reuse_address)
         self._status = Status(
             registered=lambda: self._known.directory is not None, store_up=lambda: self._known.store_up
         )
         self._http = StatusServer(self._status, *split_address(settings.scaler_http_listen))
+        #: Of gRPC, in the order of the addresses.
+        self.ports: list[int] = []
         self._tasks: list[asyncio.Task[None]] = []
 
     async def start(self, address: str) -> tuple[int, int]:
-        """Serve at the address; the ports of gRPC and HTTP.
+        """Serve at the address, and at the second one if there is one; the ports of gRPC and HTTP.
 
         Raises:
             OSError: an address is taken.
         """
         self._known.start_from_scratch()
         self._last.restore(self._scratch.read(ANSWERS))
+        self._frozen.restore(self._scratch.read(FROZEN))
+        self._known.on_clock = self._last.clock.note
+        metrics.FROZEN.set_function(self._frozen_monitors)
         self._known.on_store = self._server.tell_store
         metrics.HELD_SHARE.set_function(self._recorder.held_share)
         await self._server.tell_store(False)
-        port = await self._server.start(address)
+        self.ports = await self._server.start(self._listeners(address))
         self._status.listening = True
         self._http.start()
-        for work in (self._known.run, self._streams.run, self._recorder.run, self._listen, self._beat, self._keep):
+        works = [self._known.run, self._streams.run, self._recorder.run, self._listen, self._beat, self._keep]
+        if self._certificates is not None:
+            works.append(self._certificates.run)
+        for work in works:
             self._tasks.append(asyncio.create_task(self._forever(work), name=work.__name__))
-        return port, self._http.port
+        return self.ports[0], self._http.port
 
     async def stop(self) -> None:
         """Not ready at once; then serve on until nobody calls here any more; then end the calls that run."""
@@ -116,8 +134,30 @@ class Scaler:
         except TimeoutError:
             log.info("decisions_not_flushed")
         await self._snapshots.close()
+        await self._frozen.close()
+        await asyncio.to_thread(self._scratch.write, FROZEN, self._frozen.dump())
         await asyncio.to_thread(self._scratch.write, ANSWERS, self._last.dump())
         self._http.stop()
+
+    def _frozen_monitors(self) -> float:
+        """How many monitors are under a freeze that has not ended; asked by the metrics' thread."""
+        directory, now_ms = self._known.directory, self._last.clock.now_ms()
+        if directory is None or not directory.freezes:
+            return 0.0
+        every = directory.registrations.monitors
+        under = (directory.freezes.of(one.tenant_id, one.cluster, one.monitor_id) for one in every)
+        return float(sum(bool(in_force(freezes, now_ms)) for freezes in under))
+
+    def _listeners(self, address: str) -> list[Listener]:
+        security, second = self._settings.scaler_grpc_security, self._settings.scaler_mtls_listen
+        certificates = self._certificates
+        if certificates is None:
+            return [Listener(address)]
+        first = None if security == "plain" else certificates.credentials(asks_clients=security == "mtls")
+        listeners = [Listener(address, first)]
+        if second is not None:
+            listeners.append(Listener(grpc_address(second), certificates.credentials(asks_clients=True)))
+        return listeners
 
     async def _quiet(self) -> None:
         """Wait for a moment between two bursts of calls: the library drops what arrives while it says goodbye."""
@@ -160,4 +200,16 @@ class Scaler:
                 began = loop.time()
                 await asyncio.to_thread(self._scratch.write, ANSWERS, self._last.dump())
                 took = loop.time() - began
+            if self._frozen.dirty:
+                directory = self._known.directory
+                self._frozen.forget_but(() if directory is None else directory.registrations.freezes)
+                await asyncio.to_thread(self._scratch.write, FROZEN, self._frozen.dump())
             await asyncio.sleep(max(1.0, took / _WRITING_SHARE))
+
+
+def _certificates(settings: ScalerSettings) -> Certificates | None:
+    if settings.scaler_tls_certificate_file is None or settings.scaler_tls_key_file is None:
+        return None
+    return Certificates(
+        Files(settings.scaler_tls_certificate_file, settings.scaler_tls_key_file, settings.scaler_tls_client_ca_file)
+    )

@@ -11,6 +11,7 @@ from typing import Final, Protocol
 import structlog
 from cachetools import LRUCache
 
+from lagscale.domain.explanation import FROZEN
 from lagscale.domain.signal import Judgement, Told
 from lagscale.errors import LagscaleError
 from lagscale.store.decisions import Decision
@@ -88,10 +89,11 @@ class Recorder:
         self._queue: deque[Decision] = deque()
         self._asked: set[int] = set()
 
-    def told(self, subject: Subject, told: Told, judgement: Judgement | None) -> None:
-        """An answer was given; without a judgement the store was silent."""
+    def told(self, subject: Subject, told: Told, judgement: Judgement | None, *, frozen: bool = False) -> None:
+        """An answer was given; without a judgement the monitor was frozen, or the store silent."""
         verdict = "unknown" if judgement is None else judgement.verdict.value
-        reason = "store_silent" if judgement is None else judgement.reason.value
+        silent = FROZEN if frozen else "store_silent"
+        reason = silent if judgement is None else judgement.reason.value
         held = told.held_since_ms is not None
         outcome = _Outcome(verdict, reason, "OK", told.value, told.active, held)
         self._note(subject, outcome, None if judgement is None else judgement.at_ms)
@@ -153,9 +155,11 @@ class Recorder:
             metrics.DECISIONS_LOST.inc()
 
     def held_share(self) -> float:
-        """Share of monitors whose newest answer was held, 0 to 1."""
+        """Share of monitors whose newest answer was held, 0 to 1; what a person froze is no alert."""
         outcomes = [last.outcome for last in self._last.values() if last.outcome is not None]
-        return sum(outcome.held for outcome in outcomes) / len(outcomes) if outcomes else 0.0
+        return (
+            sum(outcome.held and outcome.reason != FROZEN for outcome in outcomes) / len(outcomes) if outcomes else 0.0
+        )
 
     async def run(self) -> None:
         """Write what has queued, for ever."""

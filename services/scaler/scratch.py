@@ -16,6 +16,7 @@ from typing import Any, Final
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
+from lagscale.domain.freeze import Freeze
 from lagscale.store import Registration, Registrations, TenantEntry
 
 log = structlog.get_logger(__name__)
@@ -24,6 +25,7 @@ log = structlog.get_logger(__name__)
 FORM: Final = 1
 REGISTRATIONS: Final = "registrations.json"
 ANSWERS: Final = "answers.json"
+FROZEN: Final = "frozen.json"
 _GREATEST_BYTES: Final = 256 * 1024 * 1024
 
 
@@ -35,6 +37,8 @@ class _Kept:
     tenants: tuple[TenantEntry, ...]
     monitors: tuple[Registration, ...]
     bindings: tuple[tuple[str, str, int], ...]
+    # Files of the version before have none.
+    freezes: tuple[Freeze, ...] = ()
 
 
 _KEPT: Final = TypeAdapter(_Kept)
@@ -74,7 +78,13 @@ class Scratch:
         bindings = tuple(
             (instance, namespace, tenant) for (instance, namespace), tenant in registrations.bindings.items()
         )
-        kept = _Kept(registrations.version, registrations.tenants, registrations.monitors, bindings)
+        kept = _Kept(
+            registrations.version,
+            registrations.tenants,
+            registrations.monitors,
+            bindings,
+            registrations.freezes,
+        )
         return self.write(REGISTRATIONS, _KEPT.dump_python(kept, mode="json"))
 
     def read_registrations(self) -> Registrations | None:
@@ -88,7 +98,7 @@ class Scratch:
             log.warning("scratch_unreadable", file=REGISTRATIONS, error="ValidationError")
             return None
         bindings = {(instance, namespace): tenant for instance, namespace, tenant in kept.bindings}
-        return Registrations(kept.version, kept.tenants, kept.monitors, bindings)
+        return Registrations(kept.version, kept.tenants, kept.monitors, bindings, kept.freezes)
 
     def _replace(self, name: str, data: bytes) -> bool:
         if len(data) > _GREATEST_BYTES:

@@ -11,10 +11,10 @@ from typing import Any, Final, TypeVar
 import grpc
 import structlog
 
-from lagscale.domain.tenancy import DEFAULT_INSTANCE
 from lagscale.errors import DataUnavailable, LagscaleError
 from services.scaler import metrics
 from services.scaler.answers import Answers
+from services.scaler.callers import Callers
 from services.scaler.codes import code_of, text_of
 from services.scaler.decision import Asked, Directory, Subject
 from services.scaler.known import Known
@@ -33,8 +33,18 @@ Context = Any  # grpc has no types
 class Servicer(pb_grpc.ExternalScalerServicer):  # type: ignore[misc]
     """Answers KEDA from memory and from the store."""
 
-    def __init__(self, reader: Reader, known: Known, answers: Answers, streams: Streams, call_seconds: float) -> None:
+    def __init__(
+        self,
+        reader: Reader,
+        known: Known,
+        answers: Answers,
+        streams: Streams,
+        call_seconds: float,
+        *,
+        callers: Callers,
+    ) -> None:
         self._reader = reader
+        self._instance_of = callers
         self._known = known
         self._answers = answers
         self._streams = streams
@@ -84,7 +94,7 @@ class Servicer(pb_grpc.ExternalScalerServicer):  # type: ignore[misc]
 
     def _asking(self, ref: Any, context: Context) -> Callable[[float], Coroutine[Any, Any, Asked]]:
         """Resolves a stream's trigger; streams do so again and again, for registrations change."""
-        metadata, instance = dict(ref.scalerMetadata), instance_of(context)
+        metadata, instance = dict(ref.scalerMetadata), self._instance_of(context)
         namespace, name = ref.namespace, ref.name
 
         async def ask(deadline: float) -> Asked:
@@ -104,7 +114,7 @@ class Servicer(pb_grpc.ExternalScalerServicer):  # type: ignore[misc]
         try:
             trigger = self._reader.read(ref.scalerMetadata)
             directory: Directory = self._known.directory or await self._known.present(deadline)
-            asked = directory.resolve(trigger, instance_of(context), ref.namespace, ref.name)
+            asked = directory.resolve(trigger, self._instance_of(context), ref.namespace, ref.name)
             return await answer(asked, deadline)
         except LagscaleError as error:
             code, failure = code_of(error), error
@@ -120,11 +130,6 @@ class Servicer(pb_grpc.ExternalScalerServicer):  # type: ignore[misc]
         log.debug("call_refused", method=method, namespace=ref.namespace, code=code.name)
         await context.abort(code, text_of(failure))
         raise AssertionError("abort raises")
-
-
-def instance_of(_context: Context) -> str:
-    """The KEDA instance of a caller: without client certificates there is one."""
-    return DEFAULT_INSTANCE
 
 
 async def is_active(answers: Answers, asked: Asked, deadline: float) -> bool:

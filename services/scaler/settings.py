@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from pydantic import Field
+from pathlib import Path
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
 
 from lagscale.settings import Address, ServiceSettings
 
@@ -12,6 +15,23 @@ class ScalerSettings(ServiceSettings):
 
     scaler_grpc_listen: Address = Field(
         default="0.0.0.0:50051", description="Where KEDA's calls are served. `GRPC_PORT` changes the port alone."
+    )
+    scaler_grpc_security: Literal["plain", "tls", "mtls"] = Field(
+        default="plain",
+        description="What that address speaks: plain text, TLS, or TLS with client certificates required.",
+    )
+    scaler_mtls_listen: Address | None = Field(
+        default=None,
+        description="A second address that requires client certificates, where the first one does not.",
+    )
+    scaler_tls_certificate_file: Path | None = Field(
+        default=None, description="PEM file of the server's certificate and its chain; read again when it changes."
+    )
+    scaler_tls_key_file: Path | None = Field(
+        default=None, description="PEM file of that certificate's private key, without a password."
+    )
+    scaler_tls_client_ca_file: Path | None = Field(
+        default=None, description="PEM file of the authorities whose client certificates are taken."
     )
     scaler_http_listen: Address = Field(
         default="0.0.0.0:8080", description="Where /healthz, /readyz, /livez and /metrics are served."
@@ -45,3 +65,32 @@ class ScalerSettings(ServiceSettings):
     reuse_address: bool = Field(
         default=False, description="Share the gRPC address among several processes of one pod (SO_REUSEPORT)."
     )
+
+    @property
+    def asks_for_certificates(self) -> bool:
+        """Whether any address asks its clients for a certificate."""
+        return self.scaler_grpc_security == "mtls" or self.scaler_mtls_listen is not None
+
+    @model_validator(mode="after")
+    def _certificates_fit(self) -> Self:
+        given = {
+            "LAGSCALE_SCALER_TLS_CERTIFICATE_FILE": self.scaler_tls_certificate_file,
+            "LAGSCALE_SCALER_TLS_KEY_FILE": self.scaler_tls_key_file,
+            "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE": self.scaler_tls_client_ca_file,
+        }
+        needed = list(given) if self.asks_for_certificates else list(given)[:2]
+        if not self.asks_for_certificates and self.scaler_grpc_security == "plain":
+            needed = []
+        missing = [name for name in needed if given[name] is None]
+        needless = [name for name, path in given.items() if path is not None and name not in needed]
+        if missing:
+            raise ValueError(f"TLS needs {' and '.join(missing)}; set what is missing")
+        if needless:
+            # A file that nobody uses is a listener that somebody believes to be safe.
+            raise ValueError(
+                f"{' and '.join(needless)} would not be used; set LAGSCALE_SCALER_GRPC_SECURITY to tls or mtls, or "
+                "LAGSCALE_SCALER_MTLS_LISTEN"
+            )
+        if self.scaler_grpc_security == "mtls" and self.scaler_mtls_listen is not None:
+            raise ValueError("LAGSCALE_SCALER_MTLS_LISTEN is for a first address without client certificates; unset it")
+        return self

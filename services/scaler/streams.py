@@ -49,9 +49,19 @@ class Ages:
 class Streams:
     """All open streams of this replica."""
 
-    def __init__(self, snapshots: Snapshots, known: Known, ages: Ages, call_seconds: float) -> None:
+    def __init__(
+        self,
+        snapshots: Snapshots,
+        known: Known,
+        ages: Ages,
+        call_seconds: float,
+        *,
+        frozen: Callable[[Subject], object] = lambda _: False,
+    ) -> None:
+        """`frozen` says of a monitor whether its answer stands still: then it is not read."""
         self.samples = Pulse()
         self._snapshots = snapshots
+        self._frozen = frozen
         self._known = known
         self._ages = ages
         self._call_seconds = call_seconds
@@ -163,7 +173,8 @@ class Streams:
 
         def watch(asked: Asked) -> None:
             self._unwatch(watched)
-            watched[:] = [entry.ask for entry in asked.entries if isinstance(entry, Subject) and entry.ask is not None]
+            moving = [one for one in asked.entries if isinstance(one, Subject) and not self._frozen(one)]
+            watched[:] = [one.ask for one in moving if one.ask is not None]
             self._watched.update(watched)
 
         metrics.STREAMS.labels(method).inc()

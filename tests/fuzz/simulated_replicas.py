@@ -20,10 +20,12 @@ from lagscale.domain.signal import Ask, Judgement, Told
 from lagscale.errors import LagscaleError, StoreUnavailable
 from lagscale.store import InlineMonitor, Lease, Registrations
 from lagscale.store.decisions import Decision
+from lagscale.store.freezes import FrozenAnswer, FrozenAsk
 from lagscale.store.memory import MemorySamples
 from services.scaler import last_answers
 from services.scaler.answers import Answer, Answers
 from services.scaler.decision import Subject, key_of
+from services.scaler.frozen import FrozenAnswers
 from services.scaler.last_answers import LastAnswers
 from services.scaler.recorder import Recorder
 from services.scaler.scratch import ANSWERS, Scratch
@@ -80,6 +82,16 @@ class NoRegistrations:
 
     async def register(self, monitor: InlineMonitor) -> None:
         raise AssertionError("the monitor is registered")
+
+
+class NoFreezes:
+    """Nothing is frozen."""
+
+    async def kept(self, asked: FrozenAsk, freeze_ids: Sequence[str]) -> FrozenAnswer | None:
+        raise AssertionError("the monitor is not frozen")
+
+    async def keep(self, asked: FrozenAsk, freeze_ids: Sequence[str], answer: FrozenAnswer) -> FrozenAnswer:
+        raise AssertionError("the monitor is not frozen")
 
 
 class NoDecisions:
@@ -219,7 +231,13 @@ class Replica:
             clock=lambda: self._world.now_ms / 1000,
         )
         recorder = Recorder(NoDecisions(), "a replica", self.last.clock.now_ms)
-        self.answers = Answers(self.snapshots, NoRegistrations(), self.last, recorder)
+        self.answers = Answers(
+            self.snapshots,
+            NoRegistrations(),
+            self.last,
+            recorder,
+            FrozenAnswers(NoFreezes(), self._world.store, self.last),
+        )
 
     def _clock(self) -> AbstractContextManager[object]:
         """This host's clocks: the monotonic one is right, the wall clock is what it is."""

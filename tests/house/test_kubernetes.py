@@ -12,7 +12,7 @@ import pytest
 Objects = list[dict[str, Any]]
 Build = Callable[[str], Objects]
 
-KUSTOMIZATIONS = ("k8s/base", "k8s/overlays/dev", "k8s/overlays/production")
+KUSTOMIZATIONS = ("k8s/base", "k8s/overlays/dev", "k8s/overlays/production", "k8s/overlays/production-mtls")
 SERVICES = {"scraper", "scaler", "api"}
 #: What runs once, beside the services.
 WORKLOADS = SERVICES | {"migrate"}
@@ -160,3 +160,18 @@ def test_images_are_of_this_version_and_have_a_dockerfile(root: Path, objects: O
         exposed = re.search(r"^EXPOSE (.+)$", text, re.MULTILINE)
         ports = {str(port["containerPort"]) for port in container.get("ports", ())}
         assert set(exposed[1].split() if exposed else ()) == ports, name
+
+
+def test_certificates_are_mounted_as_a_folder_where_the_scaler_looks_for_them(folder: str, objects: Objects) -> None:
+    _, spec, container = next(pod for pod in pods(objects) if pod[0] == "scaler")
+    told = variables(container, objects)
+    files = {name: path for name, path in told.items() if "_TLS_" in name}
+    assert (told.get("LAGSCALE_SCALER_GRPC_SECURITY") == "mtls") is folder.endswith("mtls") is (len(files) == 3)
+    for path in files.values():
+        mounts = [mount for mount in container["volumeMounts"] if (path or "").startswith(mount["mountPath"] + "/")]
+        # Kubernetes replaces the files of a folder, and never a single file.
+        assert [mount.keys() for mount in mounts] == [{"name", "mountPath", "readOnly"}]
+        (secret,) = (v["secret"] for v in spec["volumes"] if v["name"] == mounts[0]["name"])
+        assert secret["secretName"] == "lagscale-scaler-tls"
+        # Readable by the group that fsGroup makes the service's.
+        assert secret["defaultMode"] == 0o440

@@ -72,6 +72,7 @@ api_key = Table(
     _instant("expires_at", nullable=True),
     _instant("last_used_at", nullable=True),
     _instant("revoked_at", nullable=True),
+    Column("replaced_by", Text),
 )
 
 namespace_binding = Table(
@@ -235,6 +236,7 @@ audit_event = Table(
     Column("object", Text, nullable=False),
     Column("before", JSONB(none_as_null=True)),
     Column("after", JSONB(none_as_null=True)),
+    Column("origin", Text),
 )
 
 samples_kept = Table(

@@ -35,6 +35,9 @@ insert into target_state select id, tenant_id, 'ok', '', now(), now() from lag_t
 insert into decision (told_at, tenant_id, monitor_id, replica, verdict, reason, code)
   select now(), tenant_id, id, 'r', 'calm', 'no_breach', 'OK' from monitor;
 insert into audit_event (tenant_id, actor, action, object) select id, 'a', 'b', 'c' from tenant;
+insert into scaling_freeze (tenant_id, reason, actor, until) select id, 'r', 'a', now() + interval '1 hour' from tenant;
+insert into frozen_answer (freeze_id, monitor_id, overrides, tenant_id, since)
+  select f.id, m.id, '', m.tenant_id, now() from scaling_freeze f join monitor m using (tenant_id);
 insert into lag_sample (ts, target_id, tenant_id, epoch, notes, lags, ends, parts, never, oldest_age, total_lag,
   max_lag, lagging, none_total, none_max, none_lagging)
   select now() - n * interval '6 hours', l.id, tenant_id, 0, 0, '{1}', '{2}', 1, 0, 0, 1, 1, 1, 0, 0, 0

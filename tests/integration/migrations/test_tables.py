@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 from collections.abc import Iterator
 
 import pytest
 import sqlalchemy as sa
 
+from lagscale.store import registry
 from lagscale.store.registry import tables
 from lagscale.store.sample_columns import COLUMNS
 
 pytestmark = pytest.mark.integration
+
+for _, name, _ in pkgutil.iter_modules(registry.__path__, f"{registry.__name__}."):
+    if name.endswith("_tables"):
+        importlib.import_module(name)  # They share the metadata.
 
 
 @pytest.fixture

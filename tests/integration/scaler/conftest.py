@@ -19,6 +19,7 @@ from lagscale.domain.tenancy import content_hash
 from lagscale.errors import LagscaleError
 from lagscale.store import InlineMonitor, Registration, Registrations, TenantEntry
 from lagscale.store.decisions import Decision
+from lagscale.store.freezes import FrozenAnswer, FrozenAsk
 from services.scaler.process import Parts, Scaler
 from services.scaler.proto import externalscaler_pb2 as pb
 from services.scaler.proto import externalscaler_pb2_grpc as pb_grpc
@@ -115,6 +116,27 @@ class FakeDecisions:
         self.asked += monitor_ids
 
 
+@dataclass
+class FakeFreezes:
+    """Keeps the answers of frozen monitors, as the store does for all replicas; can be away."""
+
+    rows: dict[tuple[FrozenAsk, str], FrozenAnswer] = field(default_factory=dict)
+    failure: LagscaleError | None = None
+
+    async def kept(self, asked: FrozenAsk, freeze_ids: Sequence[str]) -> FrozenAnswer | None:
+        if self.failure is not None:
+            raise self.failure
+        found = [self.rows[asked, name] for name in freeze_ids if (asked, name) in self.rows]
+        return min(found, key=lambda one: one.since_ms, default=None)
+
+    async def keep(self, asked: FrozenAsk, freeze_ids: Sequence[str], answer: FrozenAnswer) -> FrozenAnswer:
+        if self.failure is not None:
+            raise self.failure
+        for name in freeze_ids:
+            self.rows.setdefault((asked, name), answer)
+        return await self.kept(asked, freeze_ids) or answer
+
+
 def monitor(number: int, name: str, *, tenant: int = 1, overridable: bool = False, **given: str) -> Registration:
     """A registration whose only target has its own number."""
     return Registration(
@@ -141,6 +163,7 @@ class World:
     verdicts: FakeVerdicts
     registry: FakeRegistrations
     decisions: FakeDecisions
+    freezes: FakeFreezes
     hints: asyncio.Queue[str]
     scaler: Scaler
     stub: Any
@@ -174,27 +197,35 @@ async def start(tmp_path: Path) -> AsyncIterator[Starting]:
             }  # fmt: skip
             verdicts, registry, decisions = FakeVerdicts(), FakeRegistrations(registrations()), FakeDecisions()
             registry.failure = facts.pop("registry_failure", None)
+            credentials = facts.pop("credentials", None)
             hints: asyncio.Queue[str] = asyncio.Queue()
 
             async def notified() -> AsyncIterator[str]:
                 while True:
                     yield await hints.get()
 
-            parts = Parts(verdicts, registry, decisions, notified)
+            freezes = facts.pop("freezes", None) or FakeFreezes()
+            parts = Parts(verdicts, registry, decisions, freezes, notified)
             scaler = Scaler(parts, ScalerSettings(**facts), "replica-1")
             port, http = await scaler.start("127.0.0.1:0")
             stack.push_async_callback(scaler.stop)
             # KEDA keeps one connection per address; tests must not share theirs with each other.
-            channel = await stack.enter_async_context(
-                grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=[("grpc.use_local_subchannel_pool", 1)])
-            )
+            channel = await stack.enter_async_context(channel_to(port, credentials))
             await channel.channel_ready()
             if registry.failure is None:
                 await eventually(lambda: scaler._known.directory is not None)
             stub = pb_grpc.ExternalScalerStub(channel)
-            return World(verdicts, registry, decisions, hints, scaler, stub, channel, http)
+            return World(verdicts, registry, decisions, freezes, hints, scaler, stub, channel, http)
 
         yield starting
+
+
+def channel_to(port: int, credentials: Any = None) -> Any:
+    """A connection of its own to a port of loopback; without credentials in plain text."""
+    options = [("grpc.use_local_subchannel_pool", 1)]
+    if credentials is None:
+        return grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options)
+    return grpc.aio.secure_channel(f"localhost:{port}", credentials, options=options)
 
 
 async def eventually(condition: Callable[[], bool], seconds: float = DEADLINE) -> None:
@@ -206,7 +237,13 @@ async def eventually(condition: Callable[[], bool], seconds: float = DEADLINE) -
 
 @pytest.fixture
 def say() -> Any:
-    """What a test says: judgements, and waiting for a condition."""
+    """What a test says: judgements, waiting for a condition, and further connections."""
     return SimpleNamespace(
-        calm=calm, sustained=sustained, unknown=unknown, eventually=eventually, monitor=monitor, now_ms=NOW_MS
+        calm=calm,
+        sustained=sustained,
+        unknown=unknown,
+        eventually=eventually,
+        monitor=monitor,
+        now_ms=NOW_MS,
+        channel_to=channel_to,
     )

@@ -157,3 +157,17 @@ def test_the_moment_is_asked_of_the_api(
     assert '"monitor": "orders"' in capsys.readouterr().out
     assert asked[0].url.path == "/v1/tenants/shop/monitors/orders/explain"
     assert asked[0].url.query.decode() == wanted
+
+
+def test_a_freeze_is_told_and_drawn() -> None:
+    answer = {"value": 1500.0, "active": True, "held": True, "heldSince": "2030-01-01T00:00:30Z"}
+    frozen = {"since": "2030-01-01T00:01:00Z", "until": "2030-01-01T02:00:00Z", "reasons": ["a move"], "answer": answer}
+    row = {**ROW, "verdict": "unknown", "reason": "frozen", "held": True, "toldAt": "2030-01-01T00:01:00Z"}
+    shown = page(120, frozen=frozen, decisions=[row], wasTold=[row])
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
+    told = "KEDA gets 1,500, active, known at 2030-01-01 00:00:30"
+    assert f"frozen since 2030-01-01 00:01:00 UTC: {told}" in lines
+    assert "told: f frozen" in lines
+    assert any("1,500, active (frozen)" in line for line in lines)
+    nothing = page(120, frozen={**frozen, "answer": None})
+    assert "KEDA gets an error" in nothing

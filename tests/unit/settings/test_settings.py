@@ -10,6 +10,7 @@ from pydantic_settings import BaseSettings
 
 from lagscale.errors import SettingsInvalid
 from lagscale.settings import KNOWN, ServiceSettings, SingleMonitorSettings, load, split_address, unknown_names
+from services.scaler.settings import ScalerSettings
 
 CLASSES = ("services.api.settings", "services.cli.settings", "services.scaler.settings", "services.scraper.settings")
 MINIMAL = {"LAGSCALE_DATABASE_URL": "postgresql://u:canary-7281@db/lagscale"}
@@ -136,3 +137,41 @@ def test_an_incomplete_monitor_names_what_is_missing() -> None:
     with pytest.raises(SettingsInvalid) as caught:
         SingleMonitorSettings.read({"KAFKA_TOPIC": "orders", "GRPC_PORT": "many"})
     assert {fault.field for fault in caught.value.facts["faults"]} == {"KAFKA_BROKERS", "KAFKA_GROUP_ID", "GRPC_PORT"}  # type: ignore[attr-defined]
+
+
+_TLS = {
+    "LAGSCALE_SCALER_TLS_CERTIFICATE_FILE": "/tls/tls.crt",
+    "LAGSCALE_SCALER_TLS_KEY_FILE": "/tls/tls.key",
+    "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE": "/tls/ca.crt",
+}
+_SECURITY, _SECOND = "LAGSCALE_SCALER_GRPC_SECURITY", "LAGSCALE_SCALER_MTLS_LISTEN"
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({_SECURITY: "mtls"}, "CERTIFICATE_FILE and .*KEY_FILE and .*CLIENT_CA_FILE; set what is missing"),
+        ({**_TLS, _SECURITY: "tls"}, "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE would not be used"),
+        ({_SECURITY: "tls"}, "needs LAGSCALE_SCALER_TLS_CERTIFICATE_FILE and LAGSCALE_SCALER_TLS_KEY_FILE; set"),
+        ({_SECOND: ":50052"}, "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE; set what is missing"),
+        (_TLS, "would not be used; set LAGSCALE_SCALER_GRPC_SECURITY"),
+        ({**_TLS, _SECURITY: "mtls", _SECOND: ":50052"}, "LAGSCALE_SCALER_MTLS_LISTEN is for a first address"),
+        ({_SECURITY: "ssl"}, "LAGSCALE_SCALER_GRPC_SECURITY: "),
+    ],
+)
+def test_a_listener_is_never_less_safe_than_its_settings_look(
+    environ: pytest.MonkeyPatch, given: dict[str, str], said: str
+) -> None:
+    for name, text in given.items():
+        environ.setenv(name, text)
+    with pytest.raises(SettingsInvalid, match=said):
+        load(ScalerSettings)
+
+
+@pytest.mark.parametrize("given", [{_SECURITY: "mtls"}, {_SECOND: ":50052"}, {_SECOND: ":50052", _SECURITY: "tls"}])
+def test_a_listener_with_client_certificates_has_all_it_needs(
+    environ: pytest.MonkeyPatch, given: dict[str, str]
+) -> None:
+    for name, text in (_TLS | given).items():
+        environ.setenv(name, text)
+    assert load(ScalerSettings).asks_for_certificates

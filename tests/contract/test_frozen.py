@@ -1,0 +1,84 @@
+"""What frozen monitors keep, by every engine: the numbered histories of it, and a rule that all of them obey."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest
+
+from lagscale.domain.freeze import as_of, without_limit
+from lagscale.domain.persistence import hold, judge
+from lagscale.domain.signal import Ask, Told
+from lagscale.store import Lease, VerdictStore
+from lagscale.store.memory import MemorySamples
+from tests.contract import table, table_freeze
+from tests.contract.case import Case, Holding
+from tests.contract.database import TENANT, Stored, stored
+from tests.contract.histories import ms
+
+FROZEN = [(case, one) for case in table_freeze.CASES for one in case.expected if isinstance(one, Holding)]
+every_freeze = pytest.mark.parametrize(
+    ("case", "expected"), FROZEN, ids=[f"{case.number} at {one.at:g}: {case.says}" for case, one in FROZEN]
+)
+#: Every other history, frozen at its last instant.
+every_end = pytest.mark.parametrize("case", table.CASES, ids=[f"{case.number}: {case.says}" for case in table.CASES])
+
+
+@pytest.fixture
+async def samples(shared_url: str) -> AsyncIterator[Stored]:
+    async with stored(shared_url) as opened:
+        yield opened
+
+
+async def kept(store: VerdictStore, ask: Ask, at_ms: int) -> Told | None:
+    """As the scaler and the API look for it."""
+    asked = as_of(ask, at_ms)
+    (judged,) = await store.judge([asked])
+    return await store.hold(asked, judged)
+
+
+@every_freeze
+def test_the_reference_keeps_what_the_table_says(case: Case, expected: Holding) -> None:
+    policy = without_limit(case.parsed())
+    now_ms = ms(expected.at)
+    assert hold(case.history().targets(), policy, now_ms=now_ms, upto_ms=now_ms) == expected.told
+
+
+@every_freeze
+async def test_the_store_in_memory_keeps_what_the_table_says(case: Case, expected: Holding) -> None:
+    history = case.history()
+    store = MemorySamples(lambda: ms(100_000))
+    for topic, rows in history.rows().items():
+        store.append([(TENANT, topic, row) for row in rows], LEASE)
+    ask = Ask(TENANT, tuple(history.topics), case.parsed())
+    assert await kept(store, ask, ms(expected.at)) == expected.told
+
+
+@pytest.mark.contract
+@every_freeze
+async def test_the_database_keeps_what_the_table_says(case: Case, expected: Holding, samples: Stored) -> None:
+    (ids,) = samples.put([case.history().rows()])
+    ask = Ask(TENANT, tuple(ids.values()), case.parsed())
+    assert await kept(samples.verdicts, ask, ms(expected.at)) == expected.told
+
+
+@pytest.mark.contract
+@every_end
+async def test_a_freeze_never_lowers_and_never_puts_to_sleep(case: Case, samples: Stored) -> None:
+    (ids,) = samples.put([case.history().rows()])
+    at_ms = ms(case.expected[-1].at)
+    ask = Ask(TENANT, tuple(ids.values()), case.parsed())
+    found = await kept(samples.verdicts, ask, at_ms)
+    targets = case.history().targets()
+    assert found == hold(targets, without_limit(ask.policy), now_ms=at_ms, upto_ms=at_ms)
+    now = judge(targets, ask.policy, now_ms=at_ms, upto_ms=at_ms)
+    if found is not None:
+        assert found.active
+        assert found.value >= (now.value or 0.0)
+        assert found.held_since_ms is not None
+        assert found.held_since_ms <= at_ms
+    else:
+        assert now.active is not True
+
+
+LEASE = Lease("a scraper", 1)

@@ -14,7 +14,6 @@ from fastapi.openapi.utils import get_openapi
 from lagscale.store.registry.database import RegistryDatabase
 from services.api.access import Access
 from services.api.came_from import CameFrom
-from services.api.comparisons import Comparisons
 from services.api.conditions import Conditions
 from services.api.evidence import Evidence
 from services.api.explanations import Explanations
@@ -94,7 +93,6 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.evidence = parts.evidence
     app.state.explanations = parts.explanations
     app.state.conditions = parts.conditions
-    app.state.comparisons = Comparisons(parts.database, parts.evidence.verdicts)
     app.state.freezing = Freezing(parts.database)
     app.add_middleware(Measured)
     app.add_middleware(CameFrom, trusted=parts.trusted_proxies)

@@ -26,7 +26,7 @@ class KedaTriggerOut(Payload):
 class SideOut(Payload):
     """One of the two at a moment; `value` and `active` are null where it would have given an error."""
 
-    value: float | None
+    value: float | None = Field(examples=[1200.0])
     active: bool | None
     replicas: int = Field(description="What KEDA and the HPA would have made of the answers until then.")
 
@@ -46,7 +46,7 @@ class MomentOut(Payload):
 class SummaryOut(Payload):
     """One of the two over the whole time."""
 
-    scale_events: int = Field(description="How often the number of replicas changed.")
+    scale_events: int = Field(examples=[14], description="How often the number of replicas changed.")
     greatest_replicas: int
     average_replicas: float
     errors: int = Field(description="Moments without an answer.")
@@ -65,7 +65,7 @@ class DifferenceOut(Payload):
 class ComparisonOut(Payload):
     """What KEDA's `kafka` trigger would have said and what Lagscale says, from the same samples."""
 
-    monitor: str
+    monitor: str = Field(examples=["ingest-logs"])
     begin: datetime
     end: datetime
     step_seconds: float

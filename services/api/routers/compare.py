@@ -13,6 +13,7 @@ from lagscale.errors import Fault, InvalidInput
 from services.api.access import Viewer
 from services.api.comparison_payloads import ComparisonOut
 from services.api.comparisons import Comparisons, Span, Wanted
+from services.api.evidence import Evidence
 from services.api.routers.explain import moment_of
 from services.api.routers.requests import Tenant, existing
 
@@ -52,8 +53,9 @@ class CompareQuery(BaseModel):
 
 
 def _comparisons(request: Request) -> Comparisons:
-    found: Comparisons = request.app.state.comparisons
-    return found
+    # It keeps nothing between two requests, and judges by the same verdicts as the evidence.
+    evidence: Evidence = request.app.state.evidence
+    return Comparisons(request.app.state.database, evidence.verdicts)
 
 
 def _time(name: str, text: str | None) -> int | None:

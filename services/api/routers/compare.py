@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request
 from pydantic import BaseModel, ConfigDict, Field
@@ -37,7 +37,7 @@ class CompareQuery(BaseModel):
     max_replicas: int | None = Field(default=None, ge=1, le=100_000, description="maxReplicaCount; as many as partitions can feed, if it is left out.")  # fmt: skip
     lag_threshold: int | None = Field(default=None, ge=1, le=_GREATEST)
     activation_lag_threshold: int | None = Field(default=None, ge=0, le=_GREATEST)
-    offset_reset_policy: OffsetResetPolicy | None = None
+    offset_reset_policy: Literal["latest", "earliest"] | None = None
     scale_to_zero_on_invalid_offset: bool | None = None
     allow_idle_consumers: bool | None = None
     limit_to_partitions_with_lag: bool | None = None
@@ -49,6 +49,8 @@ class CompareQuery(BaseModel):
         """What was given of KEDA's trigger, by the domain's names."""
         own = {"begin", "end", "hours", "step", "min_replicas", "max_replicas"}
         given = self.model_dump(exclude=own, exclude_none=True)
+        if self.offset_reset_policy is not None:
+            given["offset_reset_policy"] = OffsetResetPolicy(self.offset_reset_policy)
         return {_RENAMED.get(name, name): value for name, value in given.items()}
 
 

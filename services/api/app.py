@@ -26,6 +26,7 @@ from services.api.routers import (
     audit,
     bindings,
     clusters,
+    compare,
     explain,
     freezes,
     health,
@@ -105,8 +106,8 @@ def create_app(parts: Parts) -> FastAPI:
     app.add_middleware(CameFrom, trusted=parts.trusted_proxies)
     install(app)
     for part in (
-        tenants, clusters, preflights, monitors, monitors_bulk, validations, explain, states, bindings, keys, freezes,
-        audit, health,
+        tenants, clusters, preflights, monitors, monitors_bulk, validations, explain, compare, states, bindings, keys,
+        freezes, audit, health,
     ):  # fmt: skip
         app.include_router(part.router, responses=_PROBLEMS)
     app.include_router(health.open_router)

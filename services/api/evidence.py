@@ -51,6 +51,11 @@ class Evidence:
         self._database = database
         self._verdicts = verdicts
 
+    @property
+    def verdicts(self) -> Verdicts:
+        """The verdicts that it asks, for what else is judged in the same way."""
+        return self._verdicts
+
     async def verdict(self, scope: Scope, tenant: str, name: str) -> out.VerdictOut:
         """The verdict of now, and what KEDA is told."""
         async with self._database.tenant(scope, tenant) as work:

@@ -15,10 +15,13 @@ from lagscale.settings import load
 from lagscale.store.secrets import generate_key
 from services.cli.audit import audit
 from services.cli.client import Client, health
+from services.cli.compare import compare
 from services.cli.declarative import apply, diff
 from services.cli.explain import show
 from services.cli.freeze import freeze, freezes, unfreeze
+from services.cli.imports import import_
 from services.cli.objects import delete, export, get
+from services.cli.scaledobjects import scaledobject
 from services.cli.settings import CliSettings
 from services.cli.states import state
 
@@ -32,7 +35,8 @@ app = typer.Typer(
 keys_app = typer.Typer(help="Keys for the settings.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
 app.command()(state)
-for _command in (audit, freeze, unfreeze, freezes, apply, diff, get, delete, export):
+app.command("import")(import_)
+for _command in (audit, freeze, unfreeze, freezes, apply, diff, get, delete, export, scaledobject, compare):
     app.command()(_command)
 
 _COLOURS = {"sustained": "bold red", "calm": "green", "unknown": "yellow"}

@@ -41,7 +41,9 @@ class Frame:
         return self.begin_ms + (self.end_ms - self.begin_ms) * (column + 1) // width
 
 
-def plot(points: Sequence[Point], threshold: float | None, frame: Frame, width: int, height: int = 8) -> list[Text]:
+def plot(
+    points: Sequence[Point], threshold: float | None, frame: Frame, width: int, height: int = 8, *, top: float = 1.0
+) -> list[Text]:
     """Lines of a plot, the highest first; a column without a sample is empty.
 
     Args:
@@ -50,8 +52,9 @@ def plot(points: Sequence[Point], threshold: float | None, frame: Frame, width: 
             None where it does not count messages.
         frame: from left to right.
         width, height: characters, the numbers beside the axis included in the width.
+        top: the least number that the highest line stands for; two plots with the same one can be compared.
     """
-    greatest = max([point.lag for point in points] + [(threshold or 0.0) * 1.25, 1.0])
+    greatest = max([point.lag for point in points] + [(threshold or 0.0) * 1.25, top])
     labels = {height - 1: short(greatest), 0: "0"}
     level = height
     if threshold is not None:

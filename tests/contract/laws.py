@@ -11,9 +11,9 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from random import Random
 
-from lagscale.domain.lag import Sample
+from lagscale.domain.lag import Flag, Sample
 from lagscale.domain.markers import Row, TargetRound
-from lagscale.domain.policy import Metric, Policy
+from lagscale.domain.policy import Metric, PersistenceScope, Policy
 from lagscale.domain.signal import Judgement, Reason, Verdict
 from tests.contract.random_broker import INTERVAL_MS
 from tests.contract.random_histories import Instant, RandomHistory, marked
@@ -177,10 +177,18 @@ def _without(this: TargetRound, outside: frozenset[int]) -> TargetRound:
     return replace(this, samples=samples, outside=left_out)
 
 
+def _is_born(history: RandomHistory) -> bool:
+    rounds = [row.round for rows in history.rows.values() for row in rows]
+    return any(sample is not None and sample.flags & Flag.BORN for this in rounds for sample in this.samples)
+
+
 def joined_by_calm(history: RandomHistory, _: Random) -> Pair:
     """Beside it lies a topic that has been empty of lag for long, polled with the others."""
     times = _times(history)
     if not times or history.policy.even_split:
+        return None
+    if history.policy.persistence_scope is PersistenceScope.TOTAL and _is_born(history):
+        # A total that begins with a birth is known to begin there only where nothing else is counted.
         return None
     long_ago = [times[0] - back * INTERVAL_MS for back in range(60, 0, -1)]
     calm = [TargetRound(at_ms, 1, (Sample(0, 10),)) for at_ms in [*long_ago, *times]]

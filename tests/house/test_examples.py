@@ -20,35 +20,9 @@ from services.cli.manifests import Manifest, declared
 from services.cli.schemas import Schemas
 from services.scaler.metadata import Reader
 from tests.api_document import api_document
+from tests.house.keda_schemas import validate
 
 ROOT = Path(__file__).parents[2]
-SCHEMAS = ROOT / "tests" / "data" / "keda"
-
-
-def closed(schema: Any) -> Any:
-    """The schema with unknown fields forbidden, because Kubernetes would drop them without a word."""
-    if isinstance(schema, list):
-        return [closed(item) for item in schema]
-    if not isinstance(schema, dict):
-        return schema
-    done = {name: closed(item) for name, item in schema.items()}
-    if (
-        isinstance(done.get("properties"), dict)
-        and "additionalProperties" not in done
-        and done.get("type") == "object"
-        and not done.get("x-kubernetes-preserve-unknown-fields")
-    ):
-        done["additionalProperties"] = False
-    return done
-
-
-@pytest.fixture(scope="module")
-def schemas() -> dict[str, Any]:
-    found = {}
-    for path in SCHEMAS.glob("*.yaml"):
-        spec = yaml.safe_load(path.read_text(encoding="utf-8"))["spec"]
-        found[spec["names"]["kind"]] = closed(spec["versions"][0]["schema"]["openAPIV3Schema"])
-    return found
 
 
 def documents() -> Iterator[tuple[str, dict[str, Any]]]:
@@ -73,15 +47,15 @@ def test_the_examples_are_there() -> None:
 
 
 @pytest.mark.parametrize(("name", "item"), DOCUMENTS)
-def test_examples_are_valid_for_keda(name: str, item: dict[str, Any], schemas: dict[str, Any]) -> None:
-    jsonschema.Draft202012Validator(schemas[item["kind"]]).validate(item)
+def test_examples_are_valid_for_keda(name: str, item: dict[str, Any]) -> None:
+    validate(item)
 
 
-def test_an_unknown_field_would_be_seen(schemas: dict[str, Any]) -> None:
+def test_an_unknown_field_would_be_seen() -> None:
     item = next(item for _, item in DOCUMENTS if item["kind"] == "ScaledObject")
     slip = item | {"spec": item["spec"] | {"minReplicas": 1}}
     with pytest.raises(jsonschema.ValidationError, match="minReplicas"):
-        jsonschema.Draft202012Validator(schemas["ScaledObject"]).validate(slip)
+        validate(slip)
 
 
 @pytest.mark.parametrize(("name", "trigger"), TRIGGERS)

@@ -1,0 +1,215 @@
+"""Reads manifests: each object with its place, its comments and its exact text; what cannot be read is told.
+
+A file with several documents is read document by document, so that a broken one takes no other with it.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import StringIO
+from pathlib import Path
+from typing import Any, TextIO
+
+from ruamel.yaml import YAML
+from ruamel.yaml.comments import CommentedMap, CommentedSeq
+from ruamel.yaml.error import MarkedYAMLError, YAMLError
+
+from lagscale.errors import Fault, InvalidInput
+
+_SUFFIXES = {".yaml", ".yml", ".json"}
+_SEPARATOR = re.compile(r"^(?:---(?=\s|$)|\.\.\.\s*$).*$", re.MULTILINE)
+#: A document of a Helm chart that nobody rendered.
+_TEMPLATE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
+_NOT_RENDERED = "is a template that was not rendered; run `helm template` first, or take `kubectl get -o yaml`"
+_WIDTH = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """One object of Kubernetes.
+
+    Attributes:
+        where: file and line, as in `orders.yaml:12`.
+        node: with comments; its own, so it may be changed.
+        text: exactly as written; None for an item of a list, which has no text of its own.
+    """
+
+    where: str
+    node: CommentedMap
+    text: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Unreadable:
+    """A document that is no YAML, and why."""
+
+    where: str
+    why: str
+
+
+Read = Document | Unreadable
+
+
+def read(sources: Sequence[str], stdin: TextIO) -> list[Read]:
+    """Every document of files, of directories (with those below), or of stdin (`-`).
+
+    Raises:
+        InvalidInput: a source is not there, or holds no manifest.
+    """
+    faults: list[Fault] = []
+    found: list[Read] = []
+    for source in sources:
+        if source == "-":
+            found += documents(stdin.read(), "stdin")
+            continue
+        path = Path(source)
+        if path.is_dir():
+            files = sorted(one for one in path.rglob("*") if one.suffix.lower() in _SUFFIXES and one.is_file())
+            if not files:
+                faults.append(Fault("-f", f"{source} holds no file that ends in .yaml, .yml or .json"))
+            for file in files:
+                found += _of_file(file, file.relative_to(path).as_posix(), faults)
+        elif path.is_file():
+            found += _of_file(path, path.name, faults)
+        else:
+            faults.append(Fault("-f", f"{source} is not there; give a file, a directory, or - for stdin"))
+    if faults:
+        raise InvalidInput(faults)
+    return found
+
+
+def _of_file(path: Path, name: str, faults: list[Fault]) -> list[Read]:
+    try:
+        return list(documents(path.read_text(encoding="utf-8-sig"), name))
+    except UnicodeDecodeError:
+        return [Unreadable(f"{name}:1", "is no UTF-8 text")]
+    except OSError as wrong:
+        faults.append(Fault("-f", f"{name} cannot be read: {wrong.strerror}"))
+        return []
+
+
+def documents(text: str, name: str) -> Iterator[Read]:
+    """The objects of a text; a `List` is taken apart. Empty documents are passed over."""
+    for line, part in _parts(text.replace("\r\n", "\n")):
+        where = f"{name}:{line}"
+        try:
+            node = _yaml().load(part)
+            is_template = _is_template(node)
+        except (YAMLError, ValueError, RecursionError) as wrong:
+            yield Unreadable(where, _why(wrong, part, line))
+            continue
+        if node is None:
+            continue
+        if is_template:
+            yield Unreadable(where, _NOT_RENDERED)
+            continue
+        if not isinstance(node, CommentedMap):
+            yield Unreadable(where, "is no object: a manifest begins with apiVersion and kind")
+            continue
+        items = node.get("items")
+        if str(node.get("kind", "")).endswith("List") and isinstance(items, CommentedSeq):
+            yield from _items(items, name, line)
+        else:
+            yield Document(where, node, part)
+
+
+def _items(items: CommentedSeq, name: str, line: int) -> Iterator[Read]:
+    for number, item in enumerate(items):
+        where = f"{name}:{line + items.lc.item(number)[0]}" if items.lc.data else f"{name}:{line}"
+        if isinstance(item, CommentedMap):
+            # Of its own: two items may share a part by an anchor.
+            yield Document(where, copy.deepcopy(item), None)
+        else:
+            yield Unreadable(where, f"item {number} of the list is no object")
+
+
+def _parts(text: str) -> Iterator[tuple[int, str]]:
+    """First line, counted from 1, and text of each document."""
+    begin = 0
+    for found in [*_SEPARATOR.finditer(text), None]:
+        end = len(text) if found is None else found.start()
+        part = text[begin:end].strip("\n")
+        if part.strip():
+            blank = text[begin:end]
+            skipped = len(blank) - len(blank.lstrip("\n"))
+            yield text.count("\n", 0, begin + skipped) + 1, part + "\n"
+        begin = end if found is None else found.end()
+
+
+def _why(wrong: Exception, part: str, line: int) -> str:
+    if _TEMPLATE.search(part):
+        return _NOT_RENDERED
+    if isinstance(wrong, RecursionError):
+        return "is no valid manifest: a part of it holds itself, or too many others in one another"
+    if isinstance(wrong, MarkedYAMLError):
+        mark = wrong.problem_mark or wrong.context_mark
+        # The mark's own snippet is left out: it may be a line with a password.
+        at = f" in line {line + mark.line}" if mark is not None else ""
+        if "duplicate key" in str(wrong.problem):
+            return f"is no valid YAML{at}: a key stands there twice"
+        problem = re.sub(r'".*"|`.*`', "a key or value", str(wrong.problem or wrong.context or "cannot be parsed"))
+        return f"is no valid YAML{at}: {problem.splitlines()[0]}"
+    return "is no valid YAML"
+
+
+def _is_template(node: Any) -> bool:
+    """Whether braces of a template were read as maps, one of them as the key of another."""
+    if isinstance(node, Mapping):
+        return any(isinstance(key, Mapping) or _is_template(value) for key, value in node.items())
+    return isinstance(node, list) and any(_is_template(value) for value in node)
+
+
+def _yaml() -> YAML:
+    yaml = YAML(typ="rt")
+    yaml.preserve_quotes = True
+    yaml.width = _WIDTH
+    return yaml
+
+
+def written(node: Any) -> str:
+    """A node as text, with its comments, in the indentation that it came in."""
+    yaml = _yaml()
+    offset = _dash_offset(node)
+    yaml.indent(mapping=2, sequence=2 + offset, offset=offset)
+    out = StringIO()
+    yaml.dump(node, out)
+    return out.getvalue()
+
+
+def _dash_offset(node: Any) -> int:
+    """By how many columns dashes stand to the right of their key: 2 or 0, as the first sequence has it."""
+    for parent, key, child in _pairs(node):
+        if isinstance(child, CommentedSeq) and len(child) and not child.fa.flow_style() and child.lc.data:
+            try:
+                return 2 if child.lc.item(0)[1] - 2 > parent.lc.key(key)[1] else 0
+            except (KeyError, TypeError, AttributeError):
+                continue
+    return 0
+
+
+def _pairs(node: Any) -> Iterator[tuple[CommentedMap, Any, Any]]:
+    if isinstance(node, CommentedMap):
+        for key, child in node.items():
+            yield node, key, child
+            yield from _pairs(child)
+    elif isinstance(node, CommentedSeq):
+        for child in node:
+            yield from _pairs(child)
+
+
+def plain(node: Any) -> Any:
+    """A node without comments, anchors and quotes: dicts, lists, and scalars."""
+    if isinstance(node, Mapping):
+        return {str(key): plain(value) for key, value in node.items()}
+    if isinstance(node, list | tuple):
+        return [plain(value) for value in node]
+    if isinstance(node, bool) or node is None:
+        return node
+    if isinstance(node, str):
+        return str(node)
+    if isinstance(node, int):
+        return int(node)
+    return float(node) if isinstance(node, float) else node

@@ -62,14 +62,16 @@ TIDY = (
           from tenant t
           where t.id = m.tenant_id and m.auto_registered and m.deleted_at is null
             and coalesce(m.last_asked_at, m.created_at) < now_at - t.auto_expiry_days * interval '1 day'
-          returning m.id, m.tenant_id, m.name, m.last_asked_at
+          returning m.*
         ),
         unlinked as (
           delete from monitor_target x using unasked u where x.monitor_id = u.id
         )
         insert into audit_event (at, tenant_id, actor, action, object, before)
         select now_at, u.tenant_id, 'housekeeping', 'monitor.expire', 'monitor/' || u.name,
-          jsonb_build_object('name', u.name, 'auto_registered', true, 'last_asked_at', u.last_asked_at)
+          jsonb_build_object(
+            'name', u.name, 'consumer_group', u.consumer_group, 'topics', u.topics, 'topic_pattern', u.topic_pattern,
+            'policy', u.policy, 'auto_registered', true, 'last_asked_at', u.last_asked_at)
         from unasked u;
         get diagnostics gone = row_count;
       end if;

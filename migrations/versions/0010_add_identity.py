@@ -19,23 +19,6 @@ STATEMENTS = (
     # Who had a monitor registered by its trigger's metadata is written down where that is done. Behind the wall of
     # 0002, and never read.
     "grant insert on audit_event to lagscale_scaler",
-    # A trigger, because whatever housekeeping takes monitors away must not forget to say so. The API writes its own.
-    """
-    create function remember_expiry() returns trigger language plpgsql
-    security definer set search_path from current as $$
-    begin
-      insert into audit_event (tenant_id, actor, action, object, before)
-      values (new.tenant_id, 'housekeeping', 'monitor.expire', 'monitor/' || old.name, jsonb_build_object(
-        'name', old.name, 'consumer_group', old.consumer_group, 'topics', old.topics,
-        'topic_pattern', old.topic_pattern, 'policy', old.policy, 'auto_registered', old.auto_registered,
-        'last_asked_at', old.last_asked_at, 'version', old.version));
-      return null;
-    end $$
-    """,
-    "revoke all on function remember_expiry() from public",
-    "create trigger monitor_expired after update of deleted_at on monitor for each row "
-    "when (old.deleted_at is null and new.deleted_at is not null "
-    "and current_user in ('lagscale_owner', 'lagscale_scraper')) execute function remember_expiry()",
 )
 
 

@@ -103,11 +103,18 @@ def backdate(url: str, shop: Shop, seconds: int) -> None:
         (tenant,) = connection.execute("select id from tenant where name = %s", (shop.name,)).fetchone() or (0,)
         for table, column, before in (
             ("monitor", "created_at", 120), ("monitor_version", "valid_from", 120),
-            ("monitor_target_span", "since", 120), ("lag_sample", "ts", 0),
+            ("monitor_target_span", "since", 120),
         ):  # fmt: skip
             shift = sql.SQL("update {0} set {1} = {1} - %s where tenant_id = %s")
             named = shift.format(sql.Identifier(table), sql.Identifier(column))
             connection.execute(named, (earlier + timedelta(seconds=before), tenant))
+        # A row does not move from one chunk to another: it is taken out, and comes in again.
+        connection.execute(
+            "create temp table earlier on commit drop as select * from lag_sample where tenant_id = %s", (tenant,)
+        )
+        connection.execute("delete from lag_sample where tenant_id = %s", (tenant,))
+        connection.execute("update earlier set ts = ts - %s", (earlier,))
+        connection.execute("insert into lag_sample select * from earlier")
 
 
 def write_at(url: str, shop: Shop, at_ms: int, lags: tuple[int, ...]) -> None:

@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 
 import httpx
 
+from lagscale.kafka.addresses import ANYWHERE
+from lagscale.kafka.looking import Looks
 from lagscale.store.pool import open_pool
 from lagscale.store.postgres import PostgresVerdicts
 from lagscale.store.recent import RecentRounds
@@ -19,7 +21,9 @@ from services.api.evidence import Evidence
 from services.api.explanations import Explanations
 from services.api.guard import Guard
 from services.api.operations import Operations
+from services.api.preflights import Preflights
 from services.api.tokens import Tokens
+from services.api.validation import Validation
 from tests.integration.api.conftest import ADMIN, SECRET_KEY
 
 PEER = "198.51.100.7"
@@ -40,13 +44,17 @@ async def serving(
     await pool.open(wait=True)
     access = Access(database, ADMIN, tokens=tokens, guard=guard)
     verdicts = PostgresVerdicts(pool)
+    operations = Operations(database, SecretBox(SECRET_KEY), tick_seconds=1.0)
+    preflights = Preflights(database, SecretBox(SECRET_KEY), ANYWHERE, Looks(seconds=0))
     parts = Parts(
         database,
         access,
-        Operations(database, SecretBox(SECRET_KEY), tick_seconds=1.0),
+        operations,
         Evidence(database, verdicts),
         Explanations(database, verdicts),
         Conditions(database, RecentRounds(pool)),
+        preflights,
+        Validation(database, operations, preflights, verdicts),
         trusted_proxies=proxies,
     )
     transport = httpx.ASGITransport(create_app(parts), raise_app_exceptions=False, client=(peer, 4711))

@@ -7,7 +7,7 @@ import datetime
 import ipaddress
 import itertools
 import urllib.request
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -310,12 +310,21 @@ async def test_the_expiry_in_use_is_a_metric(start: Starting, mounted: Mounted, 
     assert authority == pytest.approx(now + _DAY.total_seconds(), abs=60)
 
 
+async def _until_serving(watched: Any) -> AsyncIterator[Any]:
+    async for told in watched:
+        yield told
+        if told.status == health_pb2.HealthCheckResponse.SERVING:
+            watched.cancel()
+            return
+
+
 async def test_health_and_reflection_need_the_certificate_too_and_the_probes_do_not(
     start: Starting, mounted: Mounted, say: Any, good: Any
 ) -> None:
     world = await start(**mounted.settings(), credentials=good)
-    checked = await health_pb2_grpc.HealthStub(world.channel).Check(health_pb2.HealthCheckRequest(), timeout=DEADLINE)
-    assert checked.status == health_pb2.HealthCheckResponse.SERVING
+    # The store is told of with the first beat.
+    watched = health_pb2_grpc.HealthStub(world.channel).Watch(health_pb2.HealthCheckRequest(), timeout=DEADLINE)
+    assert any([told.status == health_pb2.HealthCheckResponse.SERVING async for told in _until_serving(watched)])
     reflecting = reflection_pb2_grpc.ServerReflectionStub(world.channel).ServerReflectionInfo(timeout=DEADLINE)
     await reflecting.write(reflection_pb2.ServerReflectionRequest(list_services=""))
     listed = await reflecting.read()

@@ -45,6 +45,16 @@ _CLUSTER = {
 _MONITOR = {"cluster": "main", "consumerGroup": "readers", "topics": ["orders"]}
 _T = "/v1/tenants/{tenant}"
 
+
+def _freezing(path: str, of: str, values: Mapping[str, str]) -> tuple[Writing, Writing]:
+    named = f"{of}/{next(iter(values.values()), '{tenant}')}"
+    body = {"reason": "a test", "forSeconds": 600}
+    return (
+        Writing(f"PUT {_T}{path}/freeze", (f"{of}.freeze {named}",), values, body=body),
+        Writing(f"DELETE {_T}{path}/freeze", (f"{of}.unfreeze {named}",), values, status=204),
+    )
+
+
 WRITINGS = (
     Writing("POST /v1/tenants", ("tenant.create tenant/{tenant}",), body={"name": "{tenant}"}, platform=True),
     Writing(f"PUT {_T}", ("tenant.update tenant/{tenant}",), body={"displayName": "A shop"}, platform=True, status=200),
@@ -64,7 +74,31 @@ WRITINGS = (
         body=_MONITOR | {"policy": {"lagThreshold": 7}},
         status=200,
     ),
+    *(
+        writing
+        for path, of, values in (
+            ("", "tenant", {}),
+            ("/clusters/{cluster}", "cluster", {"cluster": "main"}),
+            ("/monitors/{monitor}", "monitor", {"monitor": "orders"}),
+        )
+        for writing in _freezing(path, of, values)
+    ),
     Writing(f"DELETE {_T}/monitors/{{monitor}}", ("monitor.delete monitor/orders",), {"monitor": "orders"}, status=204),
+    Writing(
+        f"POST {_T}/monitors/{{monitor}}/restore",
+        ("monitor.restore monitor/orders",),
+        {"monitor": "orders"},
+        status=200,
+    ),
+    Writing(
+        f"POST {_T}/monitors/bulk",
+        ("monitor.delete monitor/orders", "monitor.create monitor/logs"),
+        body={"items": [{"delete": "orders"}, {"put": _MONITOR | {"name": "logs", "topics": ["logs"]}}]},
+        status=200,
+    ),
+    Writing(
+        f"POST {_T}/monitors/bulk", ("monitor.delete monitor/logs",), body={"items": [{"delete": "logs"}]}, status=200
+    ),
     Writing(f"DELETE {_T}/clusters/{{cluster}}", ("cluster.delete cluster/main",), {"cluster": "main"}, status=204),
     Writing(
         f"POST {_T}/bindings",

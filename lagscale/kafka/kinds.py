@@ -12,7 +12,6 @@ TLS_FAILED = "tls_failed"
 UNREACHABLE = "unreachable"
 TIMEOUT = "timeout"
 NO_TOPIC = "no_topic"
-FAILED = "failed"
 
 KINDS: Mapping[int, str] = {
     KafkaError._AUTHENTICATION: AUTHENTICATION_FAILED,
@@ -33,8 +32,3 @@ KINDS: Mapping[int, str] = {
 }
 #: What the connection says is the reason behind a request that only timed out; the most telling one first.
 REASONS = (AUTHENTICATION_FAILED, TLS_FAILED, UNREACHABLE)
-
-
-def kind_of(error: KafkaError) -> str:
-    """The name of an error."""
-    return KINDS.get(error.code(), FAILED)

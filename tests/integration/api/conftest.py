@@ -10,24 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
-from lagscale.kafka.addresses import ANYWHERE, AddressRules
+from lagscale.kafka.addresses import AddressRules
 from lagscale.kafka.looking import Looks
-from lagscale.store.pool import open_pool
-from lagscale.store.postgres import PostgresVerdicts
-from lagscale.store.recent import RecentRounds
-from lagscale.store.registry.database import RegistryDatabase
-from lagscale.store.secrets import SecretBox, generate_key
-from services.api.access import Access
-from services.api.app import Parts, create_app
-from services.api.conditions import Conditions
-from services.api.evidence import Evidence
-from services.api.explanations import Explanations
-from services.api.operations import Operations
-from services.api.preflights import Preflights
-from services.api.validation import Validation
-
-ADMIN = "bootstrap-key-of-this-test"
-SECRET_KEY = generate_key()
+from tests.integration.api.serving import ADMIN, NO_LOOKS, bearer, serving
 
 
 def fresh(word: str) -> str:
@@ -37,31 +22,16 @@ def fresh(word: str) -> str:
 
 @pytest.fixture
 def looks() -> tuple[AddressRules, Looks]:
-    """How clusters are looked at: not at all, because those of most tests are nowhere. A module may have its own."""
-    return ANYWHERE, Looks(seconds=0)
+    """How clusters are looked at; a module may have its own way."""
+    return NO_LOOKS
 
 
 @pytest.fixture
 async def api(shared_url: str, looks: tuple[AddressRules, Looks]) -> AsyncIterator[httpx.AsyncClient]:
     """The API, asked with the bootstrap key."""
-    database = RegistryDatabase(shared_url, size=4)
-    pool = open_pool(shared_url, "lagscale_scaler", 1, application="test")
-    await pool.open(wait=True)
-    operations = Operations(database, SecretBox(SECRET_KEY), tick_seconds=1.0)
-    verdicts = PostgresVerdicts(pool)
-    evidence, explanations = Evidence(database, verdicts), Explanations(database, verdicts)
-    conditions = Conditions(database, RecentRounds(pool))
-    preflights = Preflights(database, SecretBox(SECRET_KEY), *looks)
-    access = Access(database, ADMIN)
-    validation = Validation(database, operations, preflights, verdicts)
-    app = create_app(Parts(database, access, operations, evidence, explanations, conditions, preflights, validation))
-    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
-    async with httpx.AsyncClient(
-        transport=transport, base_url="http://api", headers={"Authorization": f"Bearer {ADMIN}"}
-    ) as client:
+    async with serving(shared_url, looks=looks) as client:
+        client.headers.update(bearer(ADMIN))
         yield client
-    await pool.close()
-    await database.close()
 
 
 @dataclass(frozen=True)

@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 
 import httpx
 
-from lagscale.kafka.addresses import ANYWHERE
+from lagscale.kafka.addresses import ANYWHERE, AddressRules
 from lagscale.kafka.looking import Looks
 from lagscale.store.pool import open_pool
 from lagscale.store.postgres import PostgresVerdicts
 from lagscale.store.recent import RecentRounds
 from lagscale.store.registry.database import RegistryDatabase
-from lagscale.store.secrets import SecretBox
+from lagscale.store.secrets import SecretBox, generate_key
 from services.api.access import Access
 from services.api.app import Parts, create_app
 from services.api.conditions import Conditions
@@ -24,9 +24,12 @@ from services.api.operations import Operations
 from services.api.preflights import Preflights
 from services.api.tokens import Tokens
 from services.api.validation import Validation
-from tests.integration.api.conftest import ADMIN, SECRET_KEY
 
+ADMIN = "bootstrap-key-of-this-test"
+SECRET_KEY = generate_key()
 PEER = "198.51.100.7"
+#: How clusters are looked at: not at all, because those of most tests are nowhere.
+NO_LOOKS = (ANYWHERE, Looks(seconds=0))
 
 
 @asynccontextmanager
@@ -36,6 +39,7 @@ async def serving(
     tokens: Tokens | None = None,
     guard: Guard | None = None,
     proxies: tuple[str, ...] = (),
+    looks: tuple[AddressRules, Looks] = NO_LOOKS,
     peer: str = PEER,
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A client without any key, whose address is `peer`."""
@@ -45,7 +49,7 @@ async def serving(
     access = Access(database, ADMIN, tokens=tokens, guard=guard)
     verdicts = PostgresVerdicts(pool)
     operations = Operations(database, SecretBox(SECRET_KEY), tick_seconds=1.0)
-    preflights = Preflights(database, SecretBox(SECRET_KEY), ANYWHERE, Looks(seconds=0))
+    preflights = Preflights(database, SecretBox(SECRET_KEY), *looks)
     parts = Parts(
         database,
         access,

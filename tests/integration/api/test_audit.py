@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import httpx
 import psycopg
 import pytest
-import sqlalchemy as sa
 
 from lagscale.store.registry.audit_trail import Filter
 from lagscale.store.registry.database import RegistryDatabase, Scope
 from services.api.audit import AuditTrail
-from tests.integration.api.conftest import ADMIN, Shop, fresh
-from tests.integration.api.serving import bearer, serving
+from tests.integration.api.conftest import Shop, fresh
+from tests.integration.api.serving import ADMIN, bearer, serving
+from tests.integration.api.statements import statements
 
 pytestmark = pytest.mark.integration
 
@@ -164,20 +162,6 @@ async def test_the_platform_sees_all_and_a_tenant_its_own(
     mine = (await api.get(f"{shop.path}/audit", headers=key)).json()["items"]
     assert {item["tenant"] for item in mine} == {shop.name}
     assert did(mine) == [f"key.create key/{key['Authorization'].split('_')[1]}", "cluster.create cluster/main"]
-
-
-@contextmanager
-def statements() -> Iterator[list[str]]:
-    seen: list[str] = []
-
-    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        seen.append(statement)
-
-    sa.event.listen(sa.Engine, "before_cursor_execute", note)
-    try:
-        yield seen
-    finally:
-        sa.event.remove(sa.Engine, "before_cursor_execute", note)
 
 
 @pytest.mark.parametrize("path", ["/audit", "/audit/export", "/keys/000000000000/rotate"])

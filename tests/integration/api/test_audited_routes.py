@@ -13,8 +13,8 @@ import pytest
 from devstack.database import Database
 from lagscale.store.registry.tables import metadata
 from tests.conftest import migrate
-from tests.integration.api.conftest import ADMIN, fresh
-from tests.integration.api.serving import PEER, bearer, serving
+from tests.integration.api.conftest import fresh
+from tests.integration.api.serving import ADMIN, PEER, bearer, serving
 from tests.integration.api.writing_routes import CANARY, WRITINGS, Writing
 
 pytestmark = pytest.mark.integration

@@ -9,8 +9,8 @@ import httpx
 import psycopg
 import pytest
 
-from tests.integration.api.conftest import ADMIN, Shop, fresh
-from tests.integration.api.serving import bearer, serving
+from tests.integration.api.conftest import Shop, fresh
+from tests.integration.api.serving import ADMIN, bearer, serving
 
 pytestmark = pytest.mark.integration
 

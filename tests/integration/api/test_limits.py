@@ -8,8 +8,8 @@ import pytest
 
 from services.api.guard import Guard
 from services.api.rates import Rates
-from tests.integration.api.conftest import ADMIN, Shop
-from tests.integration.api.serving import bearer, serving
+from tests.integration.api.conftest import Shop
+from tests.integration.api.serving import ADMIN, bearer, serving
 
 pytestmark = pytest.mark.integration
 

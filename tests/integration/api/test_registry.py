@@ -12,7 +12,8 @@ import pytest
 from psycopg.rows import dict_row
 
 from lagscale.store.secrets import SecretBox
-from tests.integration.api.conftest import SECRET_KEY, Shop, fresh
+from tests.integration.api.conftest import Shop, fresh
+from tests.integration.api.serving import SECRET_KEY
 
 pytestmark = pytest.mark.integration
 

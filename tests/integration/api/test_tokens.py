@@ -23,8 +23,8 @@ from devstack.certificates import Certificates
 from devstack.issuer import Issuer, SigningKey
 from services.api.issuer_keys import IssuerKeys
 from services.api.tokens import TokenRules, Tokens
-from tests.integration.api.conftest import ADMIN, Shop, fresh
-from tests.integration.api.serving import PEER, bearer, serving
+from tests.integration.api.conftest import Shop, fresh
+from tests.integration.api.serving import ADMIN, PEER, bearer, serving
 
 pytestmark = pytest.mark.integration
 

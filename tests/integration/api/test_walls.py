@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import httpx
 import pytest
-import sqlalchemy as sa
 
 from tests.integration.api.conftest import Shop, fresh
 from tests.integration.api.rounds import write
+from tests.integration.api.statements import statements
 
 pytestmark = pytest.mark.integration
 
@@ -61,21 +59,6 @@ OF_AN_OBJECT = [
     ("GET", "/monitors/{}/health"),
     ("DELETE", "/keys/{}"),
 ]
-
-
-@contextmanager
-def statements() -> Iterator[list[str]]:
-    """Every statement that the registry runs in this block."""
-    seen: list[str] = []
-
-    def note(_connection: object, _cursor: object, statement: str, *_: object) -> None:
-        seen.append(statement)
-
-    sa.event.listen(sa.Engine, "before_cursor_execute", note)
-    try:
-        yield seen
-    finally:
-        sa.event.remove(sa.Engine, "before_cursor_execute", note)
 
 
 async def ask(

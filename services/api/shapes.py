@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lagscale.domain.policy import Policy
+from lagscale.kafka.security import shown
 from lagscale.store.registry.database import Row
 from lagscale.store.registry.keys import NewKey
 from services.api.payloads import BindingOut, ClusterOut, KeyMade, KeyOut, MonitorOut, State, TenantOut
@@ -18,8 +19,10 @@ def cluster_of(row: Row) -> ClusterOut:
     return ClusterOut(
         name=row["name"],
         bootstrap_servers=row["bootstrap"],
-        security={_camel(name): value for name, value in row["security"].items()},
+        security={shown(name): value for name, value in row["security"].items()},
         has_secrets=row["secrets"] is not None,
+        secret_references={shown(name): where for name, where in row["secret_references"].items()},
+        properties=row["properties"],
         state=state_of(row, "state_"),
         created_at=row["created_at"],
         updated_at=row["updated_at"],
@@ -84,8 +87,3 @@ def resolved(policy: Policy) -> dict[str, str | int | float | bool]:
         "drainSeconds": policy.drain_ms / 1000,
         "metric": policy.metric.value,
     }
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)

@@ -51,7 +51,13 @@ def test_whatever_is_not_listed_is_refused_to_everybody(known: frozenset[str]) -
 
 def test_nothing_dangerous_is_a_tenants(known: frozenset[str]) -> None:
     dangerous = {name for name in known if DANGEROUS.search(name)} - HARMLESS
-    assert {"sasl.kerberos.kinit.cmd", "plugin.library.paths", "ssl.ca.location", "open_cb", "https.ca.pem"} <= dangerous
+    assert {
+        "sasl.kerberos.kinit.cmd",
+        "plugin.library.paths",
+        "ssl.ca.location",
+        "open_cb",
+        "https.ca.pem",
+    } <= dangerous
     assert dangerous & set(TENANTS) == set()
 
 

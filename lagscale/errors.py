@@ -85,6 +85,10 @@ class SecretsUnreadable(LagscaleError):
     """A stored secret cannot be decrypted with the present keys; set LAGSCALE_SECRET_KEYS to the set that wrote it."""
 
 
+class SecretReferenceBroken(LagscaleError):
+    """A secret's reference leads to nothing that can be used."""
+
+
 class LeaseLost(LagscaleError):
     """Another scraper leads; this one writes nothing."""
 

@@ -16,6 +16,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, Va
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lagscale.errors import Fault, SettingsInvalid
+from lagscale.kafka.addresses import AddressRules
 
 PREFIX = "LAGSCALE_"
 
@@ -24,6 +25,8 @@ KNOWN: Mapping[str, str] = {
     "LAGSCALE_DATABASE_URL": "all",
     "LAGSCALE_SECRET_KEYS": "all",
     "LAGSCALE_TICK_SECONDS": "all",
+    "LAGSCALE_ALLOWED_ADDRESSES": "all",
+    "LAGSCALE_REFUSE_PRIVATE_ADDRESSES": "all",
     "LAGSCALE_SCRATCH_DIR": "all",
     "LAGSCALE_LOG_LEVEL": "all",
     "LAGSCALE_LOG_FORMAT": "all",
@@ -107,12 +110,33 @@ class ServiceSettings(BaseSettings):
         default_factory=lambda: Path(tempfile.gettempdir()) / "lagscale",
         description="A writable directory that may be lost at any time: checkpoints, last known registrations.",
     )
+    allowed_addresses: str = Field(
+        default="",
+        description="The only addresses that tenants' clusters may have, by commas: networks as in 10.2.0.0/16, ends of "
+        "hosts' names as in kafka.example, each with `:9092` if only that port. Not set: any. The same for scraper and API.",
+    )
+    refuse_private_addresses: bool = Field(
+        default=False,
+        description="Refuse clusters at addresses that are not public (private, loopback, link-local) and not on the "
+        "list of allowed ones. The same for scraper and API.",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="The least level logged."
     )
     log_format: Literal["json", "console"] = Field(
         default="json", description="One JSON object a line, or lines for a person."
     )
+
+    @property
+    def address_rules(self) -> AddressRules:
+        """Which addresses tenants' clusters may have."""
+        return AddressRules.read(self.allowed_addresses, self.refuse_private_addresses)
+
+    @field_validator("allowed_addresses")
+    @classmethod
+    def _is_allow_list(cls, value: str) -> str:
+        AddressRules.read(value)
+        return value
 
     @field_validator("database_url")
     @classmethod

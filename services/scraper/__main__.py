@@ -126,6 +126,7 @@ class _Scraping(threading.Thread):
                     reports=self._reports,
                     topics_seconds=settings.topics_seconds,
                     topics_limit=settings.topics_limit,
+                    addresses=settings.address_rules.text,
                 ),
                 master=settings.spark_master,
                 driver_memory=settings.spark_driver_memory,

@@ -7,7 +7,8 @@ from collections import OrderedDict
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from services.scraper.kafka import KafkaCluster
+from lagscale.kafka.addresses import ANYWHERE, AddressRules
+from services.scraper.kafka import LEAST_LIFE, KafkaCluster
 
 _GREATEST_LIFE = 60.0
 #: Longer than any request of it is under way.
@@ -15,10 +16,11 @@ _RETIRED_SECONDS = 30.0
 
 
 class Clients:
-    """Clients of one process, the latest used ones; each costs four threads."""
+    """Clients of one process, the latest used ones; each costs four threads, and keeps to the rules of addresses."""
 
-    def __init__(self, limit: int = 64) -> None:
+    def __init__(self, limit: int = 64, rules: AddressRules = ANYWHERE) -> None:
         self._limit = limit
+        self._rules = rules
         self._kept: OrderedDict[tuple[int, int], KafkaCluster] = OrderedDict()
         # A client with requests under way must not be destroyed: the library crashes. They end by themselves.
         self._retired: list[tuple[float, KafkaCluster]] = []
@@ -37,8 +39,8 @@ class Clients:
         if client is not None and client.is_spent:
             self._retired.append((now, client))
             # What stays silent, as a lost coordinator may for hours, gets another one less and less often.
-            client = KafkaCluster(config(), min(2 * client.life_seconds, _GREATEST_LIFE))
-        client = client or KafkaCluster(config())
+            client = KafkaCluster(config(), min(2 * client.life_seconds, _GREATEST_LIFE), self._rules)
+        client = client or KafkaCluster(config(), LEAST_LIFE, self._rules)
         for stale in [other for other in self._kept if other[0] == cluster_id]:
             del self._kept[stale]
         self._kept[key] = client

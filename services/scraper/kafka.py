@@ -21,9 +21,11 @@ from confluent_kafka import (
     TopicCollection,
     TopicPartition,
 )
-from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin import OffsetSpec as _Spec
 
+from lagscale.kafka.addresses import ANYWHERE, AddressRules
+from lagscale.kafka.guard import open_admin
+from lagscale.kafka.kinds import KINDS, REASONS
 from services.scraper.client_log import library_log
 from services.scraper.coordinators import OFFSETS_TOPIC, USUAL_SLOTS, first_of_each_slot, slot_of
 from services.scraper.problems import Code, Problem
@@ -36,25 +38,8 @@ _EARLIER = 0.1
 _LEAST_TIMEOUT = 0.2
 #: A client that met silence is replaced, but not before it is so many seconds old.
 LEAST_LIFE = 5.0
-_CODES: Mapping[int, Code] = {
-    KafkaError._AUTHENTICATION: Code.AUTHENTICATION_FAILED,
-    KafkaError.SASL_AUTHENTICATION_FAILED: Code.AUTHENTICATION_FAILED,
-    KafkaError.UNSUPPORTED_SASL_MECHANISM: Code.AUTHENTICATION_FAILED,
-    KafkaError.ILLEGAL_SASL_STATE: Code.AUTHENTICATION_FAILED,
-    KafkaError._SSL: Code.TLS_FAILED,
-    KafkaError._TRANSPORT: Code.UNREACHABLE,
-    KafkaError._RESOLVE: Code.UNREACHABLE,
-    KafkaError._ALL_BROKERS_DOWN: Code.UNREACHABLE,
-    KafkaError._TIMED_OUT: Code.TIMEOUT,
-    KafkaError._TIMED_OUT_QUEUE: Code.TIMEOUT,
-    KafkaError.REQUEST_TIMED_OUT: Code.TIMEOUT,
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: Code.AUTHORIZATION_FAILED,
-    KafkaError.GROUP_AUTHORIZATION_FAILED: Code.AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED: Code.AUTHORIZATION_FAILED,
-    KafkaError.UNKNOWN_TOPIC_OR_PART: Code.NO_TOPIC,
-}
-#: What the connection says is the reason behind a request that only timed out; the most telling one first.
-_REASONS = (Code.AUTHENTICATION_FAILED, Code.TLS_FAILED, Code.UNREACHABLE)
+_CODES: Mapping[int, Code] = {number: Code(kind) for number, kind in KINDS.items()}
+_REASONS = tuple(Code(kind) for kind in REASONS)
 #: A client tries again at least every second, so an older reason is none any more.
 _REASON_SECONDS = 10.0
 _KINDS_SECONDS = 30.0
@@ -71,11 +56,13 @@ _GROUP_STATES = {"UNKNOWN": 0, "PREPARING_REBALANCING": 1, "COMPLETING_REBALANCI
 class KafkaCluster:
     """Requests to one cluster; the seam that `poll.py` speaks to. All times are `time.monotonic()` seconds."""
 
-    def __init__(self, config: Mapping[str, Any], life_seconds: float = LEAST_LIFE) -> None:
+    def __init__(
+        self, config: Mapping[str, Any], life_seconds: float = LEAST_LIFE, rules: AddressRules = ANYWHERE
+    ) -> None:
         """Open a client, which serves for so many seconds also where it meets silence; nothing is connected yet.
 
         Raises:
-            ValueError: the client refuses the settings.
+            ValueError: the client refuses the settings, or this build of it cannot keep to the rules of addresses.
         """
         self._reasons: dict[Code, float] = {}
         self._made_at = time.monotonic()
@@ -87,17 +74,21 @@ class KafkaCluster:
         self._settled_at: dict[int, float] = {}
         settings: dict[str, Any] = {**config, "error_cb": self._told}
         try:
-            self._admin = AdminClient(settings, logger=library_log())
-        except (KafkaException, ValueError, TypeError) as refused:
+            self._admin, self._guard = open_admin(settings, rules, library_log())
+        except (KafkaException, ValueError, TypeError, RuntimeError) as refused:
             raise ValueError("the client refuses the settings") from refused
 
     def topics(self, names: Sequence[str], until: float) -> dict[str, TopicSeen | Problem]:
         """Each topic's id and partitions; a Problem for one that is unknown or forbidden, or for all."""
+        if (refused := self._refusal(until)) is not None:
+            return dict.fromkeys(names, refused)
         asked = self._admin.describe_topics(TopicCollection(list(names)), request_timeout=_timeout(until))
         return {name: self._result(asked[name], until, _topic) for name in names}
 
     def listing(self, until: float) -> frozenset[str] | Problem:
         """Names of all topics that the cluster's user may see."""
+        if (refused := self._refusal(until)) is not None:
+            return refused
         try:
             return frozenset(self._admin.list_topics(timeout=_timeout(until)).topics)
         except KafkaException as failed:
@@ -177,6 +168,8 @@ class KafkaCluster:
 
     def groups(self, names: Sequence[str], until: float) -> Callable[[], dict[str, GroupSeen | Problem]]:
         """Ask for the groups' states and member counts; collected by calling the result."""
+        if (refused := self._refusal(until)) is not None:
+            return lambda: dict.fromkeys(names, refused)
         asked = self._admin.describe_consumer_groups(list(names), request_timeout=_timeout(until)) if names else {}
         return lambda: {name: self._result(future, until, _group) for name, future in asked.items()}
 
@@ -214,6 +207,13 @@ class KafkaCluster:
             return False
         return any(group.id == name and group.state == "Dead" for group in found)
 
+    def _refusal(self, until: float) -> Problem | None:
+        """Why nothing may be asked: an address of the cluster is refused, or it does not tell its addresses."""
+        try:
+            return Problem(Code.ADDRESS_REFUSED) if self._guard.refusals(self._admin, _timeout(until)) else None
+        except KafkaException as failed:
+            return self._problem(failed.args[0])
+
     def _offsets(self, asked: Mapping[Any, Future[Any]], until: float) -> dict[Partition, int]:
         found: dict[Partition, int] = {}
         for key, future in asked.items():
@@ -249,6 +249,8 @@ class KafkaCluster:
         self._silent = True
         # Callbacks are served here: errors of connections come by them only.
         self._admin.poll(0)
+        if self._guard.refused(_REASON_SECONDS):
+            return Problem(Code.ADDRESS_REFUSED)
         recent = time.monotonic() - _REASON_SECONDS
         for reason in _REASONS:
             if self._reasons.get(reason, recent) > recent:

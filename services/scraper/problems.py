@@ -16,6 +16,7 @@ class Code(StrEnum):
     AUTHENTICATION_FAILED = "authentication_failed"
     AUTHORIZATION_FAILED = "authorization_failed"
     TLS_FAILED = "tls_failed"
+    ADDRESS_REFUSED = "address_refused"
     SECRETS_UNREADABLE = "secrets_unreadable"
     SETTINGS_REFUSED = "settings_refused"
     NO_TOPIC = "no_topic"
@@ -34,6 +35,8 @@ MESSAGES: Mapping[Code, str] = {
     Code.AUTHENTICATION_FAILED: "The cluster refuses the credentials; check mechanism, user name and password.",
     Code.AUTHORIZATION_FAILED: "The cluster's user may not describe this; it needs DESCRIBE on topics and groups.",
     Code.TLS_FAILED: "TLS with the cluster fails; check the CA, the client certificate and the host name.",
+    Code.ADDRESS_REFUSED: "The cluster's bootstrap servers, or the listeners that its brokers advertise, do not lead to "
+    "addresses that this system may connect to; correct them, or ask the platform's administrators.",
     Code.SECRETS_UNREADABLE: "The stored secret cannot be decrypted; set LAGSCALE_SECRET_KEYS to the set that wrote it, "
     "or store the secret again.",
     Code.SETTINGS_REFUSED: "The Kafka client refuses the cluster's settings; check protocol, certificate and key.",

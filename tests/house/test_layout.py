@@ -46,7 +46,7 @@ ROOMS: Mapping[str, tuple[str, ...]] = {
     "grpc_health": ("services/scaler/",),
     "grpc_reflection": ("services/scaler/",),
     "fastapi": ("services/api/",),
-    "confluent_kafka": ("services/scraper/kafka.py",),
+    "confluent_kafka": ("services/scraper/kafka.py", "lagscale/kafka/"),
     "pyspark": ("services/scraper/pipeline/", "services/pipeline/"),
     "typer": ("services/cli/",),
     "rich": ("services/cli/",),

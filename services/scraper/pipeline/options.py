@@ -17,6 +17,7 @@ class Options:
         reports: the address of the service's `Reports`.
         topics_seconds: the least time between two look-ups of a cluster's topics.
         topics_limit: the greatest number of topics of a monitor that does not list them.
+        addresses: `AddressRules.text` of what may be connected to.
     """
 
     database_url: str
@@ -27,6 +28,7 @@ class Options:
     reports: str
     topics_seconds: float = 5.0
     topics_limit: int = 100
+    addresses: str = ""
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> Options:
@@ -41,6 +43,7 @@ class Options:
             reports=texts["reports"],
             topics_seconds=float(texts["topics_seconds"]),
             topics_limit=int(texts["topics_limit"]),
+            addresses=texts.get("addresses", ""),
         )
 
     def texts(self) -> dict[str, str]:

@@ -8,6 +8,7 @@ from typing import Any
 import structlog
 
 from lagscale.errors import LagscaleError
+from lagscale.kafka.addresses import AddressRules
 from lagscale.store import Lease, leases, targets
 from lagscale.store.secrets import SecretBox
 from lagscale.store.sync_connection import ScraperDatabase
@@ -78,7 +79,8 @@ class Ticks:
 
 
 def _resolver(options: Options, lease: Callable[[], Lease | None]) -> Resolver:
-    clients, box = Clients(), SecretBox(options.secret_keys)
+    clients = Clients(rules=AddressRules.of_text(options.addresses))
+    box = SecretBox(options.secret_keys)
 
     def on_pass(counts: Mapping[str, int]) -> None:
         report(options.reports, "topics", counts=dict(counts))

@@ -12,6 +12,7 @@ import pyarrow as pa
 import structlog
 
 from lagscale.errors import LagscaleError
+from lagscale.kafka.addresses import AddressRules
 from lagscale.store.secrets import SecretBox
 from lagscale.store.sync_connection import ScraperDatabase
 from services.scraper.clients import Clients
@@ -76,7 +77,8 @@ def kept(options: Options) -> Kept:
     """What this process keeps."""
     if options not in _kept:
         database = ScraperDatabase(options.database_url, application="lagscale-scraper-worker")
-        _kept[options] = Kept(database, SecretBox(options.secret_keys))
+        clients = Clients(rules=AddressRules.of_text(options.addresses))
+        _kept[options] = Kept(database, SecretBox(options.secret_keys), clients)
     return _kept[options]
 
 

@@ -89,6 +89,10 @@ class SecretReferenceBroken(LagscaleError):
     """A secret's reference leads to nothing that can be used."""
 
 
+class TokenUnavailable(LagscaleError):
+    """No access token for the Kafka cluster could be had."""
+
+
 class LeaseLost(LagscaleError):
     """Another scraper leads; this one writes nothing."""
 

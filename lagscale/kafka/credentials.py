@@ -11,6 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from lagscale.domain.tenancy import is_name
 from lagscale.errors import SecretReferenceBroken
 from lagscale.kafka import beneath
 from lagscale.kafka.references import Reference, variable
@@ -44,7 +45,9 @@ class Outside:
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-def resolved(tenant: str, sealed: Mapping[str, str], references: Mapping[str, object], outside: Outside) -> dict[str, str]:
+def resolved(
+    tenant: str, sealed: Mapping[str, str], references: Mapping[str, object], outside: Outside
+) -> dict[str, str]:
     """All secrets of a cluster.
 
     Args:
@@ -56,12 +59,17 @@ def resolved(tenant: str, sealed: Mapping[str, str], references: Mapping[str, ob
     Raises:
         SecretReferenceBroken: one of them leads to nothing that can be used; the text names it, and no path.
     """
+    if references and not is_name(tenant):
+        # Without a name the directory of all tenants would be its own.
+        raise SecretReferenceBroken
     found = dict(sealed)
     for name, given in references.items():
         try:
             reference = Reference.read(given)
-            text = _file(tenant, reference.name, outside) if reference.kind == "file" else _variable(
-                tenant, reference.name, outside
+            text = (
+                _file(tenant, reference.name, outside)
+                if reference.kind == "file"
+                else _variable(tenant, reference.name, outside)
             )
         except ValueError as wrong:
             raise SecretReferenceBroken(f"{shown(name)}: {wrong}") from wrong

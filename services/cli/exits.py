@@ -24,6 +24,8 @@ EXIT: Mapping[type[LagscaleError], int] = {
     errors.StoreTimeout: 8,
     errors.ClusterUnreachable: 8,
     errors.SecretsUnreadable: 9,
+    errors.SecretReferenceBroken: 9,
+    errors.TokenUnavailable: 8,
     errors.LeaseLost: 1,
 }
 

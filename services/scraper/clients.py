@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any
 
 from lagscale.kafka.addresses import ANYWHERE, AddressRules
@@ -21,16 +21,15 @@ class Clients:
     def __init__(self, limit: int = 64, rules: AddressRules = ANYWHERE) -> None:
         self._limit = limit
         self._rules = rules
-        self._kept: OrderedDict[tuple[int, int], KafkaCluster] = OrderedDict()
+        self._kept: OrderedDict[tuple[int, Hashable], KafkaCluster] = OrderedDict()
         # A client with requests under way must not be destroyed: the library crashes. They end by themselves.
         self._retired: list[tuple[float, KafkaCluster]] = []
 
-    def get(self, cluster_id: int, version: int, config: Callable[[], Mapping[str, Any]]) -> KafkaCluster:
-        """The cluster's client at this version of its settings.
+    def get(self, cluster_id: int, version: Hashable, config: Callable[[], Mapping[str, Any]]) -> KafkaCluster:
+        """The cluster's client at this version of its settings and secrets.
 
         Raises:
-            ValueError: the client refuses the settings.
-            SecretsUnreadable: from `config`.
+            ValueError: the client refuses the settings, or `config` does.
         """
         key = (cluster_id, version)
         client: KafkaCluster | None = self._kept.pop(key, None)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from lagscale.kafka.addresses import ANYWHERE, AddressRules
@@ -13,6 +14,38 @@ from services.scraper.kafka import LEAST_LIFE, KafkaCluster
 _GREATEST_LIFE = 60.0
 #: Longer than any request of it is under way.
 _RETIRED_SECONDS = 30.0
+_THREADS = 8
+
+
+class Beside:
+    """Opens clients in threads: one that needs a token makes whoever opens it wait for a second, and perhaps for ten."""
+
+    def __init__(self) -> None:
+        self._threads: ThreadPoolExecutor | None = None
+        self._opening: dict[tuple[int, Hashable], Future[KafkaCluster]] = {}
+
+    def open(self, key: tuple[int, Hashable], make: Callable[[], KafkaCluster]) -> KafkaCluster | None:
+        """The client that was asked for earlier; None while it is being opened.
+
+        Raises:
+            ValueError: from `make`.
+        """
+        for other in [other for other in self._opening if other[0] == key[0] and other != key]:
+            self._opening.pop(other).cancel()
+        asked = self._opening.get(key)
+        if asked is None:
+            self._threads = self._threads or ThreadPoolExecutor(_THREADS, "opening")
+            self._opening[key] = self._threads.submit(make)
+            return None
+        if not asked.done():
+            return None
+        return self._opening.pop(key).result()
+
+    def close(self) -> None:
+        """Open nothing more."""
+        self._opening.clear()
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 class Clients:
@@ -24,9 +57,18 @@ class Clients:
         self._kept: OrderedDict[tuple[int, Hashable], KafkaCluster] = OrderedDict()
         # A client with requests under way must not be destroyed: the library crashes. They end by themselves.
         self._retired: list[tuple[float, KafkaCluster]] = []
+        self._beside = Beside()
 
-    def get(self, cluster_id: int, version: Hashable, config: Callable[[], Mapping[str, Any]]) -> KafkaCluster:
+    def get(
+        self, cluster_id: int, version: Hashable, config: Callable[[], Mapping[str, Any]], *, beside: bool = False
+    ) -> KafkaCluster | None:
         """The cluster's client at this version of its settings and secrets.
+
+        Args:
+            cluster_id: whose.
+            version: changes with the settings and the secrets.
+            config: the client's settings.
+            beside: open it in another thread; None until it is there.
 
         Raises:
             ValueError: the client refuses the settings, or `config` does.
@@ -35,11 +77,19 @@ class Clients:
         client: KafkaCluster | None = self._kept.pop(key, None)
         now = time.monotonic()
         self._retired = [(at, old) for at, old in self._retired if now - at < _RETIRED_SECONDS]
-        if client is not None and client.is_spent:
-            self._retired.append((now, client))
+        if client is None or client.is_spent:
             # What stays silent, as a lost coordinator may for hours, gets another one less and less often.
-            client = KafkaCluster(config(), min(2 * client.life_seconds, _GREATEST_LIFE), self._rules)
-        client = client or KafkaCluster(config(), LEAST_LIFE, self._rules)
+            life = LEAST_LIFE if client is None else min(2 * client.life_seconds, _GREATEST_LIFE)
+
+            def make() -> KafkaCluster:
+                return KafkaCluster(config(), life, self._rules)
+
+            fresh = self._beside.open(key, make) if beside else make()
+            if client is not None and fresh is not None:
+                self._retired.append((now, client))
+            client = fresh or client
+        if client is None:
+            return None
         for stale in [other for other in self._kept if other[0] == cluster_id]:
             del self._kept[stale]
         self._kept[key] = client
@@ -49,4 +99,5 @@ class Clients:
 
     def close(self) -> None:
         """Let all clients go; they end with their last reference."""
+        self._beside.close()
         self._kept.clear()

@@ -69,17 +69,14 @@ class Opening:
         source = self._source(cluster, version, hidden)
         if source is not None and source.token() is None:
             return Problem(Code.TOKEN_PENDING)
-        return self.clients.get(
+        hand_over = None if source is None else source.hand_over
+        client = self.clients.get(
             cluster.cluster_id,
             version,
-            lambda: client_config(
-                cluster.bootstrap,
-                cluster.security,
-                hidden,
-                cluster.properties,
-                None if source is None else source.hand_over,
-            ),
+            lambda: client_config(cluster.bootstrap, cluster.security, hidden, cluster.properties, hand_over),
+            beside=source is not None,
         )
+        return client or Problem(Code.TOKEN_PENDING)
 
     def _source(
         self, cluster: ClusterEntry, version: tuple[int, bytes], hidden: Mapping[str, str]

@@ -45,7 +45,7 @@ MESSAGES: Mapping[Code, str] = {
     "or store the secret again.",
     Code.REFERENCE_BROKEN: "A secret of the cluster stands in a file or a variable that cannot be used; correct "
     "the reference, or what it leads to.",
-    Code.TOKEN_PENDING: "The cluster's first access token has been asked for and is not here yet.",
+    Code.TOKEN_PENDING: "The cluster's access token has been asked for; the cluster is polled as soon as it is here.",
     Code.TOKEN_UNAVAILABLE: "No access token for the cluster can be had; check the token URL, the client and its secret.",
     Code.MECHANISM_MISSING: "The scraper's Kafka client is built without this mechanism; GSSAPI needs the scraper's image "
     "with the distribution's librdkafka (docs/clusters.md).",

@@ -16,6 +16,7 @@ from devstack.certificates import Certificates
 from devstack.claims import Claim
 from devstack.console import console
 from devstack.java import java, kafka_jars
+from devstack.secured import Secured
 from devstack.server import Server, free_port
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -51,6 +52,7 @@ class Broker:
         detached: lives on when this process ends.
         given: the bootstrap servers of a broker that is there; nothing is started then either.
         settings: properties of the server beside ours, or in place of them.
+        secured: listeners of further kinds of security.
         more_disks: folders beside its own for the data of partitions; the cluster's own are never there.
     """
 
@@ -68,8 +70,10 @@ class Broker:
         detached: bool = False,
         given: str | None = None,
         settings: Mapping[str, str] | None = None,
+        secured: Secured | None = None,
         more_disks: Sequence[Path] = (),
     ) -> None:
+        self.secured = secured
         self._given = os.environ.get("LAGSCALE_KAFKA_BOOTSTRAP") or given
         self._settings = dict(settings or {})
         self._more_disks = list(more_disks)
@@ -133,14 +137,14 @@ class Broker:
         if self._claim is None and not self._keep:
             self._claim = Claim(self._folder)
         self._folder.mkdir(parents=True, exist_ok=True)
-        if self._tls is not None and self.certificates is None:
+        if (self._tls is not None or self.secured is not None) and self.certificates is None:
             self.certificates = Certificates.make(self._folder)
         properties = self._folder / "server.properties"
         properties.write_text("\n".join(f"{key}={value}" for key, value in self._properties().items()) + "\n")
         log4j = self._folder / "log4j2.properties"
         log4j.write_text(_LOG4J)
         program = [java(), "-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={log4j}"]
-        program += ["-cp", f"{jars}/*"]
+        program += [*(self.secured.java_options if self.secured is not None else ()), "-cp", f"{jars}/*"]
         if not (self._folder / "data/meta.properties").exists():
             # A program of two seconds is done before an optimising compiler pays.
             self._format([*program, "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool"], properties)
@@ -183,7 +187,8 @@ class Broker:
         self.stop()
 
     def _all(self) -> list[_Listener]:
-        return [*self._listeners, *(one for one in (self._sasl, self._tls) if one is not None)]
+        more = [] if self.secured is None else [_Listener(*one) for one in self.secured.listeners]
+        return [*self._listeners, *(one for one in (self._sasl, self._tls) if one is not None), *more]
 
     def _properties(self) -> dict[str, str]:
         listeners = ",".join(f"{one.name}://127.0.0.1:{one.port}" for one in self._all())
@@ -233,12 +238,14 @@ class Broker:
             }
         if self._tls is not None and self.certificates is not None:
             properties |= self.certificates.server_properties(f"listener.name.{self._tls.name.lower()}")
+        if self.secured is not None and self.certificates is not None:
+            properties |= self.secured.properties(self.certificates)
         return properties | self._settings
 
     def _format(self, storage_tool: list[str], properties: Path) -> None:
         cluster = "ZGV2c3RhY2stY2x1c3Rlcg"
         argv = [*storage_tool, "format", "--standalone", "-t", cluster, "-c", str(properties)]
-        if self._sasl is not None:
+        if self._sasl is not None or self.secured is not None:
             for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
                 argv += ["--add-scram", f"{mechanism}=[name={self.USER},password={self.PASSWORD}]"]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)

@@ -73,8 +73,10 @@ class Secured:
             found |= {
                 f"{mine}.jaas.config": f"{_PACKAGE}.oauthbearer.OAuthBearerLoginModule required;",
                 f"{mine}.server.callback.handler.class": f"{_PACKAGE}.oauthbearer.OAuthBearerValidatorCallbackHandler",
-                f"{mine}.oauthbearer.jwks.endpoint.url": self.issuer.keys_url,
-                f"{mine}.oauthbearer.expected.issuer": self.issuer.url,
-                f"{mine}.oauthbearer.expected.audience": self.issuer.audience,
+                # Named, because what Kafka 4.1 chooses by itself overlooks a listener's keys and takes anybody's token.
+                f"{prefix}.sasl.oauthbearer.jwt.validator.class": f"{_PACKAGE}.oauthbearer.BrokerJwtValidator",
+                f"{prefix}.sasl.oauthbearer.jwks.endpoint.url": self.issuer.keys_url,
+                f"{prefix}.sasl.oauthbearer.expected.issuer": self.issuer.url,
+                f"{prefix}.sasl.oauthbearer.expected.audience": self.issuer.audience,
             }
         return found | {f"{prefix}.sasl.enabled.mechanisms": ",".join(mechanisms)}

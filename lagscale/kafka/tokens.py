@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 
 from lagscale.errors import LagscaleError, TokenUnavailable
 
-#: The share of its life after which a token is renewed. The client asks for a new one at 80 %.
-_RENEW_AT = 0.7
+#: The share of its life after which a token is renewed: early, so that another client is there when the broker asks
+#: for the next token, of which the library tells it at 90 %.
+_RENEW_AT = 0.5
 #: A token that ends sooner is as good as none; seconds.
-_LEAST_LEFT = 2.0
+_LEAST_LEFT = 1.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0
 #: What nobody asked for this long is renewed no more: twice the longest interval between two polls; seconds.
 _KEPT_SECONDS = 7200.0
@@ -44,6 +45,8 @@ class TokenSource:
         self._make, self.tenant, self._clock = make, tenant, clock
         self._token: Token | None = None
         self._failure: str | None = None
+        #: How many tokens there have been.
+        self.number = 0
         self._pause = _FIRST_PAUSE
         self.due_at = self.asked_at = clock()
 
@@ -86,6 +89,7 @@ class TokenSource:
             self._fail(f"{_FAILED} ({type(failed).__name__})")
         else:
             self._token, self._failure, self._pause = made, None, _FIRST_PAUSE
+            self.number += 1
             self.due_at = began + max(_RENEW_AT * (made.expires_at - began), _LOOK_SECONDS)
 
     def _fail(self, text: str) -> None:

@@ -6,6 +6,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from typing import Any
 
 from lagscale.kafka.addresses import ANYWHERE, AddressRules
@@ -15,6 +16,7 @@ _GREATEST_LIFE = 60.0
 #: Longer than any request of it is under way.
 _RETIRED_SECONDS = 30.0
 _THREADS = 8
+Key = tuple[int, Hashable]
 
 
 class Beside:
@@ -22,9 +24,9 @@ class Beside:
 
     def __init__(self) -> None:
         self._threads: ThreadPoolExecutor | None = None
-        self._opening: dict[tuple[int, Hashable], Future[KafkaCluster]] = {}
+        self._opening: dict[Key, Future[KafkaCluster]] = {}
 
-    def open(self, key: tuple[int, Hashable], make: Callable[[], KafkaCluster]) -> KafkaCluster | None:
+    def open(self, key: Key, make: Callable[[], KafkaCluster]) -> KafkaCluster | None:
         """The client that was asked for earlier; None while it is being opened.
 
         Raises:
@@ -48,19 +50,27 @@ class Beside:
             self._threads.shutdown(wait=False, cancel_futures=True)
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """A client, and the token's number with which it was opened."""
+
+    client: KafkaCluster
+    token: int | None
+
+
 class Clients:
     """Clients of one process, the latest used ones; each costs four threads, and keeps to the rules of addresses."""
 
     def __init__(self, limit: int = 64, rules: AddressRules = ANYWHERE) -> None:
         self._limit = limit
         self._rules = rules
-        self._kept: OrderedDict[tuple[int, Hashable], KafkaCluster] = OrderedDict()
+        self._kept: OrderedDict[Key, _Kept] = OrderedDict()
         # A client with requests under way must not be destroyed: the library crashes. They end by themselves.
         self._retired: list[tuple[float, KafkaCluster]] = []
         self._beside = Beside()
 
     def get(
-        self, cluster_id: int, version: Hashable, config: Callable[[], Mapping[str, Any]], *, beside: bool = False
+        self, cluster_id: int, version: Hashable, config: Callable[[], Mapping[str, Any]], *, token: int | None = None
     ) -> KafkaCluster | None:
         """The cluster's client at this version of its settings and secrets.
 
@@ -68,34 +78,38 @@ class Clients:
             cluster_id: whose.
             version: changes with the settings and the secrets.
             config: the client's settings.
-            beside: open it in another thread; None until it is there.
+            token: the number of its token. With one it is opened in another thread, and None until it is there. A
+                later token has another client, while the one before serves on: librdkafka 2.16 can abort its process
+                when it shows a new token on a connection that is in use.
 
         Raises:
             ValueError: the client refuses the settings, or `config` does.
         """
         key = (cluster_id, version)
-        client: KafkaCluster | None = self._kept.pop(key, None)
+        kept = self._kept.pop(key, None)
         now = time.monotonic()
         self._retired = [(at, old) for at, old in self._retired if now - at < _RETIRED_SECONDS]
-        if client is None or client.is_spent:
+        if kept is None or kept.client.is_spent or kept.token != token:
             # What stays silent, as a lost coordinator may for hours, gets another one less and less often.
-            life = LEAST_LIFE if client is None else min(2 * client.life_seconds, _GREATEST_LIFE)
+            spent = kept is not None and kept.client.is_spent
+            life = min(2 * kept.client.life_seconds, _GREATEST_LIFE) if kept is not None and spent else LEAST_LIFE
 
             def make() -> KafkaCluster:
                 return KafkaCluster(config(), life, self._rules)
 
-            fresh = self._beside.open(key, make) if beside else make()
-            if client is not None and fresh is not None:
-                self._retired.append((now, client))
-            client = fresh or client
-        if client is None:
+            fresh = make() if token is None else self._beside.open((cluster_id, (version, token)), make)
+            if fresh is not None:
+                if kept is not None:
+                    self._retired.append((now, kept.client))
+                kept = _Kept(fresh, token)
+        if kept is None:
             return None
         for stale in [other for other in self._kept if other[0] == cluster_id]:
-            del self._kept[stale]
-        self._kept[key] = client
+            self._retired.append((now, self._kept.pop(stale).client))
+        self._kept[key] = kept
         while len(self._kept) > self._limit:
             self._kept.popitem(last=False)
-        return client
+        return kept.client
 
     def close(self) -> None:
         """Let all clients go; they end with their last reference."""

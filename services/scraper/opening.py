@@ -69,12 +69,13 @@ class Opening:
         source = self._source(cluster, version, hidden)
         if source is not None and source.token() is None:
             return Problem(Code.TOKEN_PENDING)
+        number = None if source is None else source.number
         hand_over = None if source is None else source.hand_over
         client = self.clients.get(
             cluster.cluster_id,
             version,
             lambda: client_config(cluster.bootstrap, cluster.security, hidden, cluster.properties, hand_over),
-            beside=source is not None,
+            token=number,
         )
         return client or Problem(Code.TOKEN_PENDING)
 

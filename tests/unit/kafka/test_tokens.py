@@ -80,12 +80,14 @@ def test_it_is_renewed_before_the_client_asks_for_the_next(clock: Clock) -> None
     tokens = Tokens(clock, threads=False)
     source = tokens.source(1, "v1", "shop", counted(clock))
     turn(tokens)
-    clock.now += 0.69 * LIFE
+    assert source.number == 1
+    clock.now += 0.49 * LIFE
     assert turn(tokens) == 0
     clock.now += 0.02 * LIFE
     assert turn(tokens) == 1
+    assert source.number == 2
     # The client asks at 80 %, and has the next one.
-    clock.now += 0.09 * LIFE
+    clock.now += 0.29 * LIFE
     assert source.hand_over()[0] == "token-2"
 
 
@@ -153,7 +155,7 @@ def test_what_nobody_asks_for_is_renewed_no_more_though_its_client_asks(clock: C
         clock.now += 210
         if clock.now - source.asked_at <= 7200:
             source.hand_over()
-    # Two hours of a token that is renewed every three and a half minutes.
+    # Two hours of a token that is renewed at each of these looks, though it lives for longer.
     assert turned == 35
     with pytest.raises(TokenUnavailable):
         source.hand_over()

@@ -15,6 +15,7 @@ from lagscale.settings import load
 from lagscale.store.secrets import generate_key
 from services.cli.client import Client, health
 from services.cli.explain import show
+from services.cli.secrets import secrets_app
 from services.cli.settings import CliSettings
 from services.cli.states import state
 
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 keys_app = typer.Typer(help="Keys for the settings.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
+app.add_typer(secrets_app, name="secrets")
 app.command()(state)
 
 _COLOURS = {"sustained": "bold red", "calm": "green", "unknown": "yellow"}

@@ -48,7 +48,19 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 
 
 @pytest.mark.parametrize(
-    "arguments", [[], ["migrate"], ["status"], ["verdict"], ["explain"], ["state"], ["keys"], ["keys", "generate"]]
+    "arguments",
+    [
+        [],
+        ["migrate"],
+        ["status"],
+        ["verdict"],
+        ["explain"],
+        ["state"],
+        ["keys"],
+        ["keys", "generate"],
+        ["secrets"],
+        ["secrets", "rotate"],
+    ],
 )
 def test_every_command_explains_itself(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

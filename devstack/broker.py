@@ -238,9 +238,12 @@ class Broker:
             }
         if self._tls is not None and self.certificates is not None:
             properties |= self.certificates.server_properties(f"listener.name.{self._tls.name.lower()}")
-        if self.secured is not None and self.certificates is not None:
-            properties |= self.secured.properties(self.certificates)
-        return properties | self._settings
+        return properties | self._of_secured() | self._settings
+
+    def _of_secured(self) -> dict[str, str]:
+        if self.secured is None or self.certificates is None:
+            return {}
+        return self.secured.properties(self.certificates)
 
     def _format(self, storage_tool: list[str], properties: Path) -> None:
         cluster = "ZGV2c3RhY2stY2x1c3Rlcg"

@@ -97,7 +97,13 @@ class Clients:
             def make() -> KafkaCluster:
                 return KafkaCluster(config(), life, self._rules)
 
-            fresh = make() if token is None else self._beside.open((cluster_id, (version, token)), make)
+            try:
+                fresh = make() if token is None else self._beside.open((cluster_id, (version, token)), make)
+            except ValueError:
+                if kept is None:
+                    raise
+                # The same settings were taken once, so the one that there is serves on.
+                fresh = None
             if fresh is not None:
                 if kept is not None:
                     self._retired.append((now, kept.client))

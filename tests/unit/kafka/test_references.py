@@ -253,6 +253,24 @@ def test_a_file_swapped_after_the_look_is_judged_by_what_was_opened(
     assert "leads out" in broken(outside, "password")
 
 
+def test_a_directory_swapped_after_the_look_is_not_followed(outside: Outside, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert outside.directory is not None
+    shop = outside.directory / "shop"
+    (shop / "in").mkdir()
+    real = os.readlink
+
+    def look_and_swap(path: str, **more: object) -> str:
+        try:
+            return real(path, **more)  # type: ignore[call-overload, no-any-return]
+        finally:
+            if path == "in" and not (shop / "in").is_symlink():
+                (shop / "in").rmdir()
+                (shop / "in").symlink_to("..")
+
+    monkeypatch.setattr(beneath.os, "readlink", look_and_swap)
+    broken(outside, "in/nobodys")
+
+
 def test_no_descriptor_is_left_open(outside: Outside) -> None:
     assert outside.directory is not None
     (outside.directory / "shop/a").mkdir()

@@ -85,3 +85,23 @@ async def test_what_the_platform_lends_is_not_the_tenants_to_take_or_to_send_els
     # The platform goes on to change it, and the tenant may let it go.
     assert (await shop.api.put(path, json=given | {"bootstrapServers": ["other:9092"]})).json()["version"] == 2
     assert (await shop.api.delete(path, headers=tenant)).status_code == 204
+
+
+@pytest.mark.parametrize(
+    "secrets",
+    [
+        {"password": ["canary"]},
+        {"password": {"file": ["canary"]}},
+        {"password": {"file": "../canary"}},
+        {"password": {"env": "canary"}},
+        {"password": {"canary": "x"}},
+        {"password": "canary\n"},
+        {"key": "canary"},
+        ["canary"],
+        "canary",
+    ],
+)
+async def test_a_refused_secret_is_not_told_back(shop: Shop, secrets: object) -> None:
+    answer = await shop.api.put(f"{shop.path}/clusters/odd", json=body(security=SASL, secrets=secrets))
+    assert answer.status_code == 422
+    assert "canary" not in answer.text

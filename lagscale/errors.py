@@ -49,8 +49,12 @@ class Conflict(LagscaleError):
     """An object with this name exists already."""
 
 
+class PreconditionFailed(LagscaleError):
+    """It is not in the state that the request asked for; read it again and repeat the change."""
+
+
 class NotAuthenticated(LagscaleError):
-    """A valid API key is needed: send it as `Authorization: Bearer <key>`."""
+    """A valid API key or bearer token is needed: send it as `Authorization: Bearer <key>`."""
 
 
 class NotAllowed(LagscaleError):
@@ -59,6 +63,14 @@ class NotAllowed(LagscaleError):
 
 class QuotaExceeded(LagscaleError):
     """The tenant's quota is used up."""
+
+
+class RateExceeded(QuotaExceeded):
+    """Too many requests came in a short time; wait, then go on more slowly."""
+
+
+class IssuerUnavailable(LagscaleError):
+    """The issuer of bearer tokens does not answer, so no token can be checked; retry, or use an API key."""
 
 
 class Unknown(LagscaleError):

@@ -21,6 +21,8 @@ _SECRET_TEXTS = (
     (re.compile(r"(\w+://)[^/\s@]+@"), rf"\1{REDACTED}@"),
     (re.compile(r"\b(bearer|basic)\s+[\w.~+/=-]+", re.IGNORECASE), rf"\1 {REDACTED}"),
     (re.compile(r"\blsk_[A-Za-z0-9]+_[\w-]+"), REDACTED),
+    # A JSON Web Token: the two halves that make it one.
+    (re.compile(r"\beyJ[\w-]+\.[\w-]+(\.[\w-]*)?"), REDACTED),
     (re.compile(r"\b(password|secret)=\S+", re.IGNORECASE), rf"\1={REDACTED}"),
 )
 #: Their own request lines double what the services log and count.

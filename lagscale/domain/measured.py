@@ -65,7 +65,8 @@ class Measured:
     Attributes:
         rounds: per target, its rounds up to T, oldest first, each once.
         series: the partitions in scope at T.
-        gone: partitions that were named under the topic's present id and are no more: the topic is absent since.
+        gone: of partitions that are named no more, or were not for a while, what was sampled until then: the topic was
+            absent. It counts for *work* alone.
         times: of the rounds in the lookback and, per target, of the last round before it.
         edges: per target, the time of the oldest round that counts for islands and totals.
     """
@@ -121,12 +122,14 @@ def measured(targets: Mapping[int, Sequence[TargetRound]], policy: Policy, upto_
         return None
     newest = max(times)
     edges = {target: _edge(given, newest - policy.lookback_ms) for target, given in rounds.items() if given}
-    series = [s for target, given in sorted(rounds.items()) if given for s in _series(target, given)]
+    lives = [life for target, given in sorted(rounds.items()) if given for life in _lives(target, given)]
+    series = [life[-1] for life in lives]
+    earlier = [before for life in lives for before in life[:-1]]
     return Measured(
         at_ms=newest,
         rounds=rounds,
         series=tuple(s for s in series if s.partition < _named(rounds, s)),
-        gone=tuple(s for s in series if s.partition >= _named(rounds, s)),
+        gone=tuple([s for s in series if s.partition >= _named(rounds, s)] + earlier),
         times=tuple(sorted({r.at_ms for t, given in rounds.items() for r in given if r.at_ms >= edges[t]})),
         edges=edges,
     )
@@ -164,23 +167,24 @@ def _named(rounds: Mapping[int, tuple[TargetRound, ...]], series: Series) -> int
     return len(rounds[series.target_id][-1].samples)
 
 
-def _series(target: int, rounds: tuple[TargetRound, ...]) -> list[Series]:
+def _lives(target: int, rounds: tuple[TargetRound, ...]) -> list[list[Series]]:
+    """Per partition its samples: from one birth, or one round that names it again, to the next."""
     last = rounds[-1]
     found = []
     for partition in range(max(len(this.samples) for this in rounds)):
         if partition in last.outside:
             continue
-        points: list[Point] = []
+        lives: list[list[Point]] = [[]]
         named = True
         for this in rounds:
             came_back = not named and partition < len(this.samples)
             named = partition < len(this.samples)
             sample = this.samples[partition] if named and partition not in this.outside else None
             if came_back or (sample is not None and sample.flags & Flag.BORN):
-                points.clear()
+                lives.append([])
             if sample is not None:
-                points.append(Point(this.at_ms, this.epoch, sample))
-        found.append(Series(target, partition, last.epoch, tuple(points)))
+                lives[-1].append(Point(this.at_ms, this.epoch, sample))
+        found.append([Series(target, partition, last.epoch, tuple(points)) for points in lives])
     return found
 
 

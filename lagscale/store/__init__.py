@@ -61,6 +61,9 @@ class TenantEntry:
     min_sampling_seconds: int
     max_monitors: int
     clusters: Mapping[str, tuple[str, ...]]
+    policy_defaults: Mapping[str, str] = field(default_factory=dict)
+    policy_limits: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
+    version: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +79,13 @@ class Registrations:
 
 @dataclass(frozen=True, slots=True)
 class InlineMonitor:
-    """A monitor to be created from trigger metadata; idempotent by `content_hash` within the tenant."""
+    """A monitor to be created from trigger metadata; idempotent by `content_hash` within the tenant.
+
+    Attributes:
+        inherited: policy keys that the tenant's defaults add.
+        tenant_version: of the tenant by whose rules it was made; 0 where that does not matter.
+        asked_by: `instance`, `namespace` and `scaled_object`; empty where nobody knows.
+    """
 
     tenant_id: int
     name: str
@@ -88,6 +97,21 @@ class InlineMonitor:
     content_hash: str
     pattern: str | None = None
     exclude: tuple[str, ...] = ()
+    inherited: Mapping[str, str] = field(default_factory=dict)
+    tenant_version: int = 0
+    asked_by: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def held(self) -> dict[str, str]:
+        """The policy keys in force, as texts."""
+        return {**self.inherited, **self.given}
+
+    @property
+    def actor(self) -> str:
+        """Who had it created, as the audit names it."""
+        if not self.asked_by:
+            return "auto-registration"
+        return f"keda {self.asked_by.get('instance', '')}/{self.asked_by.get('namespace', '')}"
 
 
 class RegistrationStore(Protocol):

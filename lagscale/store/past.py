@@ -50,7 +50,8 @@ async def look_back(
         instants: of the monitor.
         past: what is remembered.
         until_ms: the newest instant of interest.
-        reach: how far back is needed, by the newest known instant as soon as there is one.
+        reach: how far back is needed, by the newest known instant as soon as there is one; never further back with one
+            than without.
         keep_ms: how far behind `until_ms` to remember more than is needed now.
     """
     settled = min(past.upto_ms - _LATE_ROWS_MS, until_ms)
@@ -60,7 +61,8 @@ async def look_back(
         since = reach(last)
     else:
         known += [judgement for judgement in past.known if (judgement.at_ms or 0) <= settled]
-        last, since = _last(known), past.since_ms
+        # What was asked before may lie wholly within what was judged anew.
+        last, since = _last(known), min(past.since_ms, settled + 1)
         if reach(last) < since:
             _, older = await _judged(instants, (reach(last), since - 1), reach, last)
             known += older

@@ -85,7 +85,8 @@ class PostgresVerdicts:
             return None
 
         def reach(known_ms: int | None) -> int:
-            last = now_ms - policy.hold_ms if known_ms is None else known_ms
+            # What was known longer ago is not held any more.
+            last = max(known_ms or 0, now_ms - policy.hold_ms)
             return last - policy.hold_window_ms - policy.stabilisation_ms
 
         async with translated(), self._pool.connection() as connection:

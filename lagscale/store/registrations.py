@@ -16,7 +16,7 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from lagscale.domain.policy import Policy
-from lagscale.errors import InvalidInput, LagscaleError, NotFound, QuotaExceeded
+from lagscale.errors import InvalidInput, LagscaleError, NotFound, QuotaExceeded, StoreUnavailable
 from lagscale.store import InlineMonitor, Registration, Registrations, TenantEntry
 from lagscale.store.faults import translated
 from lagscale.store.pool import Pool, connect
@@ -84,9 +84,9 @@ class PostgresRegistrations:
         """Create the monitor and its targets unless its content exists.
 
         Raises:
-            QuotaExceeded: the tenant has its greatest number of monitors.
+            QuotaExceeded: the tenant has its greatest number of monitors, or of those that were registered this way.
             NotFound: the tenant or its cluster is gone.
-            StoreUnavailable: the store did not answer.
+            StoreUnavailable: the store did not answer, or the tenant's rules are others by now.
         """
         async with translated(), self._pool.connection() as connection, connection.transaction():
             await connection.execute("select set_config('lagscale.tenant', %s, true)", [str(monitor.tenant_id)])
@@ -95,6 +95,13 @@ class PostgresRegistrations:
             raise QuotaExceeded(
                 "The tenant has its greatest number of monitors; remove some, or ask for a higher quota."
             )
+        if outcome == "over_auto_quota":
+            raise QuotaExceeded(
+                "ScaledObjects have registered as many monitors of this tenant as they may (maxAutoMonitors): remove "
+                "some, register this one by the API, or ask for a higher quota."
+            )
+        if outcome == "outdated":
+            raise StoreUnavailable("The tenant's rules have just changed; retry.")
         if outcome == "no_cluster":
             raise NotFound("The cluster of this trigger is not registered any more.")
         if outcome == "created":
@@ -127,11 +134,15 @@ async def _create(connection: AsyncConnection[Any], monitor: InlineMonitor) -> s
         "topic_pattern": monitor.pattern,
         "exclude_topics": list(monitor.exclude),
         "isolation_level": monitor.policy.isolation_level.value,
-        "partition_limitation": monitor.given.get("partitionLimitation", "").strip(),
-        "policy": Jsonb(dict(monitor.given)),
+        "partition_limitation": monitor.held.get("partitionLimitation", "").strip(),
+        "policy": Jsonb(monitor.held),
+        "inherited": sorted(monitor.inherited),
+        "tenant_version": monitor.tenant_version,
+        "registered_by": Jsonb(dict(monitor.asked_by)) if monitor.asked_by else None,
         "sampling_ms": monitor.policy.sampling_ms,
         "stale_after_ms": monitor.policy.stale_after_ms,
         "content_hash": monitor.content_hash,
+        "actor": monitor.actor,
     }
     cursor = await connection.execute(load("register_inline"), facts)
     row = await cursor.fetchone()
@@ -141,6 +152,7 @@ async def _create(connection: AsyncConnection[Any], monitor: InlineMonitor) -> s
     if facts["monitor_id"] is not None:
         await connection.execute(load("register_targets"), facts)
         await connection.execute(load("link_targets"), facts)
+        await connection.execute(load("audit_inline"), facts)
     return str(outcome)
 
 
@@ -152,6 +164,9 @@ def _tenant(row: Mapping[str, Any]) -> TenantEntry:
         row["min_sampling_seconds"],
         row["max_monitors"],
         {name: tuple(bootstrap) for name, bootstrap in row["clusters"].items()},
+        row["policy_defaults"],
+        row["policy_limits"],
+        row["version"],
     )
 
 

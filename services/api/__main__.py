@@ -30,6 +30,7 @@ from services.api.app import Parts, create_app
 from services.api.conditions import Conditions
 from services.api.evidence import Evidence
 from services.api.explanations import Explanations
+from services.api.identity import access_by
 from services.api.operations import Operations
 from services.api.settings import ApiSettings
 from services.api.state_counts import StateCounts
@@ -63,17 +64,19 @@ def main() -> int:
         log.info("bootstrap_key_off")
     rounds = RecentRounds(pool)
     counts = StateCounts(PostgresRegistrations(pool), rounds, settings.states_seconds)
-    opened, closed = _life(database, pool, url if single else None, counts if settings.states_seconds else None)
+    access = access_by(settings, database, admin_key)
+    opened, closed = _life(database, access, pool, url if single else None, counts if settings.states_seconds else None)
     app = create_app(
         Parts(
             database=database,
-            access=Access(database, admin_key),
+            access=access,
             operations=Operations(database, box, settings.tick_seconds),
             evidence=Evidence(database, verdicts),
             explanations=Explanations(database, verdicts),
             conditions=Conditions(database, rounds),
             opened=opened,
             closed=closed,
+            trusted_proxies=settings.proxies,
         )
     )
     host, port = split_address(settings.api_listen)
@@ -87,6 +90,8 @@ def main() -> int:
             log_level="warning",
             access_log=False,
             server_header=False,
+            # Whom to trust is our setting; the server of its own would trust whatever loopback says.
+            proxy_headers=False,
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
     )
@@ -106,7 +111,7 @@ Step = Callable[[], Awaitable[None]]
 
 
 def _life(
-    database: RegistryDatabase, pool: Pool, single_url: str | None, counts: StateCounts | None
+    database: RegistryDatabase, access: Access, pool: Pool, single_url: str | None, counts: StateCounts | None
 ) -> tuple[Step, Step]:
     """What runs when the server opens and when it closes."""
     tasks: list[asyncio.Task[None]] = []
@@ -123,6 +128,7 @@ def _life(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+        await access.close()
         await pool.close()
         await database.close()
 

@@ -1,4 +1,4 @@
-"""Who calls, and what that key may do: the bootstrap key of the settings, else a key of the registry."""
+"""Who calls, and what that caller may do: the bootstrap key, a key of the registry, or a token of the issuer."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from typing import Annotated
 from fastapi import Depends, Request
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from lagscale.domain.tenancy import is_name
 from lagscale.errors import NotAllowed, NotAuthenticated
-from lagscale.store.registry import keys
+from lagscale.store.registry import identities, keys
 from lagscale.store.registry.database import RegistryDatabase, Scope
+from lagscale.store.registry.origin import origin
+from services.api.guard import Guard
+from services.api.tokens import NOT_MAPPED, Tokens, is_token
 
 _BEARER = HTTPBearer(
-    auto_error=False, description="An API key, as in `Authorization: Bearer lsk_...`, or the bootstrap admin key."
+    auto_error=False,
+    description="An API key, as in `Authorization: Bearer lsk_...`; the bootstrap admin key; or a token of the issuer.",
 )
 #: A role may do what the roles after it may.
 _ORDER = (keys.PLATFORM_ADMIN, keys.TENANT_ADMIN, keys.TENANT_VIEWER)
@@ -39,37 +44,88 @@ class Principal:
 class Access:
     """Finds out who calls."""
 
-    def __init__(self, database: RegistryDatabase, admin_key: str | None) -> None:
-        """Keep the digest of the bootstrap key; None switches it off."""
+    def __init__(
+        self,
+        database: RegistryDatabase,
+        admin_key: str | None,
+        *,
+        tokens: Tokens | None = None,
+        guard: Guard | None = None,
+    ) -> None:
+        """Keep the digest of the bootstrap key; None switches it off, and so do the others."""
         self._database = database
         self._admin = None if admin_key is None else hashlib.sha256(admin_key.encode()).digest()
+        self._tokens = tokens
+        self._guard = Guard() if guard is None else guard
 
-    async def identify(self, text: str | None) -> Principal:
-        """The principal of a key.
+    async def close(self) -> None:
+        """Let go of the tokens' issuer."""
+        if self._tokens is not None:
+            await self._tokens.close()
+
+    async def identify(self, text: str | None, address: str | None = None) -> Principal:
+        """The principal of a key or token. Each is looked up anew: what is revoked is refused from then on.
+
+        Args:
+            text: what was sent, None if nothing was.
+            address: the client's.
 
         Raises:
-            NotAuthenticated: there is no key, or none that is valid.
-            StoreUnavailable: keys cannot be looked up now.
+            NotAuthenticated: there is no key or token, or none that is valid.
+            NotAllowed: the token is valid and stands for nobody here.
+            RateExceeded: it asks too often, or too many attempts from there have failed.
+            StoreUnavailable, IssuerUnavailable: it cannot be looked up now.
         """
         if text is None:
+            self._guard.failed(None, address, "missing")
             raise NotAuthenticated
         # Digests have one length, so the comparison tells nothing of the key, not even that.
         given = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
+        self._guard.admit(given, address)
+        try:
+            principal = await self._found(text, given)
+        except (NotAuthenticated, NotAllowed) as refused:
+            self._guard.failed(given, address, str(refused.facts.get("reason", "unknown_key")))
+            raise
+        self._guard.proved(given)
+        return principal
+
+    async def _found(self, text: str, given: bytes) -> Principal:
         if self._admin is not None and hmac.compare_digest(given, self._admin):
+            self._guard.count("bootstrap key")
             return Principal(keys.PLATFORM_ADMIN, None, "bootstrap key")
+        if self._tokens is not None and not keys.is_key(text) and is_token(text):
+            return await self._of_token(self._tokens, text)
         if not keys.is_key(text):
-            raise NotAuthenticated
+            raise NotAuthenticated(reason="malformed")
+        # By the whole key, so that only its holder can use up its rate; and before the store has any work with it.
+        self._guard.count(given.hex())
         # Whose key it is, is what is asked here: so this one look is across all tenants.
         async with self._database.platform("authentication") as work:
             row = await keys.identify(work, text)
         return Principal(row["role"], row["tenant_id"], f"key {row['prefix']} ({row['name']})")
+
+    async def _of_token(self, tokens: Tokens, text: str) -> Principal:
+        claims = await tokens.verify(text)
+        bearer = tokens.bearer(claims)
+        actor = f"oidc {bearer.subject}"
+        self._guard.count(actor)
+        if bearer.tenant is None:
+            return Principal(bearer.role, None, actor)
+        found = None
+        if is_name(bearer.tenant):
+            async with self._database.platform("authentication") as work:
+                found = await identities.tenant_id(work, bearer.tenant)
+        if found is None:
+            raise NotAllowed(NOT_MAPPED, reason="token_not_mapped")
+        return Principal(bearer.role, found, actor)
 
 
 async def _caller(
     request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]
 ) -> Principal:
     access: Access = request.app.state.access
-    return await access.identify(None if credentials is None else credentials.credentials)
+    return await access.identify(None if credentials is None else credentials.credentials, origin())
 
 
 def _at_least(role: str) -> Callable[[Principal], Awaitable[Principal]]:

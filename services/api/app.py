@@ -13,13 +13,25 @@ from fastapi.openapi.utils import get_openapi
 
 from lagscale.store.registry.database import RegistryDatabase
 from services.api.access import Access
+from services.api.came_from import CameFrom
 from services.api.conditions import Conditions
 from services.api.evidence import Evidence
 from services.api.explanations import Explanations
 from services.api.metrics import Measured
 from services.api.operations import Operations
 from services.api.problems import MEDIA_TYPE, Problem, install
-from services.api.routers import bindings, clusters, explain, health, keys, monitors, states, tenants
+from services.api.routers import (
+    audit,
+    bindings,
+    clusters,
+    explain,
+    health,
+    keys,
+    monitors,
+    monitors_bulk,
+    states,
+    tenants,
+)
 
 _ABOUT = """Registers what Lagscale measures, and shows what it saw and judged.
 
@@ -28,14 +40,18 @@ following one. Errors are `application/problem+json`. An object of another tenan
 exist.
 """
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
-    401: {"model": Problem, "description": "No valid key."},
+    401: {"model": Problem, "description": "No valid key or token."},
     403: {"model": Problem, "description": "The key's role does not allow it."},
     404: {"model": Problem, "description": "No such object for this caller."},
-    409: {"model": Problem, "description": "The name is taken, the object is in use, or it has changed."},
+    409: {"model": Problem, "description": "The name is taken, or the object is in use."},
+    412: {"model": Problem, "description": "The object is not as `If-Match` or `If-None-Match` says."},
     422: {"model": Problem, "description": "Faults in the request; `errors` names each field."},
-    429: {"model": Problem, "description": "The tenant's quota is used up."},
+    429: {
+        "model": Problem,
+        "description": "The tenant's quota is used up, or too many requests came; `Retry-After` tells when to go on.",
+    },
     500: {"model": Problem, "description": "A defect."},
-    503: {"model": Problem, "description": "The store does not answer; retry."},
+    503: {"model": Problem, "description": "The store, or the tokens' issuer, does not answer; retry."},
 }
 
 
@@ -51,6 +67,7 @@ class Parts:
     conditions: Conditions
     opened: Callable[[], Awaitable[None]] | None = None
     closed: Callable[[], Awaitable[None]] | None = None
+    trusted_proxies: tuple[str, ...] = ()
 
 
 def create_app(parts: Parts) -> FastAPI:
@@ -74,8 +91,9 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.explanations = parts.explanations
     app.state.conditions = parts.conditions
     app.add_middleware(Measured)
+    app.add_middleware(CameFrom, trusted=parts.trusted_proxies)
     install(app)
-    for part in (tenants, clusters, monitors, explain, states, bindings, keys, health):
+    for part in (tenants, clusters, monitors, monitors_bulk, explain, states, bindings, keys, audit, health):
         app.include_router(part.router, responses=_PROBLEMS)
     app.include_router(health.open_router)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]

@@ -10,6 +10,7 @@ from typing import Protocol
 from lagscale.domain.lag import Flag
 from lagscale.domain.partial import by_a_part
 from lagscale.domain.policy import MEMBERS_KNOWN_MS, Policy
+from lagscale.domain.policy_values import resolved
 from lagscale.domain.sentences import answer_sentence, sentence
 from lagscale.domain.signal import Ask, Island, Judgement, Told, told
 from lagscale.errors import Fault, InvalidInput
@@ -20,7 +21,7 @@ from lagscale.store.registry.pages import Wanted, decoded, encoded
 from services.api import evidence_payloads as out
 from services.api.payloads import Listing
 from services.api.policies import policy_of
-from services.api.shapes import resolved, state_of
+from services.api.shapes import state_of
 
 _NO_TOPIC = 1
 #: The state of a monitor that means more topics than it may measure.

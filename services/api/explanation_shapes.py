@@ -9,6 +9,7 @@ from lagscale.domain.explanation import Record, Said, changes
 from lagscale.domain.measured import lag_of, measured
 from lagscale.domain.picture import Picture, picture_of
 from lagscale.domain.policy import Metric, PersistenceScope
+from lagscale.domain.policy_values import resolved
 from lagscale.domain.sentences import answer_sentence, change_sentence, sentence
 from lagscale.domain.signal import Island, Told, Verdict
 from lagscale.domain.timelag import TimeLag
@@ -17,7 +18,6 @@ from lagscale.store.sample_columns import instant
 from services.api import explanation_payloads as out
 from services.api.evidence_payloads import IslandOut, ToldOut
 from services.api.moments import Moment, told_time
-from services.api.shapes import resolved
 
 _ISLANDS = 20
 _MISSING = 100
@@ -121,6 +121,9 @@ def notes_of(moment: Moment, saying: out.SaidOut | None) -> list[str]:
     deleted = moment.monitor["deleted_at"]
     if deleted is not None:
         notes.append(f"The monitor was deleted at {told_time(milliseconds(deleted))}.")
+    elif moment.gone_since is not None:
+        gone = told_time(milliseconds(moment.gone_since))
+        notes.append(f"The monitor was deleted at {gone} and restored after this moment: nothing was measured.")
     if moment.until is not None:
         notes.append(
             f"The policy was edited later, at {told_time(milliseconds(moment.until))}; "

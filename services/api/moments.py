@@ -34,6 +34,7 @@ class Moment:
         rounds: those that the verdict looks at; None where they are too many.
         told: of each replica the record that speaks of the moment; `before` is the newest older one without any.
         decisions: of the time that `course` shows, the newest first.
+        gone_since: when a monitor that was restored later had been deleted; None when it was there.
     """
 
     at_ms: int
@@ -54,6 +55,7 @@ class Moment:
     told: Sequence[Record]
     before: Record | None
     decisions: Sequence[Record]
+    gone_since: datetime | None = None
 
     @property
     def has_samples(self) -> bool:
@@ -126,6 +128,7 @@ async def remembered(work: TenantWork, name: str, at_ms: int | None) -> Moment:
         told=told,
         before=older[0] if older else None,
         decisions=await history.told_between(work, monitor["id"], since, at, _DECISIONS),
+        gone_since=await history.gone_since(work, monitor, at),
     )  # fmt: skip
 
 

@@ -2,32 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from decimal import Decimal
 
-from lagscale.domain.keys import BY_NAME
-from lagscale.domain.policy import Policy
-from lagscale.domain.tenancy import near_names
 from lagscale.errors import Fault, InvalidInput
-from lagscale.store.registry import audit, bindings, clusters, keys, monitors, tenants
-from lagscale.store.registry.changes import Outcome, check_version
+from lagscale.store.registry import audit, bindings, clusters, inheritance, keys, monitors, tenants
+from lagscale.store.registry.changes import Outcome, Seen, check_version
 from lagscale.store.registry.clusters import ClusterSpec
-from lagscale.store.registry.database import RegistryDatabase, Row, Scope, before_wall
+from lagscale.store.registry.database import RegistryDatabase, Row, Scope, TenantWork, before_wall, behind_wall
+from lagscale.store.registry.inheritance import Outlaw
 from lagscale.store.registry.keys import NewKey
-from lagscale.store.registry.monitors import MonitorSpec
+from lagscale.store.registry.monitors import Filters
 from lagscale.store.registry.pages import Page, Wanted
+from lagscale.store.registry.specs import Draft, MonitorSpec, built, draft_of
 from lagscale.store.secrets import SecretBox
-from lagscale.topic_scope import TopicScope, in_order, limitation_needs_one
 from services.api.cluster_specs import cluster_spec
-from services.api.payloads import BindingIn, ClusterIn, KeyIn, MonitorIn, PlatformKeyIn, PolicyValue, TenantIn
+from services.api.monitor_drafts import drafted
+from services.api.payloads import BindingIn, ClusterIn, KeyIn, MonitorIn, PlatformKeyIn, TenantIn
+from services.api.tenant_rules import tenant_values
 
-_SCOPE_NAMES = {"topics": "topics", "pattern": "topicPattern", "exclude": "excludeTopics"}
 _TENANT_ROLES = (keys.TENANT_ADMIN, keys.TENANT_VIEWER)
 
 
 class Operations:
-    """The administration's use cases. `seen` is the version of If-Match, None without one."""
+    """The administration's use cases. `seen` is what If-Match or If-None-Match says, None without them."""
 
     def __init__(self, database: RegistryDatabase, box: SecretBox, tick_seconds: float) -> None:
         self._database = database
@@ -43,16 +41,29 @@ class Operations:
             return work.tenant
 
     async def create_tenant(self, scope: Scope, given: TenantIn) -> Outcome:
-        name = _required(given.name)
+        name, values = _required(given.name), tenant_values(given, self._tick)
         async with self._database.within(scope) as work:
-            return await tenants.create(work, name, given.model_dump())
+            return await tenants.create(work, name, values)
 
-    async def put_tenant(self, scope: Scope, name: str, given: TenantIn, seen: int | None) -> Outcome:
-        name = _of_url(name, given.name)
+    async def put_tenant(
+        self, scope: Scope, name: str, given: TenantIn, seen: Seen | None
+    ) -> tuple[Outcome, list[Outlaw]]:
+        """The tenant as it is now, and the monitors that its new rules forbid."""
+        name, values = _of_url(name, given.name), tenant_values(given, self._tick)
         async with self._database.within(scope) as work:
-            return await tenants.put(work, name, given.model_dump(), seen)
+            outcome = await tenants.put(work, name, values, seen)
+            if not tenants.changes_rules(outcome):
+                return outcome, []
+            behind = await behind_wall(work, outcome.row)
+            return outcome, await inheritance.follow(behind, self._tick)
 
-    async def delete_tenant(self, scope: Scope, name: str, seen: int | None) -> None:
+    async def outlaws(self, scope: Scope, tenant: str, wanted: Wanted) -> tuple[list[Outlaw], str | None]:
+        """Of a page of monitors those that the tenant's rules forbid, and the cursor of the next page."""
+        async with self._database.tenant(scope, tenant) as work:
+            page = await monitors.listed(work, wanted)
+            return inheritance.outlaws(work, page.rows, self._tick), page.after
+
+    async def delete_tenant(self, scope: Scope, name: str, seen: Seen | None) -> None:
         async with self._database.tenant(scope, name, lock=True) as work:
             check_version(work.tenant, seen)
             await tenants.remove(work)
@@ -74,7 +85,7 @@ class Operations:
             return await clusters.named(work, spec.name)
 
     async def put_cluster(
-        self, scope: Scope, tenant: str, name: str, given: ClusterIn, *, seen: int | None
+        self, scope: Scope, tenant: str, name: str, given: ClusterIn, *, seen: Seen | None
     ) -> tuple[Row, bool]:
         """The cluster as it is now, and whether it was created."""
         spec = self._cluster(_of_url(name, given.name), given, scope)
@@ -83,33 +94,60 @@ class Operations:
             outcome = await clusters.put(work, spec, self._box, seen)
             return await clusters.named(work, spec.name), outcome.created
 
-    async def delete_cluster(self, scope: Scope, tenant: str, name: str, seen: int | None) -> None:
+    async def delete_cluster(self, scope: Scope, tenant: str, name: str, seen: Seen | None) -> None:
         async with self._database.tenant(scope, tenant) as work:
             await clusters.remove(work, name, seen)
 
-    async def list_monitors(self, scope: Scope, tenant: str, wanted: Wanted) -> Page:
+    async def list_monitors(self, scope: Scope, tenant: str, wanted: Wanted, only: Filters | None = None) -> Page:
         async with self._database.tenant(scope, tenant) as work:
-            return await monitors.listed(work, wanted)
+            return await monitors.listed(work, wanted, only)
 
     async def monitor(self, scope: Scope, tenant: str, name: str) -> Row:
         async with self._database.tenant(scope, tenant) as work:
             return await monitors.named(work, name)
 
     async def create_monitor(self, scope: Scope, tenant: str, given: MonitorIn) -> Outcome:
-        name = _required(given.name)
-        async with self._database.tenant(scope, tenant) as work:
-            outcome = await monitors.create(work, self._monitor(name, given, work.tenant))
+        draft = drafted(_required(given.name), given)
+        async with self.monitor_changes(scope, tenant) as work:
+            outcome = await monitors.create(work, self.built(draft, work))
+            return replace(outcome, row=await monitors.named(work, draft.name))
+
+    async def put_monitor(
+        self, scope: Scope, tenant: str, name: str, given: MonitorIn, *, seen: Seen | None
+    ) -> Outcome:
+        draft = drafted(_of_url(name, given.name), given)
+        async with self.monitor_changes(scope, tenant) as work:
+            try:
+                outcome = await monitors.put(work, self.built(draft, work), seen)
+            except InvalidInput:
+                # The tenant's rules came later than the monitor: as it is it goes on, and putting it is no change.
+                row = await monitors.already(work, draft, seen)
+                if row is None:
+                    raise
+                outcome = Outcome(row)
             return replace(outcome, row=await monitors.named(work, name))
 
-    async def put_monitor(self, scope: Scope, tenant: str, name: str, given: MonitorIn, *, seen: int | None) -> Outcome:
-        name = _of_url(name, given.name)
-        async with self._database.tenant(scope, tenant) as work:
-            outcome = await monitors.put(work, self._monitor(name, given, work.tenant), seen)
-            return replace(outcome, row=await monitors.named(work, name))
-
-    async def delete_monitor(self, scope: Scope, tenant: str, name: str, seen: int | None) -> None:
+    async def delete_monitor(self, scope: Scope, tenant: str, name: str, seen: Seen | None) -> None:
         async with self._database.tenant(scope, tenant) as work:
             await monitors.remove(work, name, seen)
+
+    async def restore_monitor(self, scope: Scope, tenant: str, name: str) -> Outcome:
+        async with self.monitor_changes(scope, tenant) as work:
+            row = await monitors.deleted(work, name)
+            outcome = await monitors.restore(work, row, self.built(draft_of(row), work))
+            return replace(outcome, row=await monitors.named(work, name))
+
+    def monitor_changes(self, scope: Scope, tenant: str) -> AbstractAsyncContextManager[TenantWork]:
+        """A transaction in which monitors change; its lock keeps the tenant's rules as they are until the end."""
+        return self._database.tenant(scope, tenant, lock=True)
+
+    def built(self, draft: Draft, work: TenantWork) -> MonitorSpec:
+        """The monitor by its tenant's rules.
+
+        Raises:
+            InvalidInput: with every fault at once.
+        """
+        return built(draft, work.tenant, self._tick)
 
     async def list_bindings(self, scope: Scope, tenant: str, wanted: Wanted) -> Page:
         async with self._database.tenant(scope, tenant) as work:
@@ -156,46 +194,6 @@ class Operations:
         if spec.secrets and not self._box.usable:
             raise InvalidInput([Fault("secrets", "cannot be stored: this system has no LAGSCALE_SECRET_KEYS")])
         return spec
-
-    def _monitor(self, name: str, given: MonitorIn, tenant: Row) -> MonitorSpec:
-        topics = tuple(dict.fromkeys(given.topics or ()))
-        pattern = None if given.topic_pattern is None else given.topic_pattern.strip()
-        scope = TopicScope(topics, pattern, in_order(given.exclude_topics))
-        faults = scope.faults(_SCOPE_NAMES)
-        texts, of_policy = policy_texts(given.policy)
-        if texts.get("partitionLimitation") and limitation_needs_one(scope):
-            of_policy.append(Fault("partitionLimitation", "needs exactly one topic"))
-        policy = None
-        try:
-            least = int(tenant["min_sampling_seconds"])
-            policy = Policy.parse(texts, tick_seconds=self._tick, minimum_interval=least)
-        except InvalidInput as wrong:
-            of_policy.extend(wrong.faults)
-        faults.extend(Fault(f"policy.{fault.field}", fault.text) for fault in of_policy)
-        if faults or policy is None:
-            raise InvalidInput(faults)
-        return MonitorSpec(
-            name, given.cluster, given.consumer_group.strip(), topics, texts, policy, given.overridable,
-            scope.pattern, scope.exclude,
-        )  # fmt: skip
-
-
-def policy_texts(values: Mapping[str, PolicyValue]) -> tuple[dict[str, str], list[Fault]]:
-    """The policy keys as texts, and a fault for each that is none of ours; null means not given."""
-    texts: dict[str, str] = {}
-    faults: list[Fault] = []
-    for name, value in values.items():
-        if name not in BY_NAME:
-            near = near_names(name, BY_NAME, 1)
-            faults.append(Fault(name, "is no key of a policy" + (f"; did you mean {near[0]}?" if near else "")))
-        elif isinstance(value, bool):
-            texts[name] = str(value).lower()
-        elif isinstance(value, float):
-            # Never in the exponent's form, which the policy's language does not know.
-            texts[name] = format(Decimal(repr(value)).normalize(), "f")
-        elif value is not None and str(value).strip():
-            texts[name] = str(value).strip()
-    return texts, faults
 
 
 def _required(name: str | None) -> str:

@@ -13,6 +13,7 @@ from lagscale.domain.tenancy import NAME, is_name
 from lagscale.settings import split_address
 from lagscale.store.registry.keys import TENANT_ADMIN, TENANT_VIEWER
 from lagscale.topic_scope import MOST_EXCLUDED
+from services.api.policy_payloads import PolicyLimit, PolicyText, PolicyWarning
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 Item = TypeVar("Item")
@@ -94,6 +95,22 @@ class TenantIn(Payload):
     )
     min_sampling_seconds: int = Field(default=1, ge=1, le=3600, description="The least `samplingInterval`, seconds.")
     max_monitors: int = Field(default=1000, ge=0, le=1_000_000, description="The greatest number of monitors.")
+    max_auto_monitors: int = Field(
+        default=1000, ge=0, le=1_000_000, description="The greatest number of those that ScaledObjects registered."
+    )
+    auto_expiry_days: int = Field(
+        default=7, ge=1, le=365, description="After so many days without a question such a monitor is deleted."
+    )
+    policy_defaults: dict[str, PolicyText] = Field(
+        default_factory=dict,
+        examples=[{"sustainSeconds": 300}],
+        description="In force where a policy does not give the key.",
+    )
+    policy_limits: dict[str, PolicyLimit] = Field(
+        default_factory=dict,
+        examples=[{"sustainSeconds": {"min": 60, "max": 3600}}],
+        description="What is allowed of each key of a policy.",
+    )
 
 
 class TenantOut(TenantIn):
@@ -102,6 +119,10 @@ class TenantOut(TenantIn):
     name: Name = Field(examples=["shop"])
     created_at: datetime
     version: int = Field(examples=[1])
+    warnings: list[PolicyWarning] = Field(
+        default_factory=list,
+        description="Of a `PUT` that changes the rules: the first 100 faults of monitors that they forbid.",
+    )
 
 
 class State(Payload):
@@ -182,6 +203,14 @@ class MonitorIn(Payload):
     overridable: bool = Field(default=False, description="May ScaledObjects give policy keys beside `serviceType`?")
 
 
+class Registrant(Payload):
+    """The ScaledObject by whose metadata a monitor was registered."""
+
+    instance: str = Field(examples=["default"], description="The KEDA instance.")
+    namespace: str = Field(examples=["shop-production"])
+    scaled_object: str = Field(examples=["ingest-logs"])
+
+
 class MonitorOut(Payload):
     """A monitor; `policy` holds the keys as given, the verdict shows all of them resolved."""
 
@@ -202,7 +231,19 @@ class MonitorOut(Payload):
     )
     policy: dict[str, str] = Field(examples=[{"lagThreshold": "500", "sustainSeconds": "120"}])
     overridable: bool
+    inherited_policy: dict[str, str] = Field(
+        default_factory=dict,
+        examples=[{"holdSeconds": "600"}],
+        description="Keys that the tenant's `policyDefaults` add, as they are in force.",
+    )
     auto_registered: bool = Field(description="Created by a ScaledObject's metadata, removed when nobody asks.")
+    registered_by: Registrant | None = Field(
+        default=None, description="Who asked first for what was registered that way; null where nobody knows."
+    )
+    last_asked_at: datetime | None = Field(
+        default=None, description="When a scaler last noted that KEDA asked, to some minutes."
+    )
+    deleted_at: datetime | None = Field(default=None, description="Null while it is there.")
     created_at: datetime
     updated_at: datetime
     version: int = Field(examples=[1])
@@ -250,6 +291,7 @@ class KeyOut(Payload):
     expires_at: datetime | None = None
     last_used_at: datetime | None = None
     revoked_at: datetime | None = None
+    replaced_by: str | None = Field(default=None, description="The prefix of its successor, once it was rotated.")
 
 
 class KeyMade(KeyOut):

@@ -26,9 +26,12 @@ STATUS: Mapping[type[LagscaleError], int] = {
     errors.InvalidInput: 422,
     errors.NotFound: 404,
     errors.Conflict: 409,
+    errors.PreconditionFailed: 412,
     errors.NotAuthenticated: 401,
     errors.NotAllowed: 403,
     errors.QuotaExceeded: 429,
+    errors.RateExceeded: 429,
+    errors.IssuerUnavailable: 503,
     errors.Unknown: 503,
     errors.HistoryTooShort: 503,
     errors.DataUnavailable: 503,
@@ -108,6 +111,8 @@ async def _of_family(_request: Request, error: Exception) -> JSONResponse:
         headers["WWW-Authenticate"] = "Bearer"
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = "1"
+    if isinstance(seconds := error.facts.get("retry_after_seconds"), int):
+        headers["Retry-After"] = str(seconds)
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         log.warning("request_failed", error=type(error).__name__, text=error.message)
     kind = type(error)
@@ -150,7 +155,9 @@ async def _of_framework(_request: Request, error: Exception) -> JSONResponse:
 
 
 async def _of_defect(request: Request, error: Exception) -> JSONResponse:
-    log.error("request_broke", method=request.method, path=request.url.path, exc_info=error)
+    # The route and not the path: somebody may have put a secret there.
+    route = getattr(request.scope.get("route"), "path", "none")
+    log.error("request_broke", method=request.method, route=route, exc_info=error)
     return _answer(
         Problem(
             type=_TYPE + "internal-error",

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pydantic import Field, SecretStr, field_validator
 
-from lagscale.settings import Address, ServiceSettings
+from lagscale.settings import Address
+from services.api.identity_settings import IdentitySettings
 
 _SHORTEST_KEY = 16
 
 
-class ApiSettings(ServiceSettings):
+class ApiSettings(IdentitySettings):
     """What the administration's service needs."""
 
     api_listen: Address = Field(

@@ -2,16 +2,32 @@
 
 from __future__ import annotations
 
-from lagscale.domain.policy import Policy
-from lagscale.kafka.security import shown
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from lagscale.kafka.security import shown as named
 from lagscale.store.registry.database import Row
+from lagscale.store.registry.inheritance import Outlaw
 from lagscale.store.registry.keys import NewKey
+from lagscale.store.registry.specs import given_of
 from services.api.payloads import BindingOut, ClusterOut, KeyMade, KeyOut, MonitorOut, State, TenantOut
+from services.api.policy_payloads import PolicyWarning
+
+#: The rest is listed by a route of its own.
+_MOST_WARNINGS = 100
 
 
-def tenant_of(row: Row) -> TenantOut:
-    """A tenant."""
-    return TenantOut.model_validate({name: row[name] for name in TenantOut.model_fields})
+def tenant_of(row: Row, warnings: Iterable[Outlaw] = ()) -> TenantOut:
+    """A tenant, and monitors that its rules forbid."""
+    columns = {name: row[name] for name in TenantOut.model_fields if name != "warnings"}
+    return TenantOut.model_validate(columns | {"warnings": list(islice(warnings_of(warnings), _MOST_WARNINGS))})
+
+
+def warnings_of(found: Iterable[Outlaw]) -> Iterator[PolicyWarning]:
+    """A warning for every fault."""
+    for outlaw in found:
+        for fault in outlaw.faults:
+            yield PolicyWarning(monitor=outlaw.name, field=fault.field, text=fault.text)
 
 
 def cluster_of(row: Row) -> ClusterOut:
@@ -19,9 +35,9 @@ def cluster_of(row: Row) -> ClusterOut:
     return ClusterOut(
         name=row["name"],
         bootstrap_servers=row["bootstrap"],
-        security={shown(name): value for name, value in row["security"].items()},
+        security={named(name): value for name, value in row["security"].items()},
         has_secrets=row["secrets"] is not None,
-        secret_references={shown(name): where for name, where in row["secret_references"].items()},
+        secret_references={named(name): where for name, where in row["secret_references"].items()},
         properties=row["properties"],
         state=state_of(row, "state_"),
         created_at=row["created_at"],
@@ -39,8 +55,12 @@ def state_of(row: Row, prefix: str) -> State | None:
 
 def monitor_of(row: Row) -> MonitorOut:
     """A monitor."""
-    columns = [name for name in MonitorOut.model_fields if name != "scope"]
-    return MonitorOut.model_validate({name: row[name] for name in columns} | {"scope": state_of(row, "scope_")})
+    made = {"scope", "policy", "inherited_policy"}
+    policy = given_of(row)
+    inherited = {name: text for name, text in row["policy"].items() if name not in policy}
+    columns = {name: row[name] for name in MonitorOut.model_fields if name not in made}
+    shown = {"scope": state_of(row, "scope_"), "policy": policy, "inherited_policy": inherited}
+    return MonitorOut.model_validate(columns | shown)
 
 
 def binding_of(row: Row) -> BindingOut:
@@ -56,34 +76,3 @@ def key_of(row: Row) -> KeyOut:
 def made_key_of(made: NewKey) -> KeyMade:
     """A fresh API key, with its secret."""
     return KeyMade.model_validate(key_of(made.row).model_dump() | {"key": made.text})
-
-
-def resolved(policy: Policy) -> dict[str, str | int | float | bool]:
-    """Every key of the policy with its value in force."""
-    ranges = (str(low) if low == high else f"{low}-{high}" for low, high in policy.partition_limitation)
-    return {
-        "lagThreshold": policy.lag_threshold,
-        "targetLag": policy.target_lag,
-        "sustainSeconds": policy.sustain_ms / 1000,
-        "samplingInterval": policy.sampling_ms / 1000,
-        "maxGapSeconds": policy.max_gap_ms / 1000,
-        "staleAfterSeconds": policy.stale_after_ms / 1000,
-        "activationLagThreshold": policy.activation_lag_threshold,
-        "activationSustainSeconds": policy.activation_sustain_ms / 1000,
-        "workSeconds": policy.work_ms / 1000,
-        "persistenceScope": policy.persistence_scope.value,
-        "offsetResetPolicy": policy.offset_reset_policy.value,
-        "scaleToZeroOnInvalidOffset": policy.scale_to_zero_on_invalid_offset,
-        "isolationLevel": policy.isolation_level.value,
-        "partitionLimitation": ",".join(ranges) or "all",
-        "allowIdleConsumers": policy.allow_idle_consumers,
-        "consumersPerReplica": policy.consumers_per_replica,
-        "holdSeconds": policy.hold_ms / 1000,
-        "scaleUpStabilization": policy.scale_up_ms / 1000,
-        "scaleDownStabilization": policy.scale_down_ms / 1000,
-        "limitToPartitionsWithLag": policy.limit_to_lagging,
-        "ensureEvenDistributionOfPartitions": policy.even_split,
-        "stuckAfterSeconds": policy.stuck_after_ms / 1000 if policy.stuck_after_ms else "off",
-        "drainSeconds": policy.drain_ms / 1000,
-        "metric": policy.metric.value,
-    }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self
 
@@ -17,9 +17,12 @@ _SECONDS = 10.0
 _PROBLEMS: Mapping[str, type[LagscaleError]] = {
     "not-found": errors.NotFound,
     "conflict": errors.Conflict,
+    "precondition-failed": errors.PreconditionFailed,
     "not-authenticated": errors.NotAuthenticated,
     "not-allowed": errors.NotAllowed,
     "quota-exceeded": errors.QuotaExceeded,
+    "rate-exceeded": errors.RateExceeded,
+    "issuer-unavailable": errors.IssuerUnavailable,
     "store-unavailable": errors.StoreUnavailable,
     "store-timeout": errors.StoreTimeout,
 }
@@ -60,6 +63,24 @@ class Client:
             raise _problem(answer)
         found: dict[str, Any] = answer.json()
         return found
+
+    def lines(self, path: str, query: Mapping[str, str] | None = None) -> Iterator[str]:
+        """The lines of a streamed answer, as they come.
+
+        Raises:
+            LagscaleError: what the API's problem says.
+            StoreUnavailable: the API does not answer, or the answer broke off.
+        """
+        try:
+            with self._http.stream("GET", path, params=dict(query or {})) as answer:
+                if answer.is_error:
+                    answer.read()
+                    raise _problem(answer)
+                yield from answer.iter_lines()
+        except httpx.HTTPError as wrong:
+            raise errors.StoreUnavailable(
+                f"The API at {self._url} does not answer, or broke off: what came is not all of it. Try again."
+            ) from wrong
 
 
 def _problem(answer: httpx.Response) -> LagscaleError:

@@ -19,7 +19,9 @@ from lagscale.domain.signal import Ask
 from lagscale.domain.tenancy import content_hash, inline_name, near_names, tenant_of
 from lagscale.errors import Fault, InvalidInput, LagscaleError, NotFound
 from lagscale.store import InlineMonitor, Registration, Registrations, TenantEntry
+from lagscale.topic_scope import limitation_needs_one
 from services.scaler.metadata import Reader, Trigger
+from services.scaler.tenant_rules import read_rules
 
 #: Keys that change what is measured: no registration opens them to override.
 _NEVER_BESIDE: Final = frozenset(name for name, key in BY_NAME.items() if key.measures)
@@ -27,6 +29,8 @@ _NEVER_BESIDE: Final = frozenset(name for name, key in BY_NAME.items() if key.me
 _INDEX: Final = re.compile(r"s\d+-")
 #: Monitors whose short names are remembered.
 _REMEMBERED: Final = 50_000
+#: Of the names of an instance, a namespace and a ScaledObject, letters.
+_LONGEST_ASKER: Final = 253
 _HINT: Final = "check serviceType and the trigger's other keys, and that this namespace is bound to its tenant"
 _ALSO_REGISTER: Final = "or register it"
 
@@ -76,6 +80,21 @@ class Asked:
                 raise type(entry)(entry.message)
             yield entry
 
+    def by(self, instance: str, namespace: str, scaled_object: str) -> Asked:
+        """The same, where a monitor is to be registered with who asks for it."""
+        if all(not isinstance(entry, Subject) or entry.inline is None for entry in self.entries):
+            return self
+        names = {"instance": instance, "namespace": namespace, "scaled_object": scaled_object}
+        shown = {name: "".join(filter(str.isprintable, text))[:_LONGEST_ASKER] for name, text in names.items()}
+        return Asked(
+            tuple(
+                replace(entry, inline=replace(entry.inline, asked_by=shown))
+                if isinstance(entry, Subject) and entry.inline is not None
+                else entry
+                for entry in self.entries
+            )
+        )
+
     def metric(self, name: str) -> Subject:
         """The monitor of a metric name, with or without KEDA's index before it, in any case.
 
@@ -102,6 +121,7 @@ class Directory:
         self.registrations = registrations
         self._reader = reader
         self._tenants = {tenant.tenant_id: tenant for tenant in registrations.tenants}
+        self._rules = {tenant.tenant_id: read_rules(tenant) for tenant in registrations.tenants}
         self._named: dict[int, dict[str, Registration]] = {}
         self._by_content: dict[tuple[int, str], Registration] = {}
         for monitor in registrations.monitors:
@@ -110,8 +130,10 @@ class Directory:
         # By trigger and tenant; forgotten with the trigger, or with this version of the registrations.
         self._resolved: WeakKeyDictionary[Trigger, dict[int, Asked | LagscaleError]] = WeakKeyDictionary()
 
-    def resolve(self, trigger: Trigger, instance: str, namespace: str) -> Asked:
+    def resolve(self, trigger: Trigger, instance: str, namespace: str, scaled_object: str = "") -> Asked:
         """What the trigger asks for on behalf of (KEDA instance, Kubernetes namespace).
+
+        The ScaledObject's name is only remembered with what it registers.
 
         Raises:
             NotFound: the namespace is bound to no tenant, or not to the one that the trigger names.
@@ -128,7 +150,7 @@ class Directory:
             raise InvalidInput(resolved.faults)
         if isinstance(resolved, LagscaleError):
             raise type(resolved)(resolved.message)
-        return resolved
+        return resolved.by(instance, namespace, scaled_object)
 
     def _find(self, trigger: Trigger, tenant: TenantEntry) -> Asked | LagscaleError:
         try:
@@ -159,23 +181,34 @@ class Directory:
         interval = min(tenant.min_sampling_seconds, monitor.policy.sampling_ms // 1000)
         # The interval stays the registration's, so the tick and the minimum were checked with it.
         policy = Policy.parse(given, tick_seconds=0.0, minimum_interval=interval)
+        # What the registration itself has is not the trigger's to answer for.
+        if faults := self._rules[tenant.tenant_id].faults(policy, given, but_for=monitor.policy):
+            raise InvalidInput(faults)
         return _by_version(_subject(tenant, monitor, policy), monitor, trigger.given)
 
     def _inline(self, trigger: Trigger, tenant: TenantEntry) -> Asked:
         cluster = _cluster_of(trigger, tenant)
         group = trigger.group or ""
-        policy = self._reader.policy(trigger, tenant.min_sampling_seconds)
         scope = trigger.scope
         digest = content_hash(cluster, group, scope.topics, trigger.given, pattern=scope.pattern, exclude=scope.exclude)
         name = inline_name(group, scope.topics if scope.pattern is None else (scope.pattern,), digest)
         monitor = self._by_content.get((tenant.tenant_id, digest))
         if monitor is not None:
+            # What rules forbid today may be registered from before, and goes on.
             return Asked((_by_version(_subject(tenant, monitor, monitor.policy, name), monitor),))
+        rules = self._rules[tenant.tenant_id]
+        policy = self._reader.policy(trigger, tenant.min_sampling_seconds, rules)
         if not tenant.auto_register:
             raise missing(_subject_of(trigger))
+        inherited = rules.inherited(trigger.given)
+        faults = rules.faults(policy, trigger.given)
+        if inherited.get("partitionLimitation") and limitation_needs_one(scope):
+            faults.append(Fault("partitionLimitation", "is the tenant's default, and needs exactly one topic"))
+        if faults:
+            raise InvalidInput(faults)
         wanted = InlineMonitor(
             tenant.tenant_id, name, cluster, group, scope.topics, dict(trigger.given), policy, digest,
-            scope.pattern, scope.exclude,
+            scope.pattern, scope.exclude, inherited, tenant.version,
         )  # fmt: skip
         return Asked((Subject(tenant.tenant_id, tenant.name, name, policy, None, None, {}, digest, wanted),))
 

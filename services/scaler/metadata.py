@@ -13,6 +13,7 @@ from cachetools import LRUCache
 
 from lagscale.domain.keys import BY_NAME, KEYS
 from lagscale.domain.policy import Policy
+from lagscale.domain.policy_rules import NO_RULES, PolicyRules
 from lagscale.domain.tenancy import edit_distance
 from lagscale.errors import Fault, InvalidInput
 from lagscale.topic_scope import TopicScope, in_order, limitation_needs_one
@@ -146,16 +147,20 @@ class Reader:
             raise InvalidInput(known.faults)
         return known
 
-    def policy(self, trigger: Trigger, minimum_interval: int) -> Policy:
+    def policy(self, trigger: Trigger, minimum_interval: int, rules: PolicyRules = NO_RULES) -> Policy:
         """The trigger's own policy, with every default resolved.
 
         Args:
             trigger: as read.
             minimum_interval: the tenant's least `samplingInterval`, in seconds.
+            rules: the tenant's.
 
         Raises:
-            InvalidInput: the tenant's minimum forbids the interval.
+            InvalidInput: the tenant's minimum, or a default of its, forbids what is given.
         """
+        if rules.defaults:
+            # Not remembered here: the caller does, as long as the rules are these.
+            return rules.policy(trigger.given, tick_seconds=self._tick, minimum_interval=minimum_interval)
         policy = trigger.policies.get(minimum_interval)
         if policy is None:
             policy = Policy.parse(trigger.given, tick_seconds=self._tick, minimum_interval=minimum_interval)

@@ -84,11 +84,12 @@ class Servicer(pb_grpc.ExternalScalerServicer):  # type: ignore[misc]
 
     def _asking(self, ref: Any, context: Context) -> Callable[[float], Coroutine[Any, Any, Asked]]:
         """Resolves a stream's trigger; streams do so again and again, for registrations change."""
-        metadata, namespace, instance = dict(ref.scalerMetadata), ref.namespace, instance_of(context)
+        metadata, instance = dict(ref.scalerMetadata), instance_of(context)
+        namespace, name = ref.namespace, ref.name
 
         async def ask(deadline: float) -> Asked:
             trigger = self._reader.read(metadata)
-            return (await self._known.present(deadline)).resolve(trigger, instance, namespace)
+            return (await self._known.present(deadline)).resolve(trigger, instance, namespace, name)
 
         return ask
 
@@ -103,7 +104,8 @@ class Servicer(pb_grpc.ExternalScalerServicer):  # type: ignore[misc]
         try:
             trigger = self._reader.read(ref.scalerMetadata)
             directory: Directory = self._known.directory or await self._known.present(deadline)
-            return await answer(directory.resolve(trigger, instance_of(context), ref.namespace), deadline)
+            asked = directory.resolve(trigger, instance_of(context), ref.namespace, ref.name)
+            return await answer(asked, deadline)
         except LagscaleError as error:
             code, failure = code_of(error), error
         except asyncio.CancelledError:

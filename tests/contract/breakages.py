@@ -213,6 +213,8 @@ BREAKAGES = (
     _time("time, told: holes of the newest round are none", "n.oldest_age = 0 and k.told as told", "k.told as told"),
     _time("time, sustain: samples at the threshold go on", "r.read_at < k.ts - a.level", "r.read_at <= k.ts - a.level"),
     _time("time, sustain: ends are read at the stamp", "r.ts + coalesce(r.ends_answered, 0) * interval '1 millisecond' as read_at", "r.ts as read_at"),
+    _time("time, sustain: what came before a birth counts", "and not bool_or(k.unnamed or k.flag & 80 <> 0)", "and not bool_or(k.flag & 64 <> 0)"),
+    _time("time, sustain: what came before it was named again counts", "bool_or(k.unnamed or k.flag & 80 <> 0)", "bool_or(k.flag & 80 <> 0)"),
     _time("time, sustain: a gap goes on", "<= a.gap_time, a.sustain = 0)", "is not null, a.sustain = 0)"),
     _time("time, value: for one replica", "* greatest(ceil(coalesce(g.members, 0) / a.per_replica::float8), 1) as amount", "as amount"),
     _time("time, value: of the longest by its bound", "w.estimate / 1000.0::float8", "w.lower / 1000.0::float8"),

@@ -27,7 +27,7 @@ class Difference:
     def __str__(self) -> str:
         begin = min((row.round.at_ms for rows in self.history.rows.values() for row in rows), default=0)
         differ = [
-            f"  {name}: {getattr(self.reference, name)} <> {getattr(self.store, name)}"
+            f"  {name}: {getattr(self.reference, name, None)} <> {getattr(self.store, name, None)}"
             for name in Judgement.__dataclass_fields__
             if getattr(self.reference, name, None) != getattr(self.store, name, None)
         ]

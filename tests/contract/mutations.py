@@ -22,6 +22,7 @@ from tests.contract.breakages import BREAKAGES, Breakage
 from tests.contract.comparison import Asked, Difference, held_otherwise, judged_otherwise, prepare
 from tests.contract.database import Stored, stored
 from tests.contract.random_histories import random_history
+from tests.contract.random_waits import random_waits
 from tests.contract.table import CASES
 
 #: Numbered histories first, then random ones.
@@ -44,6 +45,7 @@ def prepare_all(samples: Stored, seeds: Iterable[int] = SEEDS) -> list[Asked]:
     histories = [case.judged() for case in CASES] + [random_history(Random(seed)) for seed in seeds]
     # Every other one once more by time, which few of them are otherwise.
     histories += [random_history(Random(seed), by_time=True) for seed in list(seeds)[::2]]
+    histories += [random_waits(Random(seed)) for seed in list(seeds)[::2]]
     return prepare(samples, histories)
 
 

@@ -14,6 +14,7 @@ from tests.contract import (
     table_time,
     table_topics,
     table_value,
+    table_waits,
 )
 
 CASES = (
@@ -27,5 +28,6 @@ CASES = (
     + table_stuck.CASES
     + table_scenarios.CASES
     + table_time.CASES
+    + table_waits.CASES
     + table_edges.CASES
 )

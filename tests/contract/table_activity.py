@@ -33,6 +33,13 @@ def uncommitted_then_backlog() -> History:
     return History().rounds(-120, -15, offsets(5, None), 0).rounds(0, 60, offsets(5, None), 5)
 
 
+def absent_between() -> History:
+    """A consumer that works until 60 s; its topic is absent at 75 s, and back under the same id, all read."""
+    history = working(0, 60, then_until=60)
+    history.round(75, absent=True)
+    return history.rounds(90, 150, offsets(3000, 3000))
+
+
 def hole(seconds: int, *, moved: int = 0) -> History:
     history = History().rounds(-120, 0, offsets(1000, 1000))
     return history.rounds(seconds, seconds + 15, offsets(1000 + moved, 1000 + moved))
@@ -87,6 +94,13 @@ CASES = (
         "30 s old, nothing moves",
         lambda: working(0, 0, then_until=75),
         (*every(0, 45, unknown, Reason.ACTIVITY_UNTOLD), calm(60)),
+        {"workSeconds": "60"},
+    ),
+    Case(
+        "28 absent",
+        "work before the topic was absent is work",
+        absent_between,
+        (calm(90, active=True), calm(105, active=True), calm(120), calm(150)),
         {"workSeconds": "60"},
     ),
     Case("28 off", "without the rule of work", lambda: working(0, 0, then_until=30), (calm(0), calm(30))),

@@ -15,6 +15,7 @@ from lagscale.domain.signal import Reason, Verdict
 from tests.contract.comparison import must_agree, references
 from tests.contract.database import Stored, stored
 from tests.contract.random_histories import RandomHistory, random_history
+from tests.contract.random_waits import random_waits
 
 #: In one round trip; each history is judged at several instants in every way. `tests/fuzz` judges many more.
 BATCH = 50
@@ -34,6 +35,19 @@ async def samples(shared_url: str) -> AsyncIterator[Stored]:
 async def test_the_database_agrees_on_the_numbered_histories(samples: Stored) -> None:
     for first in SEEDS[::BATCH]:
         await must_agree(samples, [random_history(Random(seed)) for seed in range(first, first + BATCH)])
+
+
+@pytest.mark.contract
+@pytest.mark.timeout(300)
+async def test_the_database_agrees_on_numbered_waits(samples: Stored) -> None:
+    await must_agree(samples, [random_waits(Random(seed)) for seed in range(100)])
+
+
+def test_random_waits_last_are_short_and_are_told_as_often() -> None:
+    judged = [one for seed in range(300) for one in references(random_waits(Random(seed)))]
+    reasons = Counter(one.reason for one in judged)
+    assert min(reasons[one] for one in (Reason.LASTED, Reason.NOT_YET, Reason.NO_BREACH, Reason.OPEN_ISLAND)) > 50
+    assert sum(one.time_lag is not None and one.time_lag.upper_ms is not None for one in judged) > 300
 
 
 def test_random_histories_reach_every_verdict_and_reason_often() -> None:

@@ -1,4 +1,4 @@
-"""Who changed what: one row in the same transaction as the change. Secrets never come here, only whether they are set."""
+"""Who changed what, and from where: one row in the same transaction as the change. Of secrets, only whether they are set."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from sqlalchemy import insert
 
 from lagscale.store.registry import tables
 from lagscale.store.registry.database import TenantWork, Work
+from lagscale.store.registry.origin import origin
 
 #: Never recorded, whatever row they come from.
 _SECRET_COLUMNS = frozenset({"digest"})
@@ -21,7 +22,9 @@ _DERIVED_COLUMNS = frozenset({"id", "tenant_id", "cluster_id", "updated_at", "cr
 Facts = Mapping[str, Any]
 
 
-async def record(work: Work, action: str, thing: str, before: Facts | None, after: Facts | None) -> None:
+async def record(
+    work: Work, action: str, thing: str, before: Facts | None, after: Facts | None, *, tenant_id: int | None = None
+) -> None:
     """Write the row.
 
     Args:
@@ -29,15 +32,17 @@ async def record(work: Work, action: str, thing: str, before: Facts | None, afte
         action: as in `monitor.create`.
         thing: its name, as in `monitor/orders`.
         before, after: the rows, None where there is none.
+        tenant_id: whose row it is, where the platform changes a tenant's object without standing behind its wall.
     """
     await work.run(
         insert(tables.audit_event).values(
-            tenant_id=work.tenant_id if isinstance(work, TenantWork) else None,
+            tenant_id=work.tenant_id if isinstance(work, TenantWork) else tenant_id,
             actor=work.actor,
             action=action,
             object=thing,
             before=_masked(before),
             after=_masked(after),
+            origin=origin(),
         )
     )
 

@@ -46,7 +46,7 @@ async def put(work: Work, tenant_id: int, instance: str, namespace: str) -> Outc
         )
     adding = insert(binding).values(tenant_id=tenant_id, instance=instance, namespace=namespace).returning(binding)
     made = await work.one(adding)
-    await audit.record(work, "binding.create", f"binding/{instance}/{namespace}", None, made)
+    await audit.record(work, "binding.create", f"binding/{instance}/{namespace}", None, made, tenant_id=tenant_id)
     return Outcome(made, created=True, changed=True)
 
 

@@ -12,12 +12,13 @@ import structlog
 
 from lagscale.domain.policy import Policy
 from lagscale.domain.tenancy import ANY_NAMESPACE, DEFAULT_INSTANCE
-from lagscale.errors import Conflict
+from lagscale.errors import Conflict, InvalidInput
 from lagscale.settings import ServiceSettings, SingleMonitorSettings
 from lagscale.store.registry import bindings, clusters, monitors, tenants
+from lagscale.store.registry.changes import Outcome
 from lagscale.store.registry.clusters import ClusterSpec
 from lagscale.store.registry.database import RegistryDatabase, TenantWork, Work, behind_wall
-from lagscale.store.registry.monitors import MonitorSpec
+from lagscale.store.registry.specs import Draft, MonitorSpec, built
 from lagscale.store.registry.tables import cluster, tenant
 from lagscale.store.secrets import SecretBox
 
@@ -26,7 +27,16 @@ log = structlog.get_logger(__name__)
 #: The tenant's, the cluster's, and at need the monitor's name.
 NAME = "default"
 _ACTOR = "environment"
-_TENANT = {"display_name": "", "auto_register": False, "min_sampling_seconds": 1, "max_monitors": 1000}
+_TENANT = {
+    "display_name": "",
+    "auto_register": False,
+    "min_sampling_seconds": 1,
+    "max_monitors": 1000,
+    "policy_defaults": {},
+    "policy_limits": {},
+    "max_auto_monitors": 1000,
+    "auto_expiry_days": 7,
+}
 _LONGEST_NAME = 63
 
 
@@ -42,14 +52,14 @@ def ensure_single_monitor(url: str, environ: Mapping[str, str]) -> None:
 
     Raises:
         SettingsInvalid: the variables are incomplete.
-        InvalidInput: the policy has faults.
+        InvalidInput: the policy has faults, or the tenant's rules forbid it.
         StoreUnavailable: the database does not answer.
     """
     settings = SingleMonitorSettings.read(environ)
     spec = single_monitor(environ)
     # A thread of its own, because the caller may stand inside a running event loop.
     with ThreadPoolExecutor(1, "single-monitor") as threads:
-        threads.submit(asyncio.run, _ensure(url, settings, spec)).result()
+        threads.submit(asyncio.run, _ensure(url, settings, spec, _tick(environ))).result()
 
 
 def monitor_name(topic: str) -> str:
@@ -66,7 +76,6 @@ def single_monitor(environ: Mapping[str, str]) -> MonitorSpec:
     """
     settings = SingleMonitorSettings.read(environ)
     given = settings.policy()
-    tick = float(environ.get("LAGSCALE_TICK_SECONDS") or ServiceSettings.model_fields["tick_seconds"].default)
     topics = settings.topics()
     return MonitorSpec(
         name=monitor_name(topics[0]),
@@ -74,26 +83,42 @@ def single_monitor(environ: Mapping[str, str]) -> MonitorSpec:
         consumer_group=settings.group.strip(),
         topics=tuple(topics),
         given=given,
-        policy=Policy.parse(given, tick_seconds=tick),
+        policy=Policy.parse(given, tick_seconds=_tick(environ)),
     )
 
 
-async def _ensure(url: str, settings: SingleMonitorSettings, spec: MonitorSpec) -> None:
+def _tick(environ: Mapping[str, str]) -> float:
+    return float(environ.get("LAGSCALE_TICK_SECONDS") or ServiceSettings.model_fields["tick_seconds"].default)
+
+
+async def _ensure(url: str, settings: SingleMonitorSettings, spec: MonitorSpec, tick_seconds: float) -> None:
     database = RegistryDatabase(url, size=1)
     try:
         async with database.platform(_ACTOR) as work:
             # The services that start together wait for each other here, and the later ones find all done.
             await work.run(sa.text("select pg_advisory_xact_lock(hashtextextended('lagscale.single', 0))"))
-            row = await work.find(sa.select(tenant).where(tenant.c.name == NAME))
+            row = await work.find(sa.select(tenant).where(tenant.c.name == NAME).with_for_update(key_share=True))
             if row is None:
                 row = (await tenants.create(work, NAME, _TENANT)).row
             await _bind(work, int(row["id"]))
             behind = await behind_wall(work, row)
             await _ensure_cluster(behind, settings)
-            outcome = await monitors.put(behind, spec, None)
+            outcome = await _put(behind, spec, tick_seconds)
         log.info("single_monitor_ready", monitor=spec.name, changed=outcome.changed)
     finally:
         await database.close()
+
+
+async def _put(work: TenantWork, spec: MonitorSpec, tick_seconds: float) -> Outcome:
+    """The monitor by the rules that a person gave the tenant; as it is already it stays, whatever they say."""
+    draft = Draft(spec.name, spec.cluster, spec.consumer_group, spec.scope, spec.given)
+    try:
+        return await monitors.put(work, built(draft, work.tenant, tick_seconds), None)
+    except InvalidInput:
+        row = await monitors.already(work, draft, None)
+        if row is None:
+            raise
+        return Outcome(row)
 
 
 async def _bind(work: Work, tenant_id: int) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy import Select, delete, func, insert, select, update
 from lagscale.errors import Conflict, Fault, InvalidInput, LagscaleError, NotAllowed, SecretsUnreadable
 from lagscale.kafka.security import privileged, shown
 from lagscale.store.registry import audit
-from lagscale.store.registry.changes import Outcome, check_version, present
+from lagscale.store.registry.changes import Outcome, Seen, check_version, present
 from lagscale.store.registry.database import Row, TenantWork
 from lagscale.store.registry.pages import Page, Wanted, page
 from lagscale.store.registry.tables import cluster, cluster_state, monitor
@@ -80,20 +80,20 @@ async def create(work: TenantWork, spec: ClusterSpec, box: SecretBox) -> Outcome
     return Outcome(row, created=True, changed=True)
 
 
-async def put(work: TenantWork, spec: ClusterSpec, box: SecretBox, seen: int | None) -> Outcome:
+async def put(work: TenantWork, spec: ClusterSpec, box: SecretBox, seen: Seen | None) -> Outcome:
     """Create the cluster or make it so; nothing changes when it is so already.
 
     Raises:
-        Conflict: it has changed since the version seen.
         InvalidInput: what the kept secrets hold is given beside them too.
         NotAllowed: it has settings that only a platform administrator may choose, and none asks.
+        PreconditionFailed: it is not as the caller has seen it.
         SettingsInvalid: it has secrets and there is no key to seal them with.
     """
     statement = select(cluster).where(cluster.c.name == spec.name).with_for_update()
     row = await work.find(statement)
+    check_version(row, seen)
     if row is None:
         return await create(work, spec, box)
-    check_version(row, seen)
     lent = privileged(row["security"], row["properties"])
     if lent and not spec.by_platform:
         # What is lent to one address must not be sent to another by whoever was not lent it.
@@ -144,12 +144,13 @@ def _opened(sealed: bytes | None, box: SecretBox) -> dict[str, str] | None:
         return None
 
 
-async def remove(work: TenantWork, name: str, seen: int | None) -> None:
+async def remove(work: TenantWork, name: str, seen: Seen | None) -> None:
     """Remove a cluster that no live monitor uses, and with it its targets.
 
     Raises:
         NotFound: there is none.
-        Conflict: monitors use it, or it has changed since the version seen.
+        Conflict: monitors use it.
+        PreconditionFailed: it is not as the caller has seen it.
     """
     statement = select(cluster).where(cluster.c.name == name).with_for_update()
     row = present(await work.find(statement))

@@ -17,6 +17,7 @@ from lagscale.domain.explanation import Record
 from lagscale.errors import NotFound
 from lagscale.store.registry.database import Row, TenantWork
 from lagscale.store.registry.tables import (
+    audit_event,
     decision,
     lag_target,
     monitor,
@@ -31,6 +32,9 @@ from lagscale.store.sample_columns import instant, read_row
 #: How long decisions are kept: `tidy_registry` removes older ones.
 DECISIONS_KEPT = timedelta(days=14)
 _VERSIONS = 500
+#: What the audit calls it when a monitor goes, and when it comes back.
+_GONE = ("monitor.delete", "monitor.expire")
+_BACK = "monitor.restore"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +118,18 @@ def linked_at(every: Sequence[Link], at_ms: int) -> dict[int, str]:
         for link in every
         if link.since_ms <= at_ms and (link.until_ms is None or link.until_ms > at_ms)
     }
+
+
+async def gone_since(work: TenantWork, row: Row, until: datetime) -> datetime | None:
+    """Since when a monitor that was restored later was deleted at an instant; None when it was there."""
+    told = sa.select(audit_event.c.at, audit_event.c.action).where(
+        audit_event.c.object == f"monitor/{row['name']}",
+        audit_event.c.action.in_([*_GONE, _BACK]),
+        audit_event.c.at >= row["created_at"],
+        audit_event.c.at <= until,
+    )
+    newest = await work.find(told.order_by(audit_event.c.at.desc()).limit(1))
+    return newest["at"] if newest is not None and newest["action"] in _GONE else None
 
 
 async def partial_since(work: TenantWork, monitor_id: int) -> tuple[datetime, str] | None:

@@ -1,89 +1,95 @@
-"""Monitors, the versions of their policies, and the targets that they need."""
+"""Monitors of a tenant: listed, named, put one by one, deleted and restored. `monitor_changes` writes the rows."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql
 
-from lagscale.domain.policy import Policy
-from lagscale.domain.tenancy import content_hash
-from lagscale.errors import Fault, InvalidInput, QuotaExceeded
-from lagscale.store.registry import audit
-from lagscale.store.registry.changes import Outcome, check_version, present
+from lagscale.errors import Conflict, NotFound
+from lagscale.store.registry import monitor_changes
+from lagscale.store.registry.changes import Outcome, Seen, check_version, present
 from lagscale.store.registry.database import Row, TenantWork
 from lagscale.store.registry.pages import Page, Wanted, page
+from lagscale.store.registry.specs import Draft, MonitorSpec
 from lagscale.store.registry.tables import (
     cluster,
+    cluster_state,
     lag_target,
     monitor,
     monitor_scope,
     monitor_target,
-    monitor_version,
+    target_state,
 )
-from lagscale.topic_scope import TopicScope
+
+__all__ = ["Filters", "MonitorSpec"]
+
+_OK = "ok"
 
 
 @dataclass(frozen=True, slots=True)
-class MonitorSpec:
-    """A monitor as it shall be.
+class Filters:
+    """Which monitors are listed; None does not matter.
 
     Attributes:
-        topics: listed ones; with none the scraper looks them up.
-        given: the policy keys as given, as texts.
-        policy: the same with every default resolved.
-        pattern, exclude: see `TopicScope`.
+        failing: whether the state of the cluster, of a target, or of looking up the topics is another than `ok`.
+        deleted: the deleted ones that are still kept, in place of the live ones.
     """
 
-    name: str
-    cluster: str
-    consumer_group: str
-    topics: tuple[str, ...]
-    given: Mapping[str, str]
-    policy: Policy
-    overridable: bool = False
-    pattern: str | None = None
-    exclude: tuple[str, ...] = ()
-
-    @property
-    def scope(self) -> TopicScope:
-        """Which topics it means."""
-        return TopicScope(self.topics, self.pattern, self.exclude)
-
-    @property
-    def content(self) -> str:
-        """The hash by which inline triggers of the same content find it."""
-        return content_hash(
-            self.cluster, self.consumer_group, self.topics, self.given, pattern=self.pattern, exclude=self.exclude
-        )
-
-    @property
-    def limitation(self) -> str:
-        """`partitionLimitation` as given: it is a part of the target."""
-        return self.given.get("partitionLimitation", "").strip()
+    cluster: str | None = None
+    consumer_group: str | None = None
+    auto_registered: bool | None = None
+    failing: bool | None = None
+    deleted: bool = False
 
 
-def _live() -> sa.Select[Any]:
+def _joined(*, deleted: bool = False) -> sa.Select[Any]:
     joined = sa.select(monitor, cluster.c.name.label("cluster"))
-    return joined.join(cluster, cluster.c.id == monitor.c.cluster_id).where(monitor.c.deleted_at.is_(None))
+    gone = monitor.c.deleted_at.is_not(None) if deleted else monitor.c.deleted_at.is_(None)
+    return joined.join(cluster, cluster.c.id == monitor.c.cluster_id).where(gone)
 
 
-def _shown() -> sa.Select[Any]:
-    """Live monitors with what they measure at present, and how looking up their topics went (`scope_*`)."""
+def _shown(*, deleted: bool = False) -> sa.Select[Any]:
+    """Monitors with what they measure at present, and how looking up their topics went (`scope_*`)."""
     linked = sa.select(lag_target.c.topic).join(monitor_target, monitor_target.c.target_id == lag_target.c.id)
     linked = linked.where(monitor_target.c.monitor_id == monitor.c.id).order_by(lag_target.c.topic)
     looked_up = sa.and_(monitor_scope.c.monitor_id == monitor.c.id, monitor.c.topics.is_(None))
     states = [monitor_scope.c[name].label(f"scope_{name}") for name in ("code", "message", "since", "seen_at")]
-    statement = _live().add_columns(sa.func.array(linked.scalar_subquery()).label("measured_topics"), *states)
+    statement = _joined(deleted=deleted).add_columns(
+        sa.func.array(linked.scalar_subquery()).label("measured_topics"),
+        *states,
+        # Names of deleted monitors repeat; to the microsecond, for pages go on from here.
+        sa.func.to_char(monitor.c.deleted_at, 'YYYY-MM-DD"T"HH24:MI:SS.US').label("deleted_key"),
+    )
     return statement.outerjoin(monitor_scope, looked_up)
 
 
-async def listed(work: TenantWork, wanted: Wanted) -> Page:
-    """The tenant's live monitors with their clusters' names and their topics at present."""
-    return await page(work, _shown(), ["name"], wanted)
+def _failing() -> sa.ColumnElement[bool]:
+    of_target = sa.select(target_state.c.code).join(
+        monitor_target, monitor_target.c.target_id == target_state.c.target_id
+    )
+    of_target = of_target.where(monitor_target.c.monitor_id == monitor.c.id, target_state.c.code != _OK)
+    of_cluster = sa.select(cluster_state.c.code).where(
+        cluster_state.c.cluster_id == monitor.c.cluster_id, cluster_state.c.code != _OK
+    )
+    of_scope = sa.func.coalesce(monitor_scope.c.code != _OK, sa.false())
+    return sa.or_(of_target.exists(), of_cluster.exists(), of_scope)
+
+
+async def listed(work: TenantWork, wanted: Wanted, only: Filters | None = None) -> Page:
+    """The tenant's monitors with their clusters' names and their topics at present; without filters all live ones."""
+    only = only or Filters()
+    statement = _shown(deleted=only.deleted)
+    if only.cluster is not None:
+        statement = statement.where(cluster.c.name == only.cluster)
+    if only.consumer_group is not None:
+        statement = statement.where(monitor.c.consumer_group == only.consumer_group)
+    if only.auto_registered is not None:
+        statement = statement.where(monitor.c.auto_registered == only.auto_registered)
+    if only.failing is not None:
+        statement = statement.where(_failing() == only.failing)
+    return await page(work, statement, ["name", "deleted_key"] if only.deleted else ["name"], wanted)
 
 
 async def named(work: TenantWork, name: str) -> Row:
@@ -95,6 +101,18 @@ async def named(work: TenantWork, name: str) -> Row:
     return present(await work.find(_shown().where(monitor.c.name == name)))
 
 
+async def locked(work: TenantWork, name: str) -> Row | None:
+    """One live monitor's row with its cluster's name, kept from others until the end; None without one."""
+    return await work.find(_joined().where(monitor.c.name == name).with_for_update(of=monitor))
+
+
+async def locked_many(work: TenantWork, names: list[str] | None = None) -> dict[str, Row]:
+    """Live monitors by name, each as `locked` has it; all of the tenant's without names."""
+    statement = _joined() if names is None else _joined().where(monitor.c.name.in_(names))
+    rows = await work.every(statement.order_by(monitor.c.id).with_for_update(of=monitor))
+    return {row["name"]: row for row in rows}
+
+
 async def create(work: TenantWork, spec: MonitorSpec) -> Outcome:
     """Create a monitor with its targets; those that other monitors measure already are shared.
 
@@ -103,146 +121,93 @@ async def create(work: TenantWork, spec: MonitorSpec) -> Outcome:
         InvalidInput: there is no such cluster.
         QuotaExceeded: the tenant has its greatest number of monitors.
     """
-    await _one_at_a_time(work)
-    return await _create(work, spec)
+    await monitor_changes.in_turn(work)
+    [row] = await monitor_changes.create(work, [spec])
+    return Outcome(row, created=True, changed=True)
 
 
-async def put(work: TenantWork, spec: MonitorSpec, seen: int | None) -> Outcome:
+async def put(work: TenantWork, spec: MonitorSpec, seen: Seen | None) -> Outcome:
     """Create the monitor or make it so; nothing changes when it is so already.
 
     Its history stays where the target stays: that belongs to cluster, group, topic and what else is measured.
 
     Raises:
-        Conflict: it has changed since the version seen.
+        PreconditionFailed: it is not as the caller has seen it.
         InvalidInput, QuotaExceeded: as `create`.
     """
-    await _one_at_a_time(work)
-    row = await work.find(_live().where(monitor.c.name == spec.name).with_for_update(of=monitor))
-    if row is None:
-        return await _create(work, spec)
+    await monitor_changes.in_turn(work)
+    row = await locked(work, spec.name)
     check_version(row, seen)
-    wanted = _columns(spec) | {"cluster_id": await _cluster_id(work, spec.cluster)}
-    if all(row[column] == value for column, value in wanted.items()):
+    if row is None:
+        [made] = await monitor_changes.create(work, [spec])
+        return Outcome(made, created=True, changed=True)
+    if monitor_changes.is_so(row, spec):
         return Outcome(row)
-    version = int(row["version"]) + 1
-    changing = sa.update(monitor).where(monitor.c.id == row["id"])
-    # A person took it over: it is no longer removed when nobody asks for it.
-    changing = changing.values(version=version, updated_at=sa.func.now(), auto_registered=False, **wanted)
-    after = await work.one(changing.returning(monitor, sa.literal(spec.cluster).label("cluster")))
-    if row["policy"] != wanted["policy"]:
-        await _remember(work, after)
-    await _link(work, after, spec)
-    await audit.record(work, "monitor.update", f"monitor/{spec.name}", row, after)
+    [after] = await monitor_changes.change(work, [(row, spec)], adopt=True)
     return Outcome(after, changed=True)
 
 
-async def remove(work: TenantWork, name: str, seen: int | None) -> None:
+async def already(work: TenantWork, draft: Draft, seen: Seen | None) -> Row | None:
+    """The live monitor that the draft describes to the letter; None without one.
+
+    What rules forbid today may be there from before, and putting it again is no change.
+
+    Raises:
+        PreconditionFailed: it is not as the caller has seen it.
+    """
+    row = await locked(work, draft.name)
+    if row is None or not describes(draft, row):
+        return None
+    check_version(row, seen)
+    return row
+
+
+def describes(draft: Draft, row: Row) -> bool:
+    """Whether putting the draft would leave the monitor as it is, but for what its tenant's rules add."""
+    same = draft.content == row["content_hash"] and draft.overridable == row["overridable"]
+    return same and not row["auto_registered"] and not draft.faults
+
+
+async def remove(work: TenantWork, name: str, seen: Seen | None) -> None:
     """Mark the monitor deleted; its targets are no longer polled for it, its name is free.
 
     Raises:
         NotFound: there is none.
-        Conflict: it has changed since the version seen.
+        PreconditionFailed: it is not as the caller has seen it.
     """
-    row = present(await work.find(_live().where(monitor.c.name == name).with_for_update(of=monitor)))
+    row = present(await locked(work, name))
     check_version(row, seen)
-    await work.run(sa.delete(monitor_target).where(monitor_target.c.monitor_id == row["id"]))
-    deleting = sa.update(monitor).where(monitor.c.id == row["id"])
-    await work.run(deleting.values(deleted_at=sa.func.now(), version=row["version"] + 1))
-    await audit.record(work, "monitor.delete", f"monitor/{name}", row, None)
+    await monitor_changes.remove(work, [row])
+
+
+async def deleted(work: TenantWork, name: str) -> Row:
+    """The monitor of this name that was deleted last, to be restored.
+
+    Raises:
+        NotFound: none is kept.
+        Conflict: the name is taken again.
+    """
+    await monitor_changes.in_turn(work)
+    newest = _joined(deleted=True).where(monitor.c.name == name).order_by(monitor.c.deleted_at.desc(), monitor.c.id)
+    row = await work.find(newest.limit(1).with_for_update(of=monitor))
+    taken = await locked(work, name)
+    if row is None:
+        raise NotFound
+    if taken is not None:
+        raise Conflict("A monitor with this name exists again; delete it, or register the deleted one anew.")
+    return row
+
+
+async def restore(work: TenantWork, row: Row, spec: MonitorSpec) -> Outcome:
+    """Bring a deleted monitor back, with its history, by its tenant's rules of today.
+
+    Raises:
+        QuotaExceeded: the tenant has its greatest number of monitors.
+    """
+    return Outcome(await monitor_changes.restore(work, row, spec), changed=True)
 
 
 async def targets(work: TenantWork, monitor_id: int) -> list[Row]:
     """The monitor's targets, by topic."""
     statement = sa.select(lag_target).join(monitor_target, monitor_target.c.target_id == lag_target.c.id)
     return await work.every(statement.where(monitor_target.c.monitor_id == monitor_id).order_by(lag_target.c.topic))
-
-
-async def _create(work: TenantWork, spec: MonitorSpec) -> Outcome:
-    cluster_id = await _cluster_id(work, spec.cluster)
-    live = sa.select(sa.func.count()).select_from(monitor).where(monitor.c.deleted_at.is_(None))
-    most = int(work.tenant["max_monitors"])
-    if (await work.run(live)).scalar_one() >= most:
-        raise QuotaExceeded(f"The tenant has {most} monitors, its greatest number; delete some or ask for more.")
-    adding = sa.insert(monitor).values(
-        tenant_id=work.tenant_id, name=spec.name, cluster_id=cluster_id, **_columns(spec)
-    )
-    row = await work.one(adding.returning(monitor, sa.literal(spec.cluster).label("cluster")))
-    await _remember(work, row)
-    await _link(work, row, spec)
-    await audit.record(work, "monitor.create", f"monitor/{spec.name}", None, row)
-    return Outcome(row, created=True, changed=True)
-
-
-def _columns(spec: MonitorSpec) -> dict[str, Any]:
-    return {
-        "consumer_group": spec.consumer_group,
-        # A list, or a pattern, or neither: then the group's topics are meant.
-        "topics": list(spec.topics) or None,
-        "topic_pattern": spec.pattern,
-        "exclude_topics": list(spec.exclude),
-        "isolation_level": spec.policy.isolation_level.value,
-        "partition_limitation": spec.limitation,
-        "policy": dict(spec.given),
-        "sampling_ms": spec.policy.sampling_ms,
-        "stale_after_ms": spec.policy.stale_after_ms,
-        "overridable": spec.overridable,
-        "content_hash": spec.content,
-    }
-
-
-async def _one_at_a_time(work: TenantWork) -> None:
-    # The same lock as auto-registration takes, so that the quota is exact whoever creates.
-    lock = sa.text("select pg_advisory_xact_lock(hashtext('lagscale.register'), cast(:tenant as int))")
-    await work.run(lock.bindparams(tenant=work.tenant_id))
-
-
-async def _cluster_id(work: TenantWork, name: str) -> int:
-    # Kept until the end, so that the cluster is not removed under a monitor that is just being made.
-    statement = sa.select(cluster.c.id).where(cluster.c.name == name).with_for_update(read=True, key_share=True)
-    row = await work.find(statement)
-    if row is None:
-        raise InvalidInput([Fault("cluster", "is no cluster of this tenant; register it first")])
-    return int(row["id"])
-
-
-async def _remember(work: TenantWork, row: Row) -> None:
-    await work.run(
-        sa.insert(monitor_version).values(
-            monitor_id=row["id"], tenant_id=work.tenant_id, version=row["version"], policy=row["policy"]
-        )
-    )
-
-
-async def _unlink_strays(work: TenantWork, row: Row, spec: MonitorSpec, measured: Mapping[str, Any]) -> None:
-    """Take out what the monitor does not mean any more; the scraper links what it means, within some seconds."""
-    mine = monitor_target.c.monitor_id == row["id"]
-    linked = sa.select(lag_target).join(monitor_target, monitor_target.c.target_id == lag_target.c.id).where(mine)
-    strays = [
-        int(target["id"])
-        for target in await work.every(linked)
-        if any(target[column] != value for column, value in measured.items()) or not spec.scope.admits(target["topic"])
-    ]
-    if strays:
-        await work.run(sa.delete(monitor_target).where(mine, monitor_target.c.target_id.in_(strays)))
-
-
-async def _link(work: TenantWork, row: Row, spec: MonitorSpec) -> None:
-    measured = {
-        "tenant_id": work.tenant_id,
-        "cluster_id": row["cluster_id"],
-        "consumer_group": spec.consumer_group,
-        "isolation_level": spec.policy.isolation_level.value,
-        "partition_limitation": spec.limitation,
-    }
-    if not spec.scope.is_listed:
-        await _unlink_strays(work, row, spec, measured)
-        return
-    adding = postgresql.insert(lag_target).values([{**measured, "topic": topic} for topic in spec.topics])
-    await work.run(adding.on_conflict_do_nothing())
-    same = [lag_target.c[column] == value for column, value in measured.items()]
-    found = await work.every(sa.select(lag_target.c.id).where(*same, lag_target.c.topic.in_(spec.topics)))
-    wanted = {int(target["id"]) for target in found}
-    mine = monitor_target.c.monitor_id == row["id"]
-    await work.run(sa.delete(monitor_target).where(mine, monitor_target.c.target_id.not_in(wanted)))
-    links = [{"monitor_id": row["id"], "target_id": target, "tenant_id": work.tenant_id} for target in sorted(wanted)]
-    await work.run(postgresql.insert(monitor_target).values(links).on_conflict_do_nothing())

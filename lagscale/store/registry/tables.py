@@ -53,6 +53,10 @@ tenant = Table(
     Column("max_monitors", Integer, nullable=False),
     _instant("created_at"),
     Column("version", Integer, nullable=False),
+    Column("policy_defaults", JSONB, nullable=False),
+    Column("policy_limits", JSONB, nullable=False),
+    Column("max_auto_monitors", Integer, nullable=False),
+    Column("auto_expiry_days", Integer, nullable=False),
 )
 
 api_key = Table(
@@ -68,6 +72,7 @@ api_key = Table(
     _instant("expires_at", nullable=True),
     _instant("last_used_at", nullable=True),
     _instant("revoked_at", nullable=True),
+    Column("replaced_by", Text),
 )
 
 namespace_binding = Table(
@@ -120,6 +125,8 @@ monitor = Table(
     _instant("deleted_at", nullable=True),
     Column("version", Integer, nullable=False),
     Column("exclude_topics", ARRAY(Text), nullable=False),
+    Column("inherited", ARRAY(Text), nullable=False),
+    Column("registered_by", JSONB(none_as_null=True)),
 )
 
 monitor_version = Table(
@@ -231,6 +238,7 @@ audit_event = Table(
     Column("object", Text, nullable=False),
     Column("before", JSONB(none_as_null=True)),
     Column("after", JSONB(none_as_null=True)),
+    Column("origin", Text),
 )
 
 samples_kept = Table(

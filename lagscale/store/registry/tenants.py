@@ -9,12 +9,16 @@ from sqlalchemy import delete, exists, func, insert, select, update
 
 from lagscale.errors import Conflict
 from lagscale.store.registry import audit
-from lagscale.store.registry.changes import Outcome, check_version
+from lagscale.store.registry.changes import Outcome, Seen, check_version
 from lagscale.store.registry.database import TenantWork, Work
 from lagscale.store.registry.pages import Page, Wanted, page
 from lagscale.store.registry.tables import cluster, monitor, tenant
 
-_WRITTEN = ("display_name", "auto_register", "min_sampling_seconds", "max_monitors")
+#: What monitors are judged by.
+RULES = ("policy_defaults", "policy_limits", "min_sampling_seconds")
+_WRITTEN = (
+    "display_name", "auto_register", "max_monitors", "max_auto_monitors", "auto_expiry_days", *RULES,
+)  # fmt: skip
 
 
 async def listed(work: Work, wanted: Wanted) -> Page:
@@ -35,26 +39,33 @@ async def create(work: Work, name: str, values: Mapping[str, Any]) -> Outcome:
     return Outcome(row, created=True, changed=True)
 
 
-async def put(work: Work, name: str, values: Mapping[str, Any], seen: int | None) -> Outcome:
+async def put(work: Work, name: str, values: Mapping[str, Any], seen: Seen | None) -> Outcome:
     """Create the tenant or make it so; nothing changes when it is so already.
 
     Raises:
-        Conflict: it has changed since the version seen.
+        PreconditionFailed: it is not as the caller has seen it.
     """
     # Two first PUTs of one name make one tenant, and no conflict.
     await work.run(select(func.pg_advisory_xact_lock(func.hashtextextended(f"tenant {name}", 0))))
-    statement = select(tenant).where(tenant.c.name == name).with_for_update()
+    # Not the key: who registers a monitor holds on to that, and waits for the turn that this one may hold.
+    statement = select(tenant).where(tenant.c.name == name).with_for_update(key_share=True)
     row = await work.find(statement)
+    check_version(row, seen)
     if row is None:
         return await create(work, name, values)
-    check_version(row, seen)
     given = {column: values[column] for column in _WRITTEN}
     if all(row[column] == value for column, value in given.items()):
         return Outcome(row)
     changing = update(tenant).where(tenant.c.id == row["id"]).values(version=row["version"] + 1, **given)
     after = await work.one(changing.returning(tenant))
     await audit.record(work, "tenant.update", f"tenant/{name}", row, after)
-    return Outcome(after, changed=True)
+    return Outcome(after, changed=True, before=row)
+
+
+def changes_rules(outcome: Outcome) -> bool:
+    """Whether a change of a tenant is one of what its monitors are judged by."""
+    before = outcome.before
+    return before is not None and any(before[column] != outcome.row[column] for column in RULES)
 
 
 async def remove(work: TenantWork) -> None:

@@ -157,6 +157,7 @@ left join lateral (
             r.ends[w.part] - r.lags[w.part] as position,
             r.epoch,
             coalesce(r.flags[w.part], 0) as flag,
+            cardinality(r.lags) < w.part as unnamed,
             r.ts + coalesce(r.ends_answered, 0) * interval '1 millisecond' as read_at,
             lag(r.ts) over (order by r.ts) as before_ts,
             lag(r.ends[w.part]) over (order by r.ts) as before_ending,
@@ -164,7 +165,7 @@ left join lateral (
         from every_lag_sample as r
         where r.target_id = w.target_id and r.tenant_id = a.tenant_id and r.ts <= g.at
             and r.ts >= g.at - a.sustain_time - 2 * a.gap_time - a.level * interval '1 millisecond'
-            and r.lags[w.part] is not null
+            and (r.lags[w.part] is not null or cardinality(r.lags) < w.part)
     )
 
     select
@@ -177,7 +178,8 @@ left join lateral (
             )
         ) filter (where k.ts >= k.anchor)
         and coalesce(max(k.ts - k.before_ts) filter (where k.ts > k.anchor) <= a.gap_time, a.sustain = 0)
-        and not coalesce(bool_or(k.flag & 80 <> 0) filter (where k.ts > k.anchor), false)
+        -- What came before the partition was named, or before its commit was reset, proves nothing.
+        and not bool_or(k.unnamed or k.flag & 80 <> 0)
         and not coalesce(bool_or(k.ending < k.before_ending), false)
         and min(k.epoch) = max(k.epoch) as lasted
     from trail as k

@@ -1,4 +1,5 @@
--- Creates a monitor with its first version, or says why not: exists, no_cluster, over_quota.
+-- Creates a monitor with its first version, or says why not: exists, no_cluster, outdated (the tenant has other rules
+-- by now), over_quota, over_auto_quota.
 with wanted as materialized (
     select
         t.id as tenant_id,
@@ -10,9 +11,15 @@ with wanted as materialized (
                 where m.tenant_id = t.id and m.deleted_at is null and m.content_hash = %(content_hash)s::text
             ) then 'exists'
             when c.id is null then 'no_cluster'
+            when t.version <> nullif(%(tenant_version)s::int, 0) then 'outdated'
             when (
                 select count(*) from monitor as m where m.tenant_id = t.id and m.deleted_at is null
             ) >= t.max_monitors then 'over_quota'
+            when (
+                select count(*)
+                from monitor as m
+                where m.tenant_id = t.id and m.deleted_at is null and m.auto_registered
+            ) >= t.max_auto_monitors then 'over_auto_quota'
             else 'created'
         end as outcome
     from tenant as t
@@ -23,13 +30,15 @@ with wanted as materialized (
 created as (
     insert into monitor (
         tenant_id, name, cluster_id, consumer_group, topics, topic_pattern, exclude_topics, isolation_level,
-        partition_limitation, policy, sampling_ms, stale_after_ms, content_hash, auto_registered, last_asked_at
+        partition_limitation, policy, sampling_ms, stale_after_ms, content_hash, auto_registered, last_asked_at,
+        inherited, registered_by
     )
     select
         w.tenant_id, %(name)s::text, w.cluster_id, %(consumer_group)s::text, nullif(%(topics)s::text[], '{}'),
         %(topic_pattern)s::text, %(exclude_topics)s::text[],
         %(isolation_level)s::text, %(partition_limitation)s::text, %(policy)s::jsonb,
-        %(sampling_ms)s::int, %(stale_after_ms)s::int, %(content_hash)s::text, true, now()
+        %(sampling_ms)s::int, %(stale_after_ms)s::int, %(content_hash)s::text, true, now(),
+        %(inherited)s::text[], %(registered_by)s::jsonb
     from wanted as w
     where w.outcome = 'created'
     -- The name carries digits of the content's hash: a double of it is this monitor under an older reading.

@@ -6,7 +6,8 @@ from fastapi import APIRouter, Response
 
 from services.api.access import TenantAdmin, Viewer
 from services.api.payloads import ClusterIn, ClusterOut, Listing
-from services.api.routers.requests import OperationsPart, Seen, Tenant, WantedPage, existing, tag
+from services.api.routers.preconditions import Seen
+from services.api.routers.requests import OperationsPart, Tenant, WantedPage, existing, tag
 from services.api.shapes import cluster_of
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/clusters", tags=["clusters"])

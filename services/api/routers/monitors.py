@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Response
+from fastapi import APIRouter, Depends, Query, Response
 from pydantic import AwareDatetime
 
+from lagscale.store.registry.monitors import Filters
 from lagscale.store.registry.observations import Span
 from services.api.access import TenantAdmin, Viewer
 from services.api.evidence_payloads import MonitorHealth, RoundOut, VerdictOut
 from services.api.payloads import Listing, MonitorIn, MonitorOut
+from services.api.routers.preconditions import Seen
 from services.api.routers.requests import (
     EvidencePart,
     OperationsPart,
-    Seen,
     Tenant,
     WantedPage,
     existing,
@@ -29,11 +30,29 @@ From = Annotated[AwareDatetime | None, Query(alias="from", description="The firs
 To = Annotated[AwareDatetime | None, Query(description="The last instant, excluded.")]
 
 
+def _only(
+    *,
+    cluster: Annotated[str | None, Query(max_length=63, description="Of this cluster.")] = None,
+    group: Annotated[str | None, Query(alias="consumerGroup", max_length=255, description="Of this group.")] = None,
+    auto: Annotated[bool | None, Query(alias="autoRegistered", description="Registered by a ScaledObject.")] = None,
+    failing: Annotated[
+        bool | None, Query(description="The state of its cluster, its topics or its targets is another than `ok`.")
+    ] = None,
+    deleted: Annotated[bool, Query(description="The deleted ones that are still kept, not the live ones.")] = False,
+) -> Filters:
+    # PostgreSQL stores no NUL, so nothing has such a name.
+    texts = [text.replace("\0", "\ufffd") if text else text for text in (cluster, group)]
+    return Filters(texts[0], texts[1], auto, failing, deleted)
+
+
+Only = Annotated[Filters, Depends(_only)]
+
+
 @router.get("", summary="List a tenant's monitors")
 async def list_monitors(
-    caller: Viewer, operations: OperationsPart, tenant: Tenant, wanted: WantedPage
+    caller: Viewer, operations: OperationsPart, tenant: Tenant, wanted: WantedPage, only: Only
 ) -> Listing[MonitorOut]:
-    page = await operations.list_monitors(caller.scope, tenant, wanted)
+    page = await operations.list_monitors(caller.scope, tenant, wanted, only)
     return Listing(items=[monitor_of(row) for row in page.rows], next=page.after)
 
 
@@ -71,11 +90,20 @@ async def put_monitor(
     return monitor_of(outcome.row)
 
 
-@router.delete("/{monitor}", status_code=204, summary="Delete a monitor; its samples stay for their retention")
+@router.delete("/{monitor}", status_code=204, summary="Delete a monitor; it can be restored for 30 days")
 async def delete_monitor(
     caller: TenantAdmin, operations: OperationsPart, tenant: Tenant, monitor: str, seen: Seen
 ) -> None:
     await operations.delete_monitor(caller.scope, tenant, existing(monitor), seen)
+
+
+@router.post("/{monitor}/restore", summary="Bring back the monitor of this name that was deleted last")
+async def restore_monitor(
+    caller: TenantAdmin, operations: OperationsPart, tenant: Tenant, monitor: str, response: Response
+) -> MonitorOut:
+    outcome = await operations.restore_monitor(caller.scope, tenant, existing(monitor))
+    tell(response, outcome)
+    return monitor_of(outcome.row)
 
 
 @router.get("/{monitor}/verdict", summary="Judge a monitor now, with the evidence")

@@ -1,13 +1,13 @@
-"""What the routers share of a request: the page that is wanted, the version that was seen, the parts of the app."""
+"""What the routers share of a request: the page that is wanted, the parts of the app."""
 
 from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import Depends, Header, Path, Query, Request, Response
+from fastapi import Depends, Path, Query, Request, Response
 
 from lagscale.domain.tenancy import is_name
-from lagscale.errors import Fault, InvalidInput, NotFound
+from lagscale.errors import NotFound
 from lagscale.store.registry.changes import Outcome
 from lagscale.store.registry.pages import MOST, Wanted
 from services.api.evidence import Evidence
@@ -29,19 +29,6 @@ def _page(
     cursor: Annotated[str | None, Query(max_length=1000, description="`next` of the page before.")] = None,
 ) -> Wanted:
     return Wanted(limit, cursor)
-
-
-def _seen(
-    if_match: Annotated[
-        str | None, Header(description='The version that was read, as in `"3"`: a later one is not overwritten.')
-    ] = None,
-) -> int | None:
-    if if_match is None or if_match.strip() == "*":
-        return None
-    text = if_match.strip().removeprefix("W/").strip('"')
-    if not text.isdecimal() or len(text) > 9:
-        raise InvalidInput([Fault("If-Match", 'must be the ETag of the answer that was read, as in "3"')])
-    return int(text)
 
 
 def _tenant(tenant: Annotated[str, Path(description="The tenant's name.")]) -> str:
@@ -73,5 +60,4 @@ def tell(response: Response, outcome: Outcome) -> None:
 OperationsPart = Annotated[Operations, Depends(_operations)]
 EvidencePart = Annotated[Evidence, Depends(_evidence)]
 WantedPage = Annotated[Wanted, Depends(_page)]
-Seen = Annotated[int | None, Depends(_seen)]
 Tenant = Annotated[str, Depends(_tenant)]

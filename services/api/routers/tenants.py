@@ -6,8 +6,10 @@ from fastapi import APIRouter, Response
 
 from services.api.access import PlatformAdmin, Viewer
 from services.api.payloads import Listing, TenantIn, TenantOut
-from services.api.routers.requests import OperationsPart, Seen, Tenant, WantedPage, tag, tell
-from services.api.shapes import tenant_of
+from services.api.policy_payloads import PolicyWarning
+from services.api.routers.preconditions import HasVersions, Seen
+from services.api.routers.requests import OperationsPart, Tenant, WantedPage, tag, tell
+from services.api.shapes import tenant_of, warnings_of
 
 router = APIRouter(prefix="/v1/tenants", tags=["tenants"])
 
@@ -27,9 +29,21 @@ async def create_tenant(
     return tenant_of(outcome.row)
 
 
-@router.get("/{tenant}", summary="Show a tenant")
-async def show_tenant(caller: Viewer, operations: OperationsPart, tenant: Tenant, response: Response) -> TenantOut:
+@router.get(
+    "/{tenant}",
+    response_model=TenantOut,
+    responses={304: {"description": "It is as `If-None-Match` says."}},
+    summary="Show a tenant",
+)
+async def show_tenant(
+    caller: Viewer, operations: OperationsPart, tenant: Tenant, known: HasVersions, response: Response
+) -> TenantOut | Response:
+    # Only here: the version of a cluster or a monitor says nothing of its states, which are a part of the answer.
     row = await operations.tenant(caller.scope, tenant)
+    if row["version"] in known:
+        unchanged = Response(status_code=304)
+        tag(unchanged, row["version"])
+        return unchanged
     tag(response, row["version"])
     return tenant_of(row)
 
@@ -44,11 +58,19 @@ async def put_tenant(
     seen: Seen,
     response: Response,
 ) -> TenantOut:
-    outcome = await operations.put_tenant(caller.scope, tenant, given, seen)
+    outcome, forbidden = await operations.put_tenant(caller.scope, tenant, given, seen)
     tell(response, outcome)
-    return tenant_of(outcome.row)
+    return tenant_of(outcome.row, forbidden)
 
 
 @router.delete("/{tenant}", status_code=204, summary="Delete an empty tenant")
 async def delete_tenant(caller: PlatformAdmin, operations: OperationsPart, tenant: Tenant, seen: Seen) -> None:
     await operations.delete_tenant(caller.scope, tenant, seen)
+
+
+@router.get("/{tenant}/policy-warnings", summary="List the monitors that the tenant's rules forbid")
+async def list_policy_warnings(
+    caller: Viewer, operations: OperationsPart, tenant: Tenant, wanted: WantedPage
+) -> Listing[PolicyWarning]:
+    forbidden, after = await operations.outlaws(caller.scope, tenant, wanted)
+    return Listing(items=list(warnings_of(forbidden)), next=after)

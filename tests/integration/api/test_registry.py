@@ -53,9 +53,9 @@ async def test_a_later_version_is_not_overwritten(shop: Shop) -> None:
     path = f"{shop.path}/monitors/orders"
     body = {"cluster": "main", "consumerGroup": "readers", "topics": ["orders"]}
     late = await shop.api.put(path, json=body, headers={"If-Match": '"1"'})
-    assert late.status_code == 409
+    assert late.status_code == 412
     assert "version 2" in late.json()["detail"]
-    assert (await shop.api.delete(path, headers={"If-Match": '"1"'})).status_code == 409
+    assert (await shop.api.delete(path, headers={"If-Match": '"1"'})).status_code == 412
     assert (await shop.api.put(path, json=body, headers={"If-Match": '"2"'})).status_code == 200
 
 

@@ -57,6 +57,26 @@ def test_a_changed_environment_changes_the_monitor_and_keeps_what_a_person_set(m
     assert (monitor["version"], monitor["policy"]["lagThreshold"]) == (2, "700")
 
 
+def test_the_rules_of_the_tenant_count(migrated_url: str) -> None:
+    ensure_single_monitor(migrated_url, ENVIRON)
+    with psycopg.connect(migrated_url) as connection:
+        connection.execute(
+            """update tenant set policy_limits = '{"lagThreshold": {"max": "600"}}', version = version + 1,
+            policy_defaults = '{"holdSeconds": "60"}'"""
+        )
+    with pytest.raises(InvalidInput, match="lagThreshold: is 700, and this tenant allows at most 600"):
+        ensure_single_monitor(migrated_url, ENVIRON | {"LAG_THRESHOLD": "700"})
+    ensure_single_monitor(migrated_url, ENVIRON | {"LAG_THRESHOLD": "600"})
+    [monitor] = rows(migrated_url, "select policy, inherited from monitor")
+    assert (monitor["policy"]["lagThreshold"], monitor["policy"]["holdSeconds"]) == ("600", "60")
+    assert monitor["inherited"] == ["holdSeconds"]
+    with psycopg.connect(migrated_url) as connection:
+        connection.execute("""update tenant set policy_limits = '{"lagThreshold": {"max": "500"}}'""")
+    # What is registered already keeps the services starting.
+    ensure_single_monitor(migrated_url, ENVIRON | {"LAG_THRESHOLD": "600"})
+    assert rows(migrated_url, "select policy, inherited from monitor") == [monitor]
+
+
 def test_bindings_made_by_hand_stay(migrated_url: str) -> None:
     ensure_single_monitor(migrated_url, ENVIRON)
     with psycopg.connect(migrated_url) as connection:

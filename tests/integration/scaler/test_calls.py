@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
+from dataclasses import replace
 from typing import Any
 
 import grpc
@@ -59,6 +60,20 @@ async def test_an_unknown_monitor_has_near_names_of_its_tenant(start: Any) -> No
     assert code is Code.NOT_FOUND
     assert "ingest-logs" in text
     assert "secret" not in text
+
+
+async def test_a_limit_of_the_tenant_is_told_with_whom_to_ask(start: Any, say: Any) -> None:
+    world = await start()
+    limits = {"lagThreshold": {"min": "100"}}
+    world.registry.change(tenants=tuple(replace(one, policy_limits=limits) for one in world.registry.present.tenants))
+    world.hints.put_nowait("lagscale_registry")
+    await say.eventually(lambda: world.scaler._known.directory.registrations.version == 2)
+    inline = {"cluster": "main", "consumerGroup": "g", "topic": "t", "lagThreshold": "5"}
+    for call in (world.active, world.metric):
+        code, text = await refused(call(service="", namespace="market", **inline))
+        assert code is Code.INVALID_ARGUMENT
+        assert text.startswith("lagThreshold: is 5, and this tenant allows at least 100")
+        assert "ask the platform's administrators" in text
 
 
 async def test_all_faults_of_the_metadata_arrive(start: Any) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from lagscale.domain.policy import Policy
+from lagscale.domain.policy_values import resolved
 from lagscale.errors import InvalidInput
 from services.api.cluster_security import canonical
-from services.api.operations import policy_texts
+from services.api.monitor_drafts import policy_texts
 from services.api.payloads import ClusterIn, MonitorIn
-from services.api.shapes import resolved
 
 PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 KEY = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"

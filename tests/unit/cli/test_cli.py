@@ -56,6 +56,7 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         ["verdict"],
         ["explain"],
         ["state"],
+        ["audit"],
         ["keys"],
         ["keys", "generate"],
         ["secrets"],

@@ -200,3 +200,18 @@ def test_an_inline_trigger_without_a_list_is_another_monitor(
         resolve({"cluster": "main", "consumerGroup": "g", **scope}, "elsewhere", replace(ALL, monitors=(found,)))
     )
     assert (known.monitor_id, known.topics) == (3, {3: "orders.a"})
+
+
+@pytest.mark.parametrize(
+    ("namespace", "actor"),
+    [
+        ("elsewhere", "keda default/elsewhere"),
+        ("a\x00b\n", "keda default/ab"),
+        ("x" * 500, f"keda default/{'x' * 253}"),
+    ],
+)
+def test_who_has_a_monitor_created_is_named_for_the_audit(namespace: str, actor: str) -> None:
+    registrations = replace(ALL, bindings={("default", "*"): 2})
+    inline = only(resolve(INLINE, namespace, registrations)).inline
+    assert inline is not None
+    assert inline.actor == actor

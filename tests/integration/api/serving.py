@@ -1,0 +1,64 @@
+"""One replica of the API in this process, with the identification that a test wants."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import httpx
+
+from lagscale.store.pool import open_pool
+from lagscale.store.postgres import PostgresVerdicts
+from lagscale.store.recent import RecentRounds
+from lagscale.store.registry.database import RegistryDatabase
+from lagscale.store.secrets import SecretBox
+from services.api.access import Access
+from services.api.app import Parts, create_app
+from services.api.conditions import Conditions
+from services.api.evidence import Evidence
+from services.api.explanations import Explanations
+from services.api.guard import Guard
+from services.api.operations import Operations
+from services.api.tokens import Tokens
+from tests.integration.api.conftest import ADMIN, SECRET_KEY
+
+PEER = "198.51.100.7"
+
+
+@asynccontextmanager
+async def serving(
+    url: str,
+    *,
+    tokens: Tokens | None = None,
+    guard: Guard | None = None,
+    proxies: tuple[str, ...] = (),
+    peer: str = PEER,
+) -> AsyncIterator[httpx.AsyncClient]:
+    """A client without any key, whose address is `peer`."""
+    database = RegistryDatabase(url, size=4)
+    pool = open_pool(url, "lagscale_scaler", 1, application="test")
+    await pool.open(wait=True)
+    access = Access(database, ADMIN, tokens=tokens, guard=guard)
+    verdicts = PostgresVerdicts(pool)
+    parts = Parts(
+        database,
+        access,
+        Operations(database, SecretBox(SECRET_KEY), tick_seconds=1.0),
+        Evidence(database, verdicts),
+        Explanations(database, verdicts),
+        Conditions(database, RecentRounds(pool)),
+        trusted_proxies=proxies,
+    )
+    transport = httpx.ASGITransport(create_app(parts), raise_app_exceptions=False, client=(peer, 4711))
+    try:
+        async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
+            yield client
+    finally:
+        await access.close()
+        await pool.close()
+        await database.close()
+
+
+def bearer(text: str) -> dict[str, str]:
+    """The header of a key or token."""
+    return {"Authorization": f"Bearer {text}"}

@@ -1,0 +1,117 @@
+"""What no person does is written down too: monitors that triggers create, and monitors that expire."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import AsyncIterator
+from dataclasses import replace
+from typing import Any
+
+import psycopg
+import pytest
+from psycopg import errors as pg
+
+from lagscale.domain.policy import Policy
+from lagscale.domain.tenancy import content_hash, inline_name
+from lagscale.errors import NotFound, QuotaExceeded
+from lagscale.store import InlineMonitor
+from lagscale.store.pool import open_pool
+from lagscale.store.registrations import ROLE, PostgresRegistrations
+
+pytestmark = pytest.mark.integration
+
+
+@pytest.fixture
+async def pool(shared_url: str) -> AsyncIterator[Any]:
+    pool = open_pool(shared_url, ROLE, 2, application="test-scaler")
+    await pool.open(wait=True)
+    yield pool
+    await pool.close()
+
+
+@pytest.fixture
+def tenant(shared_url: str) -> int:
+    """A tenant that may have two monitors, with the cluster `main`."""
+    with psycopg.connect(shared_url) as connection:
+        row = connection.execute(
+            "insert into tenant (name, auto_register, max_monitors) values (%s, true, 2) returning id",
+            [f"t-{uuid.uuid4().hex[:12]}"],
+        ).fetchone()
+        assert row is not None
+        connection.execute("insert into cluster (tenant_id, name, bootstrap) values (%s, 'main', '{k:1}')", [row[0]])
+    return int(row[0])
+
+
+def wanted(tenant: int, topic: str, namespace: str = "shop-prod") -> InlineMonitor:
+    given = {"lagThreshold": "7"}
+    digest = content_hash("main", "orders", (topic,), given)
+    name = inline_name("orders", (topic,), digest)
+    policy = Policy.parse(given)
+    asked_by = {"instance": "default", "namespace": namespace}
+    return InlineMonitor(tenant, name, "main", "orders", (topic,), given, policy, digest, asked_by=asked_by)
+
+
+def events(url: str, tenant: int) -> list[tuple[Any, ...]]:
+    with psycopg.connect(url) as connection:
+        return connection.execute(
+            "select actor, action, object, origin, before, after from audit_event where tenant_id = %s order by at",
+            [tenant],
+        ).fetchall()
+
+
+async def test_a_trigger_that_creates_a_monitor_is_written_down(pool: Any, tenant: int, shared_url: str) -> None:
+    monitor = wanted(tenant, "a-topic")
+    await PostgresRegistrations(pool).register(monitor)
+    # Whoever asks for the same later has changed nothing.
+    await PostgresRegistrations(pool).register(wanted(tenant, "a-topic", "other"))
+    [(actor, action, thing, origin, before, after)] = events(shared_url, tenant)
+    assert (actor, action, thing, origin, before) == (
+        "keda default/shop-prod", "monitor.create", f"monitor/{monitor.name}", None, None,
+    )  # fmt: skip
+    assert (after["topics"], after["policy"], after["auto_registered"]) == (["a-topic"], {"lagThreshold": "7"}, True)
+
+
+async def test_what_is_refused_leaves_no_row(pool: Any, tenant: int, shared_url: str) -> None:
+    store = PostgresRegistrations(pool)
+    for topic in ("a", "b"):
+        await store.register(wanted(tenant, topic))
+    with pytest.raises(QuotaExceeded):
+        await store.register(wanted(tenant, "c"))
+    with pytest.raises(NotFound):
+        await store.register(replace(wanted(tenant, "d"), cluster="gone"))
+    assert len(events(shared_url, tenant)) == 2
+
+
+async def test_without_its_row_the_monitor_is_not_created(pool: Any, tenant: int, shared_url: str) -> None:
+    # NUL is what no text of the store can hold, so the row cannot be written.
+    with pytest.raises((pg.DataError, ValueError)):
+        await PostgresRegistrations(pool).register(wanted(tenant, "a", "\x00"))
+    with psycopg.connect(shared_url) as connection:
+        found = connection.execute("select count(*) from monitor where tenant_id = %s", [tenant]).fetchone()
+    assert found == (0,)
+    assert events(shared_url, tenant) == []
+
+
+async def test_a_monitor_that_expires_is_written_down(pool: Any, tenant: int, shared_url: str) -> None:
+    monitor = wanted(tenant, "a-topic")
+    await PostgresRegistrations(pool).register(monitor)
+    with psycopg.connect(shared_url) as connection:
+        connection.execute(
+            "update monitor set last_asked_at = now() - interval '8 days' where tenant_id = %s", [tenant]
+        )
+        connection.execute("set local role lagscale_scraper")
+        connection.execute("select tidy_registry(clock_timestamp())")
+    _, (actor, action, thing, _, before, after) = events(shared_url, tenant)
+    assert (actor, action, thing, after) == ("housekeeping", "monitor.expire", f"monitor/{monitor.name}", None)
+    assert before["topics"] == ["a-topic"]
+    assert before["last_asked_at"] is not None
+
+
+async def test_the_scaler_writes_the_audit_of_its_tenant_alone_and_reads_none(tenant: int, shared_url: str) -> None:
+    adding = "insert into audit_event (tenant_id, actor, action, object) values (%s, 'a', 'b', 'c')"
+    for statement in (adding, "select * from audit_event", "update audit_event set actor = 'x'"):
+        with psycopg.connect(shared_url) as connection:
+            connection.execute("select set_config('lagscale.tenant', %s, true)", [str(tenant + 1)])
+            connection.execute("set local role lagscale_scaler")
+            with pytest.raises(pg.InsufficientPrivilege):
+                connection.execute(statement, [tenant] if statement is adding else None)

@@ -64,6 +64,8 @@ lock: $(STAMP) ## Resolve the dependencies anew and write the locks: names, vers
 	@for extra in scraper scaler api cli; do \
 	  $(BIN)/uv pip compile -q pyproject.toml --extra $$extra --generate-hashes --no-header --no-annotate \
 	    --python-version 3.11 --upgrade -o requirements/$$extra.lock; done
+	@$(BIN)/uv pip compile -q pyproject.toml --extra scraper --extra msk --generate-hashes --no-header --no-annotate \
+	  --python-version 3.11 --upgrade -o requirements/scraper-msk.lock
 	@$(BIN)/uv pip compile -q pyproject.toml --all-extras --generate-hashes --no-header --no-annotate \
 	  --python-version 3.11 --upgrade -o requirements/dev.lock
 	@awk '/^uv==/{on=1;print;next} on&&/^    --hash/{print;next} {on=0}' requirements/dev.lock > requirements/uv.lock

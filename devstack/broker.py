@@ -16,6 +16,7 @@ from devstack.certificates import Certificates
 from devstack.claims import Claim
 from devstack.console import console
 from devstack.java import java, kafka_jars
+from devstack.secured import Secured
 from devstack.server import Server, free_port
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -54,6 +55,7 @@ class Broker:
         advertised: number of a plain listener -> `host:port` that it tells its clients, in place of its own.
         authorizer: rights are checked; only clients of plain listeners may do everything. With `sasl` there is the user
             `GUEST` beside, who may do nothing yet.
+        secured: listeners of further kinds of security.
         more_disks: folders beside its own for the data of partitions; the cluster's own are never there.
     """
 
@@ -74,8 +76,10 @@ class Broker:
         settings: Mapping[str, str] | None = None,
         advertised: Mapping[int, str] | None = None,
         authorizer: bool = False,
+        secured: Secured | None = None,
         more_disks: Sequence[Path] = (),
     ) -> None:
+        self.secured = secured
         self._given = os.environ.get("LAGSCALE_KAFKA_BOOTSTRAP") or given
         self._settings = dict(settings or {})
         self._advertised = {f"PLAIN{number}": address for number, address in (advertised or {}).items()}
@@ -141,14 +145,14 @@ class Broker:
         if self._claim is None and not self._keep:
             self._claim = Claim(self._folder)
         self._folder.mkdir(parents=True, exist_ok=True)
-        if self._tls is not None and self.certificates is None:
+        if (self._tls is not None or self.secured is not None) and self.certificates is None:
             self.certificates = Certificates.make(self._folder)
         properties = self._folder / "server.properties"
         properties.write_text("\n".join(f"{key}={value}" for key, value in self._properties().items()) + "\n")
         log4j = self._folder / "log4j2.properties"
         log4j.write_text(_LOG4J)
         program = [java(), "-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={log4j}"]
-        program += ["-cp", f"{jars}/*"]
+        program += [*(self.secured.java_options if self.secured is not None else ()), "-cp", f"{jars}/*"]
         if not (self._folder / "data/meta.properties").exists():
             # A program of two seconds is done before an optimising compiler pays.
             self._format([*program, "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool"], properties)
@@ -191,7 +195,8 @@ class Broker:
         self.stop()
 
     def _all(self) -> list[_Listener]:
-        return [*self._listeners, *(one for one in (self._sasl, self._tls) if one is not None)]
+        more = [] if self.secured is None else [_Listener(*one) for one in self.secured.listeners]
+        return [*self._listeners, *(one for one in (self._sasl, self._tls) if one is not None), *more]
 
     def _properties(self) -> dict[str, str]:
         listeners = ",".join(f"{one.name}://127.0.0.1:{one.port}" for one in self._all())
@@ -239,7 +244,12 @@ class Broker:
                 "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
                 "super.users": "User:ANONYMOUS",
             }
-        return properties | self._settings
+        return properties | self._of_secured() | self._settings
+
+    def _of_secured(self) -> dict[str, str]:
+        if self.secured is None or self.certificates is None:
+            return {}
+        return self.secured.properties(self.certificates)
 
     def _sasl_properties(self, listener: _Listener) -> dict[str, str]:
         jaas = f'required username="{self.USER}" password="{self.PASSWORD}"'
@@ -257,7 +267,7 @@ class Broker:
     def _format(self, storage_tool: list[str], properties: Path) -> None:
         cluster = "ZGV2c3RhY2stY2x1c3Rlcg"
         argv = [*storage_tool, "format", "--standalone", "-t", cluster, "-c", str(properties)]
-        if self._sasl is not None:
+        if self._sasl is not None or self.secured is not None:
             for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512"):
                 argv += ["--add-scram", f"{mechanism}=[name={self.USER},password={self.PASSWORD}]"]
         done = subprocess.run(argv, capture_output=True, text=True, check=False)

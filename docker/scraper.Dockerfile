@@ -1,12 +1,14 @@
 # The scraper: polls Kafka with Spark, so it needs a Java runtime.
 # Build from the repository's root: docker build -f docker/scraper.Dockerfile -t lagscale/scraper:0.1.0 .
+# With the signer for AWS MSK: --build-arg LOCK=scraper-msk. With Kerberos: docker/gssapi/Dockerfile.
 FROM python:3.11-slim-bookworm AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1
 WORKDIR /src
 # What the lock names, by hash; nothing else is downloaded into the image.
-COPY requirements/scraper.lock requirements/
+ARG LOCK=scraper
+COPY requirements/scraper.lock requirements/scraper-msk.lock requirements/
 RUN python -m venv /opt/lagscale \
- && /opt/lagscale/bin/pip install --require-hashes --no-deps -r requirements/scraper.lock
+ && /opt/lagscale/bin/pip install --require-hashes --no-deps -r requirements/${LOCK}.lock
 COPY pyproject.toml README.md LICENSE ./
 COPY lagscale lagscale
 COPY services services

@@ -97,6 +97,14 @@ class SecretsUnreadable(LagscaleError):
     """A stored secret cannot be decrypted with the present keys; set LAGSCALE_SECRET_KEYS to the set that wrote it."""
 
 
+class SecretReferenceBroken(LagscaleError):
+    """A secret's reference leads to nothing that can be used."""
+
+
+class TokenUnavailable(LagscaleError):
+    """No access token for the Kafka cluster could be had."""
+
+
 class LeaseLost(LagscaleError):
     """Another scraper leads; this one writes nothing."""
 

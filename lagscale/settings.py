@@ -17,6 +17,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lagscale.errors import Fault, SettingsInvalid
 from lagscale.kafka.addresses import AddressRules
+from lagscale.kafka.references import VARIABLES
 
 PREFIX = "LAGSCALE_"
 
@@ -24,6 +25,7 @@ PREFIX = "LAGSCALE_"
 KNOWN: Mapping[str, str] = {
     "LAGSCALE_DATABASE_URL": "all",
     "LAGSCALE_SECRET_KEYS": "all",
+    "LAGSCALE_SECRET_DIRECTORY": "all",
     "LAGSCALE_TICK_SECONDS": "all",
     "LAGSCALE_ALLOWED_ADDRESSES": "all",
     "LAGSCALE_REFUSE_PRIVATE_ADDRESSES": "all",
@@ -119,6 +121,11 @@ class ServiceSettings(BaseSettings):
         default=SecretStr(""),
         description="Fernet keys for the clusters' secrets, by commas: the first encrypts, all decrypt. "
         "Make one with `lagscale keys generate`.",
+    )
+    secret_directory: Path | None = Field(
+        default=None,
+        description="Holds a directory for each tenant, by its name, with the secrets that its clusters refer to as "
+        "files. Mounted into scraper and API; read again at each poll.",
     )
     tick_seconds: float = Field(
         default=5.0,
@@ -247,11 +254,18 @@ def unknown_names(environ: Iterable[str], also_known: Iterable[str] = ()) -> lis
     known = known_names() | set(also_known)
     faults = []
     for name in sorted(set(environ) - known):
+        if name.startswith(VARIABLES):
+            continue
         # Names are compared in capitals, because pydantic-settings reads them in any case.
         if name.upper().startswith(PREFIX) and name.upper() not in known:
             near = difflib.get_close_matches(name.upper(), sorted(known), n=1, cutoff=0.0)
             faults.append(Fault(name, f"is no setting of Lagscale; did you mean {near[0]}?"))
     return faults
+
+
+def tenant_variables() -> dict[str, str]:
+    """The variables that tenants' clusters may refer to; no setting is among them."""
+    return {name: text for name, text in os.environ.items() if name.startswith(VARIABLES)}
 
 
 def _faults(settings: type[BaseModel], wrong: ValidationError) -> list[Fault]:

@@ -1,34 +1,94 @@
-"""A cluster's canonical security -> the Kafka client's settings."""
+"""A cluster's canonical security, its secrets and its properties -> the Kafka client's settings."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from lagscale.kafka.features import FeatureMissing, has
+from lagscale.kafka.properties import checked
+from lagscale.kafka.security import PRINCIPAL, kind_of
+
+_NO_PROPERTIES: Mapping[str, Any] = {}
 
 
 def client_config(
-    bootstrap: Sequence[str], security: Mapping[str, Any], secrets: Mapping[str, str]
-) -> dict[str, str | int | bool]:
-    """The client's settings for a cluster's canonical security."""
-    config: dict[str, str | int | bool] = {
-        "bootstrap.servers": ",".join(bootstrap),
+    bootstrap: Sequence[str],
+    security: Mapping[str, Any],
+    secrets: Mapping[str, str],
+    properties: Mapping[str, Any] = _NO_PROPERTIES,
+    oauth_cb: Callable[..., Any] | None = None,
+) -> dict[str, Any]:
+    """The client's settings for a cluster.
+
+    Args:
+        bootstrap: `host:port` each.
+        security: the canonical form.
+        secrets: all of them, resolved; they count before what `security` says.
+        properties: those of the client that the cluster sets; they count before ours, never before its security.
+        oauth_cb: hands over the cluster's token; it is called at once, and is waited for.
+
+    Raises:
+        FeatureMissing: this build of the client lacks the mechanism.
+        ValueError: a property is not among those that anybody may set, or a name cannot stand in a command line.
+    """
+    given, faults = checked(properties, platform=True)
+    if faults:
+        # The API let none of them in, so somebody wrote them past it.
+        raise ValueError("a property may not be set")
+    return {
         "client.id": "lagscale",
-        "security.protocol": str(security.get("protocol", "PLAINTEXT")),
         "socket.connection.setup.timeout.ms": 3000,
         "reconnect.backoff.max.ms": 1000,
         "socket.keepalive.enable": True,
         "enable.metrics.push": False,
+        **_in_order(given),
+        "bootstrap.servers": ",".join(bootstrap),
+        "security.protocol": str(security.get("protocol", "PLAINTEXT")),
+        **_sasl(security, {**security, **secrets}, oauth_cb),
+        **_tls(security, {**security, **secrets}),
     }
+
+
+def _in_order(given: Mapping[str, Any]) -> dict[str, Any]:
+    # The client refuses a first pause that is longer than the longest, which is ours unless it is given.
+    first = given.get("reconnect.backoff.ms", 0)
+    longest = {"reconnect.backoff.max.ms": max(1000, first)} if first else {}
+    return {**longest, **given}
+
+
+def _sasl(security: Mapping[str, Any], given: Mapping[str, Any], oauth_cb: Callable[..., Any] | None) -> dict[str, Any]:
+    kind = kind_of(security)
+    if kind is None:
+        return {}
+    config: dict[str, Any] = {"sasl.mechanism": security.get("mechanism")}
+    if kind == "GSSAPI":
+        return config | _kerberos(given)
+    if security.get("mechanism") == "OAUTHBEARER":
+        return config if oauth_cb is None else {**config, "oauth_cb": oauth_cb}
+    named = (("sasl.username", given.get("username")), ("sasl.password", given.get("password")))
+    return config | {name: value for name, value in named if value}
+
+
+def _kerberos(given: Mapping[str, Any]) -> dict[str, Any]:
+    if not has("sasl_gssapi"):
+        raise FeatureMissing("sasl_gssapi")
+    names = [str(given[name]) for name in ("username", "realm") if given.get(name)]
+    service = str(given.get("kerberos_service_name", "kafka"))
+    # The client puts them into the command line of kinit, and a reference may hold anything.
+    if not names or not all(PRINCIPAL.fullmatch(name) for name in (*names, service)):
+        raise ValueError("a name of Kerberos holds what no principal may")
+    return {"sasl.kerberos.principal": "@".join(names), "sasl.kerberos.service.name": service}
+
+
+def _tls(security: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     named = (
-        ("sasl.mechanism", security.get("mechanism")),
-        ("sasl.username", security.get("username")),
-        ("sasl.password", secrets.get("password")),
-        ("ssl.ca.pem", security.get("ca")),
-        ("ssl.certificate.pem", security.get("certificate")),
-        ("ssl.key.pem", secrets.get("key")),
-        ("ssl.key.password", secrets.get("key_password")),
+        ("ssl.ca.pem", given.get("ca")),
+        ("ssl.certificate.pem", given.get("certificate")),
+        ("ssl.key.pem", given.get("key")),
+        ("ssl.key.password", given.get("key_password")),
     )
-    config |= {name: value for name, value in named if value}
+    config: dict[str, Any] = {name: value for name, value in named if value}
     if security.get("verify_hostname") is False:
         config["ssl.endpoint.identification.algorithm"] = "none"
     return config

@@ -32,9 +32,10 @@ class Question:
     Attributes:
         bootstrap: `host:port` each.
         security: the canonical form; nothing secret in it.
-        secrets: the opened ones. They travel through a pipe only.
+        secrets: all of them, opened and resolved. They travel through a pipe only.
         rules: `AddressRules.text`.
         seconds: the look ends within so many.
+        properties: of the Kafka client, as the cluster sets them.
         groups: group -> the topics on which its commits matter; none: all on which it has any.
         topics: topics beside those of groups.
         each_address: whether every bootstrap server is tried alone, and every listener that the brokers advertise.
@@ -46,6 +47,7 @@ class Question:
     secrets: Mapping[str, str]
     rules: str
     seconds: float
+    properties: Mapping[str, Any] = field(default_factory=dict)
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
     each_address: bool = True

@@ -19,11 +19,16 @@ from confluent_kafka import KafkaException
 from cryptography import x509
 from pydantic import TypeAdapter
 
+from lagscale.errors import TokenUnavailable
 from lagscale.kafka.addresses import REFUSED, AddressRules, split_server
 from lagscale.kafka.client_config import client_config
 from lagscale.kafka.connecting import SETTINGS, Apis, Trial, kinds_of, reach, try_address, version_of
+from lagscale.kafka.features import FeatureMissing
 from lagscale.kafka.findings import AddressSeen, Findings, Outcome, Question, Step
 from lagscale.kafka.rights import Rights, principal_of
+from lagscale.kafka.security import lends_pod
+from lagscale.kafka.token_kinds import token_maker
+from lagscale.kafka.tokens import TokenSource
 
 _MOST_ADDRESSES = 16
 _MOST_NAMES = 50
@@ -32,6 +37,11 @@ _SHARE = 0.5
 _ADVERTISED_SECONDS = 1.5
 _MOST_BYTES = 16_000_000
 _MOST_LISTED = 20_000
+_NO_POD = "the role of the scraper's pod is the scraper's alone; see the cluster's state once it is polled"
+_NO_KERBEROS = (
+    "The API's Kafka client is built without Kerberos, so it cannot look; see the cluster's state once a scraper that has "
+    "it polls the cluster."
+)
 _LATE = Step(Outcome.FAILED, "This took too long.")
 
 
@@ -55,12 +65,14 @@ def look(question: Question, findings: Findings) -> None:
     """Fill the findings, step by step."""
     until = time.monotonic() + question.seconds - 0.3
     rules = AddressRules.of_text(question.rules)
-    config = client_config(question.bootstrap, question.security, question.secrets)
+    findings.problem, findings.text = "timeout", "The cluster did not answer in time."
+    config = _config(question, rules, findings)
+    if config is None:
+        return
     # Whoever answers there is not trusted: one answer may not fill the memory.
     config["receive.message.max.bytes"] = _MOST_BYTES
     apis: dict[int, tuple[int, int]] = {}
     servers = list(question.bootstrap)
-    findings.problem, findings.text = "timeout", "The cluster did not answer in time."
     if question.each_address:
         share = time.monotonic() + question.seconds * _SHARE
         servers = _try_each(config, servers, rules, until=share, findings=findings, apis=apis)
@@ -85,6 +97,30 @@ def look(question: Question, findings: Findings) -> None:
         findings.text = f"A listener that the brokers advertise {REFUSED}."
         return
     _ask(question, trial, servers[0], {**trial.heard.apis, **apis}, until=until, findings=findings)
+
+
+def _config(question: Question, rules: AddressRules, findings: Findings) -> dict[str, Any] | None:
+    """The client's settings, with a token where the cluster wants one; None when there can be none, which is told."""
+    hand_over = None
+    try:
+        make = token_maker(question.security, question.secrets, rules)
+        if make is not None:
+            if lends_pod(question.security):
+                raise TokenUnavailable(_NO_POD)
+            source = TokenSource(make, tenant=0)
+            source.renew()
+            source.token()
+            hand_over = source.hand_over
+        return client_config(
+            question.bootstrap, question.security, question.secrets, question.properties, oauth_cb=hand_over
+        )
+    except TokenUnavailable as missing:
+        findings.problem, findings.text = "token_unavailable", f"No access token can be had: {missing.message}."
+    except FeatureMissing:
+        findings.problem, findings.text = "mechanism_missing", _NO_KERBEROS
+    except ValueError:
+        findings.problem, findings.text = "settings_refused", SETTINGS
+    return None
 
 
 def _ask(question: Question, trial: Trial, server: str, apis: Apis, *, until: float, findings: Findings) -> None:

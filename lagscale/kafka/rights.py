@@ -240,6 +240,9 @@ def grant_line(principal: str, server: str, kind: str, name: str) -> str:
 def principal_of(security: Mapping[str, Any], subject: Callable[[str], str]) -> str:
     """The name under which the cluster knows this client, as far as it can be told from here."""
     if str(security.get("protocol", "PLAINTEXT")).startswith("SASL_"):
-        return f"User:{security.get('username') or '<subject of the token>'}"
+        if security.get("mechanism") == "OAUTHBEARER":
+            return "User:<subject of the token>"
+        # A name that stands outside is not shown.
+        return f"User:{security.get('username') or '<its user name>'}"
     certificate = security.get("certificate")
     return f"User:{subject(str(certificate))}" if certificate else "User:ANONYMOUS"

@@ -37,6 +37,7 @@ class SecretBox:
                 fault = Fault(_VARIABLE, f"key {place} is no Fernet key; make one with `lagscale keys generate`")
                 raise SettingsInvalid(str(fault), faults=[fault]) from None
         self._fernet = MultiFernet(fernets) if fernets else None
+        self._newest = fernets[0] if fernets else None
 
     @property
     def usable(self) -> bool:
@@ -53,6 +54,26 @@ class SecretBox:
             fault = Fault(_VARIABLE, "must be set before secrets can be stored; `lagscale keys generate` makes a key")
             raise SettingsInvalid(str(fault), faults=[fault])
         return self._fernet.encrypt(json.dumps(dict(secrets), sort_keys=True).encode())
+
+    def is_newest(self, sealed: bytes) -> bool:
+        """Whether the first key has sealed it."""
+        try:
+            return self._newest is not None and self._newest.decrypt(bytes(sealed)) is not None
+        except InvalidToken:
+            return False
+
+    def reseal(self, sealed: bytes) -> bytes:
+        """The same secrets, sealed by the first key.
+
+        Raises:
+            SecretsUnreadable: no present key wrote it, or it is damaged.
+        """
+        if self._fernet is None:
+            raise SecretsUnreadable
+        try:
+            return self._fernet.rotate(bytes(sealed))
+        except InvalidToken as wrong:
+            raise SecretsUnreadable from wrong
 
     def open(self, sealed: bytes) -> dict[str, str]:
         """Decrypt what `seal` made.

@@ -17,7 +17,13 @@ from lagscale.store.sync_connection import ScraperDatabase
 
 @dataclass(frozen=True, slots=True)
 class ClusterEntry:
-    """How to reach a cluster. `sealed` is encrypted; the version grows with every change."""
+    """How to reach a cluster. `sealed` is encrypted; the version grows with every change.
+
+    Attributes:
+        tenant: the tenant's name, under which its references stand.
+        references: where further secrets stand, in their stored form.
+        properties: of the Kafka client, by its names.
+    """
 
     cluster_id: int
     tenant_id: int
@@ -25,6 +31,9 @@ class ClusterEntry:
     security: Mapping[str, Any]
     sealed: bytes | None
     version: int
+    tenant: str = ""
+    references: Mapping[str, Any] = field(default_factory=dict)
+    properties: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +129,9 @@ def cluster_of(row: Mapping[str, Any]) -> ClusterEntry:
         row["security"],
         None if sealed is None else bytes(sealed),
         row["version"],
+        row["tenant"],
+        row["secret_references"],
+        row["properties"],
     )
 
 

@@ -15,8 +15,9 @@ import uvicorn
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
 from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
+from lagscale.kafka.credentials import Outside
 from lagscale.kafka.looking import Looks
-from lagscale.settings import SingleMonitorSettings, load, split_address
+from lagscale.settings import SingleMonitorSettings, load, split_address, tenant_variables
 from lagscale.store.pool import Pool, open_pool
 from lagscale.store.postgres import PostgresVerdicts
 from lagscale.store.recent import RecentRounds
@@ -69,8 +70,9 @@ def main() -> int:
     counts = StateCounts(PostgresRegistrations(pool), rounds, settings.states_seconds)
     access = access_by(settings, database, admin_key)
     operations = Operations(database, box, settings.tick_seconds)
+    outside = Outside(settings.secret_directory, tenant_variables())
     looks = Looks(settings.preflight_seconds, settings.preflights_at_once)
-    preflights = Preflights(database, box, settings.address_rules, looks)
+    preflights = Preflights(database, box, settings.address_rules, looks, outside)
     opened, closed = _life(database, access, pool, url if single else None, counts if settings.states_seconds else None)
     app = create_app(
         Parts(

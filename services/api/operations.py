@@ -16,9 +16,10 @@ from lagscale.store.registry.monitors import Filters
 from lagscale.store.registry.pages import Page, Wanted
 from lagscale.store.registry.specs import Draft, MonitorSpec, built, draft_of
 from lagscale.store.secrets import SecretBox
-from services.api.cluster_security import canonical
+from services.api.cluster_payloads import ClusterIn
+from services.api.cluster_specs import cluster_spec
 from services.api.monitor_drafts import drafted
-from services.api.payloads import BindingIn, ClusterIn, KeyIn, MonitorIn, PlatformKeyIn, TenantIn
+from services.api.payloads import BindingIn, KeyIn, MonitorIn, PlatformKeyIn, TenantIn
 from services.api.tenant_rules import tenant_values
 
 _TENANT_ROLES = (keys.TENANT_ADMIN, keys.TENANT_VIEWER)
@@ -79,7 +80,7 @@ class Operations:
             return await clusters.named(work, name)
 
     async def create_cluster(self, scope: Scope, tenant: str, given: ClusterIn) -> Row:
-        spec = self._cluster(_required(given.name), given)
+        spec = self._cluster(_required(given.name), given, scope)
         async with self._database.tenant(scope, tenant) as work:
             await clusters.create(work, spec, self._box)
             return await clusters.named(work, spec.name)
@@ -88,7 +89,7 @@ class Operations:
         self, scope: Scope, tenant: str, name: str, given: ClusterIn, *, seen: Seen | None
     ) -> tuple[Row, bool]:
         """The cluster as it is now, and whether it was created."""
-        spec = self._cluster(_of_url(name, given.name), given)
+        spec = self._cluster(_of_url(name, given.name), given, scope)
         # Under the lock two first PUTs of one name make one cluster, and no conflict.
         async with self._database.tenant(scope, tenant, lock=True) as work:
             outcome = await clusters.put(work, spec, self._box, seen)
@@ -189,11 +190,11 @@ class Operations:
         async with self._database.within(scope) as work:
             await keys.revoke(work, prefix)
 
-    def _cluster(self, name: str, given: ClusterIn) -> ClusterSpec:
-        security, secrets = canonical(given.security, given.secrets)
-        if secrets and not self._box.usable:
+    def _cluster(self, name: str, given: ClusterIn, scope: Scope) -> ClusterSpec:
+        spec = cluster_spec(name, given, platform=scope.platform)
+        if spec.secrets and not self._box.usable:
             raise InvalidInput([Fault("secrets", "cannot be stored: this system has no LAGSCALE_SECRET_KEYS")])
-        return ClusterSpec(name, tuple(given.bootstrap_servers), security, secrets)
+        return spec
 
 
 def _required(name: str | None) -> str:

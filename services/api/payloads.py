@@ -51,7 +51,8 @@ def _scalar(value: Any) -> Any:
     return value
 
 
-def _listed(value: Any) -> Any:
+def listed(value: Any) -> Any:
+    """A list where one text stands, by commas or alone."""
     return [part for part in value.split(",") if part.strip()] if isinstance(value, str) else value
 
 
@@ -141,47 +142,13 @@ class WarningOut(Payload):
     text: str = Field(examples=["kafka-0.kafka:9092: Nobody listens on this port, or the network does not lead there."])
 
 
-class ClusterIn(Payload):
-    """A Kafka cluster as it shall be."""
-
-    name: Name | None = Field(default=None, examples=["main"], description="May be left out where the URL names it.")
-    bootstrap_servers: Annotated[list[Server], BeforeValidator(_listed), Field(min_length=1, max_length=64)] = Field(
-        examples=[["kafka-0.kafka:9092", "kafka-1.kafka:9092"]]
-    )
-    security: dict[str, Scalar] = Field(
-        default_factory=dict,
-        examples=[{"protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512", "username": "lagscale"}],
-        description="`protocol`, `mechanism`, `username`, `ca`, `certificate`, `verifyHostname`; or KEDA's spellings "
-        "`sasl`, `tls`, `username`, `ca`, `cert`.",
-    )
-    secrets: dict[str, str | None] | None = Field(
-        default=None,
-        examples=[{"password": "correct-horse-battery"}],
-        description="`password`, `key`, `keyPassword`. Encrypted, never shown. Left out: as before; empty: removed.",
-    )
-
-
-class ClusterOut(Payload):
-    """A Kafka cluster. Of its secrets only whether there are any is shown."""
-
-    name: str = Field(examples=["main"])
-    bootstrap_servers: list[str] = Field(examples=[["kafka-0.kafka:9092", "kafka-1.kafka:9092"]])
-    security: dict[str, Any] = Field(examples=[{"protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512"}])
-    has_secrets: bool
-    state: State | None = Field(default=None, description="Null until the scraper has asked the cluster.")
-    created_at: datetime
-    updated_at: datetime
-    version: int = Field(examples=[1])
-    warnings: list[WarningOut] = Field(default_factory=list, description="Of a look at it when it is registered.")
-
-
 class MonitorIn(Payload):
     """A monitor as it shall be: whose lag, and the policy by which it is judged."""
 
     name: Name | None = Field(default=None, examples=["ingest-logs"], description="KEDA's `serviceType`.")
     cluster: Name = Field(examples=["main"])
     consumer_group: Annotated[Line, Field(min_length=1)] = Field(examples=["lakerunner.ingest.logs"])
-    topics: Annotated[list[Topic], BeforeValidator(_listed), Field(min_length=1)] | None = Field(
+    topics: Annotated[list[Topic], BeforeValidator(listed), Field(min_length=1)] | None = Field(
         default=None,
         examples=[["lakerunner.objstore.ingest.logs"]],
         description="Left out, with `topicPattern` too: all topics on which the group has commits.",
@@ -189,7 +156,7 @@ class MonitorIn(Payload):
     topic_pattern: Line | None = Field(
         default=None, description="In place of `topics`: a regular expression of RE2 for the whole name of a topic."
     )
-    exclude_topics: Annotated[list[Line], BeforeValidator(_listed)] = Field(
+    exclude_topics: Annotated[list[Line], BeforeValidator(listed)] = Field(
         default_factory=list,
         max_length=MOST_EXCLUDED,
         description="Names or patterns that are left out of the pattern's topics, or of the group's.",

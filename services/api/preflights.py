@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from dataclasses import asdict
 
-from lagscale.errors import Conflict, LagscaleError, QuotaExceeded, SecretsUnreadable
+from lagscale.errors import Conflict, LagscaleError, QuotaExceeded, SecretReferenceBroken, SecretsUnreadable
 from lagscale.kafka.addresses import AddressRules
+from lagscale.kafka.credentials import Outside, resolved
 from lagscale.kafka.findings import AddressSeen, Findings, Holding, Outcome, Question, Step
 from lagscale.kafka.looking import Looks
 from lagscale.store.registry import clusters
@@ -17,6 +18,11 @@ from services.api.payloads import WarningOut
 from services.api.preflight_payloads import PreflightOut
 
 OFF = "Looking at clusters is switched off: LAGSCALE_PREFLIGHT_SECONDS is 0."
+_OWN_MOUNT = (
+    ". The API reads references by itself: mount the tenants' secrets into it as into the scraper, or see the cluster's "
+    "state once it is polled."
+)
+_NOTHING_OUTSIDE = Outside()
 _MOST_WARNINGS = 20
 _STEPS = ("resolved", "connected", "tls", "authenticated", "answered")
 
@@ -24,11 +30,20 @@ _STEPS = ("resolved", "connected", "tls", "authenticated", "answered")
 class Preflights:
     """Preflights of clusters. The transaction that finds the cluster is closed before the cluster is asked anything."""
 
-    def __init__(self, database: RegistryDatabase, box: SecretBox, rules: AddressRules, looks: Looks) -> None:
+    def __init__(
+        self,
+        database: RegistryDatabase,
+        box: SecretBox,
+        rules: AddressRules,
+        looks: Looks,
+        outside: Outside = _NOTHING_OUTSIDE,
+    ) -> None:
+        """Take the parts; references to secrets lead to what this process has `outside`."""
         self._database = database
         self._box = box
         self._rules = rules
         self._looks = looks
+        self._outside = outside
 
     @property
     def off(self) -> bool:
@@ -49,7 +64,7 @@ class Preflights:
             groups = await watched(work, row["id"])
         if self.off:
             raise Conflict(OFF)
-        found = await self.look(row, groups=groups)
+        found = await self.look(tenant, row, groups=groups)
         return _shown(name, found)
 
     async def warnings(self, scope: Scope, tenant: str, row: Row) -> list[WarningOut]:
@@ -59,12 +74,13 @@ class Preflights:
         async with self._database.tenant(scope, tenant) as work:
             groups = await watched(work, row["id"])
         try:
-            return warnings_of(await self.look(row, groups=groups, patient=True))
+            return warnings_of(await self.look(tenant, row, groups=groups, patient=True))
         except (Conflict, QuotaExceeded, SecretsUnreadable) as busy:
             return [_not_looked(busy)]
 
     async def look(
         self,
+        tenant: str,
         row: Row,
         *,
         groups: dict[str, tuple[str, ...]] | None = None,
@@ -73,17 +89,24 @@ class Preflights:
         listing: bool = False,
         patient: bool = False,
     ) -> Findings:
-        """Look at a cluster by its row; see `Question` and `Looks.look`.
+        """Look at a cluster of the tenant by its row; see `Question` and `Looks.look`.
 
         Raises:
             Conflict, QuotaExceeded: as `of`.
             SecretsUnreadable: the stored secret cannot be decrypted.
         """
         sealed = row["secrets"]
+        try:
+            secrets = resolved(
+                tenant, {} if sealed is None else self._box.open(bytes(sealed)), row["secret_references"], self._outside
+            )
+        except SecretReferenceBroken as broken:
+            return Findings(problem="reference_broken", text=f"{broken.message}{_OWN_MOUNT}")
         question = Question(
             bootstrap=tuple(row["bootstrap"]),
             security=row["security"],
-            secrets={} if sealed is None else self._box.open(bytes(sealed)),
+            secrets=secrets,
+            properties=row["properties"],
             rules=self._rules.text,
             seconds=self._looks.seconds,
             groups=groups or {},

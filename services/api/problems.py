@@ -38,6 +38,8 @@ STATUS: Mapping[type[LagscaleError], int] = {
     errors.StoreUnavailable: 503,
     errors.StoreTimeout: 503,
     errors.SecretsUnreadable: 500,
+    errors.SecretReferenceBroken: 422,
+    errors.TokenUnavailable: 502,
     errors.LeaseLost: 503,
     errors.ClusterUnreachable: 502,
     errors.SettingsInvalid: 500,

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from itertools import islice
 
+from lagscale.kafka.security import shown as named
 from lagscale.store.registry.database import Row
 from lagscale.store.registry.inheritance import Outlaw
 from lagscale.store.registry.keys import NewKey
 from lagscale.store.registry.specs import given_of
-from services.api.payloads import BindingOut, ClusterOut, KeyMade, KeyOut, MonitorOut, State, TenantOut
+from services.api.cluster_payloads import ClusterOut
+from services.api.payloads import BindingOut, KeyMade, KeyOut, MonitorOut, State, TenantOut
 from services.api.policy_payloads import PolicyWarning
 
 #: The rest is listed by a route of its own.
@@ -34,8 +36,10 @@ def cluster_of(row: Row) -> ClusterOut:
     return ClusterOut(
         name=row["name"],
         bootstrap_servers=row["bootstrap"],
-        security={_camel(name): value for name, value in row["security"].items()},
+        security={named(name): value for name, value in row["security"].items()},
         has_secrets=row["secrets"] is not None,
+        secret_references={named(name): where for name, where in row["secret_references"].items()},
+        properties=row["properties"],
         state=state_of(row, "state_"),
         created_at=row["created_at"],
         updated_at=row["updated_at"],
@@ -73,8 +77,3 @@ def key_of(row: Row) -> KeyOut:
 def made_key_of(made: NewKey) -> KeyMade:
     """A fresh API key, with its secret."""
     return KeyMade.model_validate(key_of(made.row).model_dump() | {"key": made.text})
-
-
-def _camel(name: str) -> str:
-    first, *rest = name.split("_")
-    return first + "".join(part.capitalize() for part in rest)

@@ -64,7 +64,7 @@ class Validation:
         return await self._checked(scope, tenant, spec, cluster)
 
     async def _checked(self, scope: Scope, tenant: str, spec: MonitorSpec, cluster: Row) -> ValidationOut:
-        found, busy = await self._look(spec, cluster)
+        found, busy = await self._look(tenant, spec, cluster)
         meant = topics_meant(spec, found)
         topics = None if meant is None else topics_checked(spec, found, meant)
         warnings = [WarningOut(field="cluster", text=busy)] if busy else warnings_of(spec, found, topics)
@@ -78,10 +78,11 @@ class Validation:
             now=await self._now(scope, tenant, spec, cluster, topics),
         )
 
-    async def _look(self, spec: MonitorSpec, cluster: Row) -> tuple[Findings, str]:
+    async def _look(self, tenant: str, spec: MonitorSpec, cluster: Row) -> tuple[Findings, str]:
         """What is found, and why the cluster was not even asked."""
         try:
             found = await self._preflights.look(
+                tenant,
                 cluster,
                 groups={spec.consumer_group: spec.topics},
                 each_address=False,

@@ -22,6 +22,7 @@ from services.cli.freeze import freeze, freezes, unfreeze
 from services.cli.imports import import_
 from services.cli.objects import delete, export, get
 from services.cli.scaledobjects import scaledobject
+from services.cli.secrets import secrets_app
 from services.cli.settings import CliSettings
 from services.cli.states import state
 
@@ -34,6 +35,7 @@ app = typer.Typer(
 )
 keys_app = typer.Typer(help="Keys for the settings.", no_args_is_help=True)
 app.add_typer(keys_app, name="keys")
+app.add_typer(secrets_app, name="secrets")
 app.command()(state)
 app.command("import")(import_)
 for _command in (audit, freeze, unfreeze, freezes, apply, diff, get, delete, export, scaledobject, compare):

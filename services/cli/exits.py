@@ -36,6 +36,8 @@ EXIT: Mapping[type[LagscaleError], int] = {
     errors.StoreTimeout: 8,
     errors.ClusterUnreachable: 8,
     errors.SecretsUnreadable: 9,
+    errors.SecretReferenceBroken: 9,
+    errors.TokenUnavailable: 8,
     errors.LeaseLost: 1,
 }
 #: How commands end that were told something no error of the family says.

@@ -26,7 +26,13 @@ class CliSettings(BaseSettings):
     scraper_url: str | None = Field(
         default=None, description="The scraper's HTTP address, as in http://127.0.0.1:8082; `status` asks it too."
     )
-    database_url: SecretStr | None = Field(default=None, description="The database, for `lagscale migrate` alone.")
+    database_url: SecretStr | None = Field(
+        default=None, description="The database, for `lagscale migrate` and `lagscale secrets rotate` alone."
+    )
+    secret_keys: SecretStr = Field(
+        default=SecretStr(""),
+        description="The services' keys, the newest in front, for `lagscale secrets rotate` alone.",
+    )
 
 
 def environment() -> Mapping[str, str]:

@@ -26,6 +26,8 @@ CODES: Final[Mapping[type[errors.LagscaleError], StatusCode]] = {
     errors.StoreUnavailable: StatusCode.UNAVAILABLE,
     errors.StoreTimeout: StatusCode.UNAVAILABLE,
     errors.SecretsUnreadable: StatusCode.INTERNAL,
+    errors.SecretReferenceBroken: StatusCode.INTERNAL,
+    errors.TokenUnavailable: StatusCode.UNAVAILABLE,
     errors.LeaseLost: StatusCode.INTERNAL,
     errors.ClusterUnreachable: StatusCode.UNAVAILABLE,
     errors.SettingsInvalid: StatusCode.INTERNAL,

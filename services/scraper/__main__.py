@@ -127,6 +127,7 @@ class _Scraping(threading.Thread):
                     topics_seconds=settings.topics_seconds,
                     topics_limit=settings.topics_limit,
                     addresses=settings.address_rules.text,
+                    secret_directory=str(settings.secret_directory or ""),
                 ),
                 master=settings.spark_master,
                 driver_memory=settings.spark_driver_memory,

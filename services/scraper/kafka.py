@@ -1,7 +1,8 @@
 """The only room that knows the Kafka client: requests to one cluster, and clients kept per process.
 
 librdkafka up to 2.16 can abort its process when a broker dies between the look-up of a coordinator and the request to
-it (confluentinc/librdkafka#5397). That ends a worker and fails a batch; the query is then started again.
+it (confluentinc/librdkafka#5397), and when it authenticates anew on a connection that is in use. That ends a worker and
+fails a batch; the query is then started again.
 """
 
 from __future__ import annotations

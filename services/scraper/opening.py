@@ -2,27 +2,92 @@
 
 from __future__ import annotations
 
-from typing import Any
+import hashlib
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 
-from lagscale.errors import SecretsUnreadable
+from lagscale.errors import SecretReferenceBroken, SecretsUnreadable, TokenUnavailable
+from lagscale.kafka.addresses import ANYWHERE, AddressRules
 from lagscale.kafka.client_config import client_config
+from lagscale.kafka.credentials import Outside, resolved
+from lagscale.kafka.features import FeatureMissing
+from lagscale.kafka.token_kinds import token_maker
+from lagscale.kafka.tokens import Tokens, TokenSource
 from lagscale.store.secrets import SecretBox
 from lagscale.store.targets import ClusterEntry
 from services.scraper.clients import Clients
 from services.scraper.kafka import KafkaCluster
 from services.scraper.problems import Code, Problem
 
+#: Secrets are compared by digests under a key that ends with the process.
+_DIGEST_KEY = os.urandom(32)
+_CODES: Mapping[type[Exception], Code] = {
+    SecretsUnreadable: Code.SECRETS_UNREADABLE,
+    SecretReferenceBroken: Code.REFERENCE_BROKEN,
+    TokenUnavailable: Code.TOKEN_UNAVAILABLE,
+    FeatureMissing: Code.MECHANISM_MISSING,
+}
 
-def opened(clients: Clients, box: SecretBox, cluster: ClusterEntry) -> KafkaCluster | Problem:
-    """The cluster's client, or why there is none."""
 
-    def config() -> dict[str, Any]:
-        hidden = box.open(cluster.sealed) if cluster.sealed is not None else {}
-        return client_config(cluster.bootstrap, cluster.security, hidden)
+@dataclass(frozen=True, slots=True)
+class Opening:
+    """What clients of one process are opened with.
 
-    try:
-        return clients.get(cluster.cluster_id, cluster.version, config)
-    except SecretsUnreadable:
-        return Problem(Code.SECRETS_UNREADABLE)
-    except ValueError:
-        return Problem(Code.SETTINGS_REFUSED)
+    Attributes:
+        box: opens what is sealed.
+        outside: where references lead.
+        rules: which addresses token endpoints may have.
+    """
+
+    clients: Clients
+    box: SecretBox
+    outside: Outside = field(default_factory=Outside)
+    rules: AddressRules = ANYWHERE
+    tokens: Tokens = field(default_factory=Tokens)
+
+    def close(self) -> None:
+        """Let all clients go, and renew no token."""
+        self.tokens.close()
+        self.clients.close()
+
+    def open(self, cluster: ClusterEntry) -> KafkaCluster | Problem:
+        """The cluster's client, or why there is none. Never waits for anybody."""
+        try:
+            return self._opened(cluster)
+        except (SecretReferenceBroken, TokenUnavailable) as missing:
+            return Problem(_CODES[type(missing)], missing.message)
+        except (SecretsUnreadable, ValueError) as refused:
+            return Problem(_CODES.get(type(refused), Code.SETTINGS_REFUSED))
+
+    def _opened(self, cluster: ClusterEntry) -> KafkaCluster | Problem:
+        hidden = self.box.open(cluster.sealed) if cluster.sealed is not None else {}
+        hidden = resolved(cluster.tenant, hidden, cluster.references, self.outside)
+        # A rotated file is another version too, though nobody changed the registration.
+        version = (cluster.version, _digest(hidden))
+        source = self._source(cluster, version, hidden)
+        if source is not None and source.token() is None:
+            return Problem(Code.TOKEN_PENDING)
+        number = None if source is None else source.number
+        hand_over = None if source is None else source.hand_over
+        client = self.clients.get(
+            cluster.cluster_id,
+            version,
+            lambda: client_config(cluster.bootstrap, cluster.security, hidden, cluster.properties, hand_over),
+            token=number,
+        )
+        return client or Problem(Code.TOKEN_PENDING)
+
+    def _source(
+        self, cluster: ClusterEntry, version: tuple[int, bytes], hidden: Mapping[str, str]
+    ) -> TokenSource | None:
+        make = token_maker(cluster.security, hidden, self.rules)
+        if make is None:
+            return None
+        return self.tokens.source(cluster.cluster_id, version, cluster.tenant_id, make)
+
+
+def _digest(hidden: Mapping[str, str]) -> bytes:
+    text = json.dumps(dict(hidden), sort_keys=True).encode()
+    return hashlib.blake2b(text, key=_DIGEST_KEY, digest_size=16).digest()

@@ -18,6 +18,10 @@ class Code(StrEnum):
     TLS_FAILED = "tls_failed"
     ADDRESS_REFUSED = "address_refused"
     SECRETS_UNREADABLE = "secrets_unreadable"
+    REFERENCE_BROKEN = "reference_broken"
+    TOKEN_PENDING = "token_pending"  # noqa: S105  # A state's name.
+    TOKEN_UNAVAILABLE = "token_unavailable"  # noqa: S105  # Another one.
+    MECHANISM_MISSING = "mechanism_missing"
     SETTINGS_REFUSED = "settings_refused"
     NO_TOPIC = "no_topic"
     SHARE_GROUP = "share_group"
@@ -39,6 +43,12 @@ MESSAGES: Mapping[Code, str] = {
     "addresses that this system may connect to; correct them, or ask the platform's administrators.",
     Code.SECRETS_UNREADABLE: "The stored secret cannot be decrypted; set LAGSCALE_SECRET_KEYS to the set that wrote it, "
     "or store the secret again.",
+    Code.REFERENCE_BROKEN: "A secret of the cluster stands in a file or a variable that cannot be used; correct "
+    "the reference, or what it leads to.",
+    Code.TOKEN_PENDING: "The cluster's access token has been asked for; the cluster is polled as soon as it is here.",
+    Code.TOKEN_UNAVAILABLE: "No access token for the cluster can be had; check the token URL, the client and its secret.",
+    Code.MECHANISM_MISSING: "The scraper's Kafka client is built without this mechanism; GSSAPI needs the scraper's image "
+    "with the distribution's librdkafka (docs/clusters.md).",
     Code.SETTINGS_REFUSED: "The Kafka client refuses the cluster's settings; check protocol, certificate and key.",
     Code.NO_TOPIC: "There is no such topic.",
     Code.SHARE_GROUP: "This is a share group; it has no committed offsets, so its lag cannot be measured.",

@@ -133,4 +133,4 @@ async def _ensure_cluster(work: TenantWork, settings: SingleMonitorSettings) -> 
     row = await work.find(sa.select(cluster.c.security).where(cluster.c.name == NAME))
     bootstrap = tuple(part.strip() for part in settings.brokers.split(",") if part.strip())
     security = {"protocol": "PLAINTEXT"} if row is None else row["security"]
-    await clusters.put(work, ClusterSpec(NAME, bootstrap, security), SecretBox(""), None)
+    await clusters.put(work, ClusterSpec(NAME, bootstrap, security, by_platform=True), SecretBox(""), None)

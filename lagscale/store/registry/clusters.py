@@ -8,7 +8,8 @@ from typing import Any
 
 from sqlalchemy import Select, delete, func, insert, select, update
 
-from lagscale.errors import Conflict, LagscaleError, SecretsUnreadable
+from lagscale.errors import Conflict, Fault, InvalidInput, LagscaleError, NotAllowed, SecretsUnreadable
+from lagscale.kafka.security import privileged, shown
 from lagscale.store.registry import audit
 from lagscale.store.registry.changes import Outcome, Seen, check_version, present
 from lagscale.store.registry.database import Row, TenantWork
@@ -25,12 +26,18 @@ class ClusterSpec:
         bootstrap: `host:port` each.
         security: the canonical form, nothing secret in it.
         secrets: None keeps what is stored; an empty map removes it.
+        references: where further secrets stand, in their stored form; None keeps what is stored.
+        properties: of the Kafka client, by its names; None keeps what is stored.
+        by_platform: whether a platform administrator, or the environment, wants it so.
     """
 
     name: str
     bootstrap: tuple[str, ...]
     security: Mapping[str, Any]
     secrets: Mapping[str, str] | None = None
+    references: Mapping[str, Mapping[str, str]] | None = None
+    properties: Mapping[str, Any] | None = None
+    by_platform: bool = False
 
 
 def _all() -> Select[Any]:
@@ -65,6 +72,8 @@ async def create(work: TenantWork, spec: ClusterSpec, box: SecretBox) -> Outcome
         bootstrap=list(spec.bootstrap),
         security=dict(spec.security),
         secrets=box.seal(spec.secrets) if spec.secrets else None,
+        secret_references=_plain(spec.references),
+        properties=dict(spec.properties or {}),
     )
     row = await work.one(statement.returning(cluster))
     await audit.record(work, "cluster.create", f"cluster/{spec.name}", None, row)
@@ -75,6 +84,8 @@ async def put(work: TenantWork, spec: ClusterSpec, box: SecretBox, seen: Seen | 
     """Create the cluster or make it so; nothing changes when it is so already.
 
     Raises:
+        InvalidInput: what the kept secrets hold is given beside them too.
+        NotAllowed: it has settings that only a platform administrator may choose, and none asks.
         PreconditionFailed: it is not as the caller has seen it.
         SettingsInvalid: it has secrets and there is no key to seal them with.
     """
@@ -83,13 +94,14 @@ async def put(work: TenantWork, spec: ClusterSpec, box: SecretBox, seen: Seen | 
     check_version(row, seen)
     if row is None:
         return await create(work, spec, box)
-    changes: dict[str, Any] = {}
-    if list(row["bootstrap"]) != list(spec.bootstrap):
-        changes["bootstrap"] = list(spec.bootstrap)
-    if row["security"] != dict(spec.security):
-        changes["security"] = dict(spec.security)
-    if spec.secrets is not None and dict(spec.secrets) != _opened(row["secrets"], box):
-        changes["secrets"] = box.seal(spec.secrets) if spec.secrets else None
+    lent = privileged(row["security"], row["properties"])
+    if lent and not spec.by_platform:
+        # What is lent to one address must not be sent to another by whoever was not lent it.
+        raise NotAllowed(
+            f"Only a platform administrator may change this cluster, because it has {', '.join(lent)}; ask one, or "
+            "delete the cluster and create it without."
+        )
+    changes = _changes(row, spec, box)
     if not changes:
         return Outcome(row)
     changing = update(cluster).where(cluster.c.id == row["id"])
@@ -97,6 +109,31 @@ async def put(work: TenantWork, spec: ClusterSpec, box: SecretBox, seen: Seen | 
     after = await work.one(changing.returning(cluster))
     await audit.record(work, "cluster.update", f"cluster/{spec.name}", row, after)
     return Outcome(after, changed=True)
+
+
+def _changes(row: Row, spec: ClusterSpec, box: SecretBox) -> dict[str, Any]:
+    if spec.secrets is None:
+        stored = row["secret_references"].keys() | (_opened(row["secrets"], box) or {}).keys()
+        twice = sorted(stored & dict(spec.security).keys())
+        if twice:
+            text = "is stored as a secret; leave it out here, and give `secrets` again to change it"
+            raise InvalidInput([Fault(f"security.{shown(name)}", text) for name in twice])
+    changes: dict[str, Any] = {}
+    if list(row["bootstrap"]) != list(spec.bootstrap):
+        changes["bootstrap"] = list(spec.bootstrap)
+    if row["security"] != dict(spec.security):
+        changes["security"] = dict(spec.security)
+    if spec.secrets is not None and dict(spec.secrets) != _opened(row["secrets"], box):
+        changes["secrets"] = box.seal(spec.secrets) if spec.secrets else None
+    if spec.references is not None and _plain(spec.references) != row["secret_references"]:
+        changes["secret_references"] = _plain(spec.references)
+    if spec.properties is not None and dict(spec.properties) != row["properties"]:
+        changes["properties"] = dict(spec.properties)
+    return changes
+
+
+def _plain(references: Mapping[str, Mapping[str, str]] | None) -> dict[str, dict[str, str]]:
+    return {name: dict(reference) for name, reference in (references or {}).items()}
 
 
 def _opened(sealed: bytes | None, box: SecretBox) -> dict[str, str] | None:

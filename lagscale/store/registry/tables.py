@@ -97,6 +97,8 @@ cluster = Table(
     _instant("created_at"),
     _instant("updated_at"),
     Column("version", Integer, nullable=False),
+    Column("properties", JSONB, nullable=False),
+    Column("secret_references", JSONB, nullable=False),
 )
 
 monitor = Table(

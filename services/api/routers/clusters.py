@@ -5,7 +5,8 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from services.api.access import TenantAdmin, Viewer
-from services.api.payloads import ClusterIn, ClusterOut, Listing
+from services.api.cluster_payloads import ClusterIn, ClusterOut
+from services.api.payloads import Listing
 from services.api.routers.dry_run import CAN_TRY
 from services.api.routers.preconditions import Seen
 from services.api.routers.preflights import Preflight, with_warnings

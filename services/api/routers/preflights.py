@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from lagscale.errors import LagscaleError
 from lagscale.store.registry.database import Row, Scope
 from services.api.access import TenantAdmin
-from services.api.payloads import ClusterOut
+from services.api.cluster_payloads import ClusterOut
 from services.api.preflight_payloads import PreflightOut
 from services.api.preflights import Preflights
 from services.api.routers.requests import Tenant, existing

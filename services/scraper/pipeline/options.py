@@ -18,6 +18,7 @@ class Options:
         topics_seconds: the least time between two look-ups of a cluster's topics.
         topics_limit: the greatest number of topics of a monitor that does not list them.
         addresses: `AddressRules.text` of what may be connected to.
+        secret_directory: where tenants' secrets stand as files; empty for nowhere.
     """
 
     database_url: str
@@ -29,6 +30,7 @@ class Options:
     topics_seconds: float = 5.0
     topics_limit: int = 100
     addresses: str = ""
+    secret_directory: str = ""
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> Options:
@@ -44,6 +46,7 @@ class Options:
             topics_seconds=float(texts["topics_seconds"]),
             topics_limit=int(texts["topics_limit"]),
             addresses=texts.get("addresses", ""),
+            secret_directory=texts.get("secret_directory", ""),
         )
 
     def texts(self) -> dict[str, str]:

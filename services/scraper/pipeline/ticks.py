@@ -8,12 +8,9 @@ from typing import Any
 import structlog
 
 from lagscale.errors import LagscaleError
-from lagscale.kafka.addresses import AddressRules
 from lagscale.store import Lease, leases, targets
-from lagscale.store.secrets import SecretBox
 from lagscale.store.sync_connection import ScraperDatabase
-from services.scraper.clients import Clients
-from services.scraper.opening import opened
+from services.scraper.pipeline.opening import opening_of
 from services.scraper.pipeline.options import Options
 from services.scraper.reports import report
 from services.scraper.resolver import Limits, Resolver
@@ -79,15 +76,14 @@ class Ticks:
 
 
 def _resolver(options: Options, lease: Callable[[], Lease | None]) -> Resolver:
-    clients = Clients(rules=AddressRules.of_text(options.addresses))
-    box = SecretBox(options.secret_keys)
+    opening = opening_of(options)
 
     def on_pass(counts: Mapping[str, int]) -> None:
         report(options.reports, "topics", counts=dict(counts))
 
     return Resolver(
         ScraperDatabase(options.database_url, application="lagscale-scraper-topics"),
-        lambda cluster: opened(clients, box, cluster),
+        opening.open,
         Limits(options.topics_seconds, options.topics_limit),
         lease,
         on_pass=on_pass,

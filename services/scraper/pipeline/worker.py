@@ -5,20 +5,18 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import ceil
 
 import pyarrow as pa
 import structlog
 
 from lagscale.errors import LagscaleError
-from lagscale.kafka.addresses import AddressRules
-from lagscale.store.secrets import SecretBox
 from lagscale.store.sync_connection import ScraperDatabase
-from services.scraper.clients import Clients
 from services.scraper.kafka import KafkaCluster
-from services.scraper.opening import opened
+from services.scraper.opening import Opening
 from services.scraper.pipeline import wire
+from services.scraper.pipeline.opening import opening_of
 from services.scraper.pipeline.options import Options
 from services.scraper.poll import ClusterAnswer, poll
 from services.scraper.problems import Problem
@@ -62,12 +60,11 @@ class Kept:
     """One process's clients and connection."""
 
     database: ScraperDatabase
-    box: SecretBox
-    clients: Clients = field(default_factory=Clients)
+    opening: Opening
 
     def open(self, plan: ClusterPlan) -> KafkaCluster | Problem:
         """The cluster's client, or why there is none."""
-        return opened(self.clients, self.box, plan.cluster)
+        return self.opening.open(plan.cluster)
 
 
 _kept: dict[Options, Kept] = {}
@@ -77,8 +74,7 @@ def kept(options: Options) -> Kept:
     """What this process keeps."""
     if options not in _kept:
         database = ScraperDatabase(options.database_url, application="lagscale-scraper-worker")
-        clients = Clients(rules=AddressRules.of_text(options.addresses))
-        _kept[options] = Kept(database, SecretBox(options.secret_keys), clients)
+        _kept[options] = Kept(database, opening_of(options))
     return _kept[options]
 
 
@@ -86,7 +82,7 @@ def forget(options: Options) -> None:
     """Close what this process keeps."""
     mine = _kept.pop(options, None)
     if mine is not None:
-        mine.clients.close()
+        mine.opening.close()
         mine.database.close()
 
 

@@ -8,6 +8,7 @@ from contextlib import asynccontextmanager
 import httpx
 
 from lagscale.kafka.addresses import ANYWHERE, AddressRules
+from lagscale.kafka.credentials import Outside
 from lagscale.kafka.looking import Looks
 from lagscale.store.pool import open_pool
 from lagscale.store.postgres import PostgresVerdicts
@@ -41,6 +42,7 @@ async def serving(
     proxies: tuple[str, ...] = (),
     looks: tuple[AddressRules, Looks] = NO_LOOKS,
     peer: str = PEER,
+    outside: Outside = Outside(),  # noqa: B008 - it never changes
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A client without any key, whose address is `peer`."""
     database = RegistryDatabase(url, size=4)
@@ -49,7 +51,7 @@ async def serving(
     access = Access(database, ADMIN, tokens=tokens, guard=guard)
     verdicts = PostgresVerdicts(pool)
     operations = Operations(database, SecretBox(SECRET_KEY), tick_seconds=1.0)
-    preflights = Preflights(database, SecretBox(SECRET_KEY), *looks)
+    preflights = Preflights(database, SecretBox(SECRET_KEY), *looks, outside)
     parts = Parts(
         database,
         access,

@@ -7,9 +7,10 @@ import pytest
 from lagscale.domain.policy import Policy
 from lagscale.domain.policy_values import resolved
 from lagscale.errors import InvalidInput
+from services.api.cluster_payloads import ClusterIn
 from services.api.cluster_security import canonical
 from services.api.monitor_drafts import policy_texts
-from services.api.payloads import ClusterIn, MonitorIn
+from services.api.payloads import MonitorIn
 
 PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 KEY = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"
@@ -71,7 +72,7 @@ def test_every_supported_key_is_shown_resolved() -> None:
 def test_security_is_brought_to_one_form(
     security: dict[str, str | bool | None], secrets: dict[str, str | None] | None, wanted: dict[str, object]
 ) -> None:
-    public, _ = canonical(security, secrets)
+    public = canonical(security, secrets).security
     assert public == wanted
     # The stored form is a form that may be given.
     assert canonical(dict(public), None)[0] == wanted
@@ -90,7 +91,7 @@ def test_secrets_are_renamed_and_none_stays_none() -> None:
         ({"protocol": "SASL_SSL", "mechanism": "GSSAPI", "username": "a"}, None, "security.mechanism"),
         ({"protocol": "SASL_SSL", "mechanism": "PLAIN"}, None, "security.username"),
         ({"protocol": "SSL", "username": "a"}, None, "security.username"),
-        ({"sasl": "gssapi"}, None, "security.sasl"),
+        ({"sasl": "kerberos"}, None, "security.sasl"),
         ({"tls": "enable", "unsafeSsl": "true"}, None, "security.unsafeSsl"),
         ({"sasl": "none", "protocol": "SSL"}, None, "security.protocol"),
         ({"password": "canary"}, None, "security.password"),

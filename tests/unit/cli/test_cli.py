@@ -64,6 +64,8 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
         ["delete"],
         ["export"],
         ["audit"],
+        ["secrets"],
+        ["secrets", "rotate"],
     ],
 )
 def test_every_command_explains_itself(

@@ -16,7 +16,8 @@ from ruamel.yaml.tokens import CommentToken
 from lagscale.domain.keys import BY_NAME
 from lagscale.domain.policy import Policy
 from lagscale.domain.tenancy import is_name
-from services.api.payloads import BindingIn, ClusterIn, MonitorIn
+from services.api.cluster_payloads import ClusterIn
+from services.api.payloads import BindingIn, MonitorIn
 from services.cli.importing.kafka_keys import KEDA_KEYS
 from services.scaler.metadata import Reader
 from tests.house.keda_schemas import validate

@@ -1,0 +1,163 @@
+"""Access tokens by OAuth 2.0 client credentials (RFC 6749, section 4.4): one request, checked before and after.
+
+No redirect is followed and no proxy of the environment is used: the request goes to the addresses that were checked.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+import ssl
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import quote_plus, urlencode
+
+import httpcore
+
+from lagscale.errors import TokenUnavailable
+from lagscale.kafka.tokens import Token
+
+#: A host and a port -> the addresses that may be connected to. Raises TokenUnavailable when none may.
+Resolve = Callable[[str, int], Sequence[str]]
+_SECONDS = 5.0
+_MOST_BYTES = 262_144
+#: Where the answer does not say how long the token lives; seconds.
+_USUAL_LIFE = 300.0
+#: Those of RFC 6749, section 5.2; anything else an endpoint says is not told on.
+_KNOWN_ERRORS = frozenset(
+    {"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type",
+     "invalid_scope"}
+)  # fmt: skip
+#: What may follow `Bearer` (RFC 6750, section 2.1).
+_TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*", re.ASCII)
+
+
+@dataclass(frozen=True, slots=True)
+class ClientCredentials:
+    """How to ask for one cluster's tokens.
+
+    Attributes:
+        url: the token endpoint.
+        ca: PEM of the authority of its certificate; the system's without it.
+        scopes: as they are sent.
+        extensions: of SASL, shown to the broker beside the token.
+    """
+
+    url: str
+    client_id: str
+    client_secret: str = field(repr=False)
+    scopes: tuple[str, ...] = ()
+    extensions: Mapping[str, str] = field(default_factory=dict)
+    ca: str | None = field(default=None, repr=False)
+
+    def fetch(self, resolve: Resolve) -> Token:
+        """One token.
+
+        Raises:
+            TokenUnavailable: there is none; the text holds neither address nor secret.
+        """
+        form = {"grant_type": "client_credentials"}
+        if self.scopes:
+            form["scope"] = " ".join(self.scopes)
+        # The client's name and secret by Basic, which every server must take (section 2.3.1).
+        pair = f"{quote_plus(self.client_id)}:{quote_plus(self.client_secret)}"
+        headers = {
+            "Authorization": "Basic " + base64.b64encode(pair.encode()).decode(),
+            "Content-Type": "application/x-www-form-urlencoded",
+            "Accept": "application/json",
+            "Accept-Encoding": "identity",
+            "User-Agent": "lagscale",
+        }
+        began = time.time()
+        status, body = self._asked(headers, urlencode(form).encode(), resolve)
+        return self._token(status, body, began)
+
+    def _asked(self, headers: Mapping[str, str], form: bytes, resolve: Resolve) -> tuple[int, bytes]:
+        until = time.monotonic() + _SECONDS
+        timeout = dict.fromkeys(("connect", "read", "write", "pool"), _SECONDS)
+        try:
+            context = ssl.create_default_context(cadata=self.ca)
+            with (
+                httpcore.ConnectionPool(
+                    ssl_context=context, max_connections=1, network_backend=_Checked(resolve)
+                ) as pool,
+                pool.stream(
+                    "POST", self.url, headers=list(headers.items()), content=form, extensions={"timeout": timeout}
+                ) as answer,
+            ):
+                return answer.status, _body(answer.iter_stream(), until)
+        except ssl.SSLError:
+            raise TokenUnavailable("the CA for the token endpoint cannot be read; check tokenCa") from None
+        except httpcore.TimeoutException:
+            raise TokenUnavailable("the token endpoint does not answer in time") from None
+        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, OSError) as failed:
+            if "CERTIFICATE_VERIFY_FAILED" in str(failed):
+                raise TokenUnavailable("the token endpoint's certificate cannot be verified; check tokenCa") from None
+            raise TokenUnavailable("the token endpoint does not answer; check the URL and the network") from None
+
+    def _token(self, status: int, body: bytes, began: float) -> Token:
+        try:
+            told: Any = json.loads(body)
+        except ValueError:
+            told = {}
+        if not isinstance(told, dict):
+            told = {}
+        if status != 200:
+            error = told.get("error")
+            named = f": {error}" if isinstance(error, str) and error in _KNOWN_ERRORS else ""
+            raise TokenUnavailable(f"the token endpoint answers with HTTP {status}{named}")
+        value = told.get("access_token")
+        if not isinstance(value, str) or _TOKEN.fullmatch(value) is None:
+            raise TokenUnavailable("the token endpoint's answer holds no access token")
+        if str(told.get("token_type", "bearer")).lower() != "bearer":
+            raise TokenUnavailable("the token endpoint gives tokens of another kind than Bearer")
+        # Counted from before the request, so that it never lives longer here than there.
+        return Token(value, began + _life(told.get("expires_in")), self.client_id, self.extensions)
+
+
+def _life(told: object) -> float:
+    try:
+        seconds = float(told) if isinstance(told, int | float | str) and not isinstance(told, bool) else _USUAL_LIFE
+    except ValueError:
+        seconds = _USUAL_LIFE
+    if not 0 < seconds < 1e9:
+        raise TokenUnavailable("the token endpoint gives tokens that have expired already")
+    return seconds
+
+
+def _body(parts: Iterable[bytes], until: float) -> bytes:
+    found = b""
+    for part in parts:
+        found += part
+        # Byte for byte within the time-out of each read, an answer could come for ever.
+        if len(found) > _MOST_BYTES or time.monotonic() > until:
+            raise TokenUnavailable("the token endpoint's answer is too long")
+    return found
+
+
+class _Checked(httpcore.NetworkBackend):
+    """Connects to what was resolved and checked, so that no second look-up can lead elsewhere."""
+
+    def __init__(self, resolve: Resolve) -> None:
+        self._resolve = resolve
+        self._plain = httpcore.SyncBackend()
+
+    def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[Any] | None = None,
+    ) -> httpcore.NetworkStream:
+        """Connect to the first address that answers; the host's name goes on to count for TLS."""
+        failed: Exception | None = None
+        for address in dict.fromkeys(self._resolve(host, port)):
+            try:
+                return self._plain.connect_tcp(address, port, timeout, local_address, socket_options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as refused:
+                failed = refused
+        raise failed or httpcore.ConnectError("no address")

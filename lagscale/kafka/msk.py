@@ -1,0 +1,78 @@
+"""Tokens for AWS MSK with IAM, signed by AWS' own library; it comes with the extra `msk`.
+
+A token is signed here, without a request, from keys; only for the pod's role are keys asked of AWS.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from lagscale.errors import TokenUnavailable
+from lagscale.kafka.tokens import Token
+
+_MISSING = "this image has no signer for AWS MSK; build it with the extra `msk` (docs/clusters.md)"
+_NO_ROLE = "AWS gives the scraper's pod no keys; check the role of its service account"
+
+
+@dataclass(frozen=True, slots=True)
+class MskIam:
+    """How to sign one cluster's tokens: with keys, or by the pod's role, or by a role that the pod's may take on.
+
+    Attributes:
+        region: of AWS.
+        pod_role: whether to use the pod's role where there are no keys.
+        role_arn: the role to take on.
+    """
+
+    region: str
+    access_key_id: str = field(default="", repr=False)
+    secret_access_key: str = field(default="", repr=False)
+    session_token: str | None = field(default=None, repr=False)
+    pod_role: bool = False
+    role_arn: str | None = None
+
+    def fetch(self) -> Token:
+        """One token; it lives for a quarter of an hour.
+
+        Raises:
+            TokenUnavailable: there are no keys, or no library to sign with.
+        """
+        try:
+            from aws_msk_iam_sasl_signer import MSKAuthTokenProvider as signer
+        except ImportError:
+            raise TokenUnavailable(_MISSING) from None
+        value, expires_ms = self._signed(signer)
+        return Token(str(value), int(expires_ms) / 1000)
+
+    def _signed(self, signer: Any) -> tuple[str, int]:
+        from botocore.exceptions import BotoCoreError, ClientError
+
+        if self.access_key_id and self.secret_access_key:
+            provider = _given_keys(self.access_key_id, self.secret_access_key, self.session_token)
+            found: tuple[str, int] = signer.generate_auth_token_from_credentials_provider(self.region, provider)
+            return found
+        if not self.pod_role and self.role_arn is None:
+            # Never the pod's role by default: the token would go to whatever the tenant calls its broker.
+            raise TokenUnavailable("awsAccessKeyID and awsSecretAccessKey are missing; store the secrets again")
+        try:
+            if self.role_arn is not None:
+                found = signer.generate_auth_token_from_role_arn(self.region, self.role_arn, "lagscale")
+            else:
+                found = signer.generate_auth_token(self.region)
+        except (BotoCoreError, ClientError, AttributeError):
+            # The library fails with AttributeError where nobody gives keys.
+            raise TokenUnavailable(_NO_ROLE) from None
+        return found
+
+
+def _given_keys(access_key_id: str, secret_access_key: str, session_token: str | None) -> Any:
+    from botocore.credentials import CredentialProvider, Credentials
+
+    class Given(CredentialProvider):  # type: ignore[misc]
+        """Keys as they are."""
+
+        def load(self) -> Credentials:
+            return Credentials(access_key_id, secret_access_key, session_token)
+
+    return Given()

@@ -1,0 +1,20 @@
+"""How a process of the pipeline opens clusters, from the stream's options and its own environment."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from lagscale.kafka.addresses import AddressRules
+from lagscale.kafka.credentials import Outside
+from lagscale.settings import tenant_variables
+from lagscale.store.secrets import SecretBox
+from services.scraper.clients import Clients
+from services.scraper.opening import Opening
+from services.scraper.pipeline.options import Options
+
+
+def opening_of(options: Options) -> Opening:
+    """A set of clients of its own. Tenants' variables are those of this process, so executors need them too."""
+    rules = AddressRules.of_text(options.addresses)
+    directory = Path(options.secret_directory) if options.secret_directory else None
+    return Opening(Clients(rules=rules), SecretBox(options.secret_keys), Outside(directory, tenant_variables()), rules)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import statistics
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,8 @@ PARTITIONS, WIDE, INTERVAL_MS, HOURS = 12, 1_000, 10_000, 2
 FLEET = 1_000
 #: `select 1` where the bars were set, in ms.
 BASE_MS = 0.021
+_SERIES, _NOTHINGS = 9, 50
+Work = Callable[[], Awaitable[object]]
 _PLAIN = """
 select max(n) from (
   select part, count(*) as n
@@ -176,47 +179,66 @@ async def _measure(url: str, newest_ms: int) -> Table:
             await (await connection.execute(query, parameters, prepare=True)).fetchall()
 
     plain = {"target": 3, "since": _timestamp(newest_ms - 300_000)}
-    base = await _cpu(pid, lambda: execute("select 1", {}))
-    rows = [(Case("select 1", [0]), base)]
-    rows.append((Case("plain islands with row_number", [3]), await _cpu(pid, lambda: execute(_PLAIN, plain))))
-    rows += [(case, await _cpu(pid, judged(case), case.times)) for case in CASES]
+
+    async def nothing() -> object:
+        return await execute("select 1", {})
+
+    rows = [(Case("select 1", [0]), await _cost(pid, nothing, nothing))]
+    rows.append((Case("plain islands with row_number", [3]), await _cost(pid, lambda: execute(_PLAIN, plain), nothing)))
+    rows += [(case, await _cost(pid, judged(case), nothing, case.times)) for case in CASES]
     await pool.close()
-    return _table(rows, base)
+    return _table(rows)
 
 
 def _timestamp(at_ms: int) -> str:
     return time.strftime("%Y-%m-%d %H:%M:%S+00", time.gmtime(at_ms / 1000))
 
 
-async def _cpu(pid: int, work: Callable[[], Awaitable[object]], times: int = 400) -> float:
-    """Milliseconds of the backend's CPU for one run: the median of five series, after a warm-up."""
+@dataclass(frozen=True)
+class Cost:
+    """The backend's CPU for one run, in milliseconds and as a multiple of `select 1`."""
+
+    ms: float
+    ratio: float
+
+
+async def _cost(pid: int, work: Work, nothing: Work, times: int = 400) -> Cost:
+    """Medians of nine series, each beside one of `select 1`: a machine's speed changes within a second."""
     for _ in range(10):
         await work()
-    series = []
-    for _ in range(5):
-        before = _spent(pid)
-        for _ in range(max(1, times // 5)):
-            await work()
-        series.append((_spent(pid) - before) / max(1, times // 5) / 1e6)
-    return sorted(series)[2]
+    costs, ratios = [], []
+    for _ in range(_SERIES):
+        base = await _cpu(pid, nothing, _NOTHINGS)
+        cost = await _cpu(pid, work, max(1, times // _SERIES))
+        base = (base + await _cpu(pid, nothing, _NOTHINGS)) / 2
+        costs.append(cost)
+        ratios.append(cost / base)
+    return Cost(statistics.median(costs), statistics.median(ratios))
+
+
+async def _cpu(pid: int, work: Work, times: int) -> float:
+    before = _spent(pid)
+    for _ in range(times):
+        await work()
+    return (_spent(pid) - before) / times / 1e6
 
 
 def _spent(pid: int) -> int:
     return int(Path(f"/proc/{pid}/schedstat").read_text().split()[0])
 
 
-def _table(rows: Sequence[tuple[Case, float]], base: float) -> Table:
+def _table(rows: Sequence[tuple[Case, Cost]]) -> Table:
     table = Table(title=f"Server CPU of a verdict: {PARTITIONS} partitions, sustain 120 s, all defaults")
     table.add_column("case")
     for heading in ("ms", "us per monitor", "x select 1", "bar", "x plain"):
         table.add_column(heading, justify="right")
-    plain = rows[1][1]
+    plain = rows[1][1].ms
     for case, cost in rows:
-        each = cost / len(case.targets)
+        each, ratio = cost.ms / len(case.targets), cost.ratio / len(case.targets)
         bar = "" if case.bar_ms is None else f"{case.bar_ms / BASE_MS:.1f}"
-        over = case.bar_ms is not None and each / base > case.bar_ms / BASE_MS
+        over = case.bar_ms is not None and ratio > case.bar_ms / BASE_MS
         style = "red" if over else None
-        figures = (f"{cost:.3f}", f"{each * 1000:.1f}", f"{each / base:.2f}", bar, f"{each / plain:.2f}")
+        figures = (f"{cost.ms:.3f}", f"{each * 1000:.1f}", f"{ratio:.2f}", bar, f"{each / plain:.2f}")
         table.add_row(case.name, *figures, style=style)
     return table
 

@@ -4,6 +4,7 @@ SHELL := /bin/bash
 BIN := .venv/bin
 STAMP := .venv/.installed
 PYTHON ?= python3
+JOBS ?= 2
 
 .PHONY: help install demo up down status test check bench fuzz mutations mutants lock proto
 
@@ -43,7 +44,7 @@ test: $(STAMP) ## Everything: the quick part's linters, then all shelves of test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@bash services/scaler/proto/generate.sh --check
-	$(BIN)/pytest tests
+	$(BIN)/pytest tests -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 
 bench: $(STAMP) ## Cost of a verdict, and of a round of 5,000 groups; figures and ratios of one run.
 	$(BIN)/python -m tests.bench.verdict

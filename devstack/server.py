@@ -16,6 +16,8 @@ from pathlib import Path
 _POLL_SECONDS = 0.05
 _FIRST_PORT = 12000
 _given_out: set[int] = set()
+#: Of the system: processes that are seeded alike must not find the same ports.
+_dice = random.SystemRandom()
 
 
 class ServerFailed(RuntimeError):
@@ -30,7 +32,7 @@ def free_port() -> int:
     """
     first_for_clients = _first_client_port()
     while True:
-        port = random.randrange(_FIRST_PORT, first_for_clients)
+        port = _dice.randrange(_FIRST_PORT, first_for_clients)
         if port not in _given_out and is_free(port):
             _given_out.add(port)
             return port

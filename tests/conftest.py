@@ -1,7 +1,8 @@
-"""Fixtures of the real parts: one broker and one database for a run, a fresh migrated database for each test.
+"""Fixtures of the real parts: one broker and one database for a process, a fresh migrated database for each test.
 
 Starting a server takes seconds, so both are shared; what a test keeps in them has a name of its own. A server that
-cannot be started fails the tests that need it.
+cannot be started fails the tests that need it. `make test` runs two processes: a file's tests stay together in one, and
+all that start a whole stack stay in one too.
 """
 
 from __future__ import annotations
@@ -19,15 +20,25 @@ from devstack.broker import Broker
 from devstack.database import Database
 
 ROOT = Path(__file__).parents[1]
-#: From the cheapest to the dearest. What is cheap fails first, and nothing runs beside a whole stack.
+#: From the cheapest to the dearest: what is cheap fails first.
 SHELVES = ("house", "unit", "contract", "integration", "fuzz", "spark", "e2e")
+#: Where several processes share the tests, what takes long and cannot be parted comes first.
+_IN_PARTS = ("e2e", "spark", "house", "unit", "fuzz", "integration", "contract")
+_ONE_AT_A_TIME = frozenset({"e2e", "spark"})
 _SECONDS: Counter[str] = Counter()
 
 
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Keep a file's tests in one process, because they share what their module sets up."""
+    shelf = _shelf(item.nodeid)
+    item.add_marker(pytest.mark.xdist_group("stack" if shelf in _ONE_AT_A_TIME else item.nodeid.partition("::")[0]))
+
+
 @pytest.hookimpl(trylast=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Shelf by shelf; within a shelf the random order stays."""
-    items.sort(key=lambda item: SHELVES.index(_shelf(item.nodeid)))
+    order = _IN_PARTS if hasattr(config, "workerinput") else SHELVES
+    items.sort(key=lambda item: order.index(_shelf(item.nodeid)))
 
 
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:

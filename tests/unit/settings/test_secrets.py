@@ -25,7 +25,7 @@ def test_a_new_key_in_front_seals_and_the_old_one_still_opens() -> None:
     assert SecretBox(new).open(both.seal(SECRETS)) == SECRETS
 
 
-@pytest.mark.parametrize("keys", ["", generate_key()])
+@pytest.mark.parametrize("keys", ["", generate_key()], ids=["none", "another"])
 def test_without_the_key_it_is_unreadable(keys: str) -> None:
     sealed = SecretBox(generate_key()).seal(SECRETS)
     with pytest.raises(SecretsUnreadable):

@@ -17,6 +17,7 @@ from lagscale.domain.keys import BY_NAME
 from lagscale.domain.policy import Policy
 from lagscale.domain.tenancy import is_name
 from services.api.cluster_payloads import ClusterIn
+from services.api.cluster_specs import cluster_spec
 from services.api.payloads import BindingIn, MonitorIn
 from services.cli.importing.kafka_keys import KEDA_KEYS
 from services.scaler.metadata import Reader
@@ -74,14 +75,25 @@ def loaded(text: str) -> list[dict[str, Any]]:
     return [item for item in yaml.safe_load_all(text) if item is not None]
 
 
-def known(value: Any) -> Any:
+#: What stands in variables, by the field that refers to them.
+VARIABLES = {
+    **dict.fromkeys(("ca", "cert"), "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----"),
+    "key": "-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----",
+    "tls": "enable",
+    "awsRegion": "eu-west-1",
+    "oauthTokenEndpointUri": "https://login.example/token",
+    **dict.fromkeys(("username", "realm", "kerberosServiceName"), "known"),
+}
+
+
+def known(value: Any, field: str = "") -> Any:
     """A spec with every reference set, as it is once the variables are there."""
     if isinstance(value, dict):
         if set(value) == {"valueFrom"}:
             assert set(value["valueFrom"]) == {"env"}
             assert re.fullmatch(r"KAFKA_[A-Z0-9_]+", value["valueFrom"]["env"])
-            return "known:9092"
-        return {name: known(item) for name, item in value.items()}
+            return VARIABLES.get(field, "known:9092")
+        return {name: known(item, name) for name, item in value.items()}
     return [known(item) for item in value] if isinstance(value, list) else value
 
 
@@ -192,7 +204,7 @@ def test_the_api_takes_what_is_registered(path: Path) -> None:
     clusters = set()
     for one in loaded(texts.get("register/10-clusters.yaml", "")):
         assert is_name(one["metadata"]["name"])
-        ClusterIn.model_validate(known(one["spec"]))
+        cluster_spec("main", ClusterIn.model_validate(known(one["spec"])), platform=True)
         clusters.add((one["metadata"]["tenant"], one["metadata"]["name"]))
     for one in loaded(texts.get("register/20-monitors.yaml", "")):
         spec = known(one["spec"])

@@ -120,6 +120,11 @@ class Judgement:
     island: Island | None = None
     absent: tuple[int, ...] = ()
 
+    @property
+    def known_total(self) -> int | None:
+        """The total for who reads it; None where no partition is fresh, because what is not known is no 0."""
+        return self.total if self.partitions > self.missing else None
+
 
 @dataclass(frozen=True, slots=True)
 class Told:

@@ -85,7 +85,7 @@ class Evidence:
             active=judgement.active,
             judged_at=_instant(judgement.now_ms),
             newest_at=None if judgement.at_ms is None else _instant(judgement.at_ms),
-            total=judgement.total,
+            total=judgement.known_total,
             partitions=judgement.partitions,
             missing=judgement.missing,
             members=judgement.members,

@@ -57,7 +57,9 @@ class VerdictOut(Payload):
     active: bool | None = Field(default=None, description="Null while unknown.")
     judged_at: datetime = Field(description="The database's clock.")
     newest_at: datetime | None = Field(default=None, description="The time of the newest round.")
-    total: int = Field(examples=[5000], description="Lag of the fresh partitions, messages, before caps.")
+    total: int | None = Field(
+        examples=[5000], description="Lag of the fresh partitions, messages, before caps; null where none is fresh."
+    )
     partitions: int = Field(examples=[3], description="In scope.")
     missing: int = Field(examples=[0], description="Of these without a fresh sample.")
     members: int | None = Field(default=None, examples=[2], description="Of the group; null when not known.")

@@ -76,7 +76,10 @@ class SaidOut(Payload):
     newest_at: datetime | None = Field(default=None, description="The time of the newest round.")
     age_seconds: float | None = Field(default=None, examples=[4.2], description="Of the newest round at the moment.")
     stale_after_seconds: float = Field(examples=[30.0])
-    total: int = Field(examples=[5000], description="Lag of the fresh partitions, messages, before the rules.")
+    total: int | None = Field(
+        examples=[5000],
+        description="Lag of the fresh partitions, messages, before the rules; null where none is fresh.",
+    )
     partitions: int = Field(examples=[3], description="In scope.")
     lagging: int = Field(examples=[3], description="Of these with lag, the stuck ones left out.")
     members: int | None = Field(default=None, examples=[2], description="Of the group; null when not known.")

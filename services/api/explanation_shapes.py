@@ -49,7 +49,7 @@ def said_of(moment: Moment, said: Said, seen: Picture | None) -> out.SaidOut:
         newest_at=_moment(judgement.at_ms),
         age_seconds=None if judgement.at_ms is None else (moment.at_ms - judgement.at_ms) / 1000,
         stale_after_seconds=policy.stale_after_ms / 1000,
-        total=judgement.total,
+        total=judgement.known_total,
         partitions=judgement.partitions,
         lagging=judgement.lagging,
         members=judgement.members,

@@ -51,6 +51,7 @@ async def test_without_samples_measuring_begins(shop: Shop) -> None:
     await shop.monitor("orders", policy=POLICY)
     found = await verdict(shop)
     assert (found["verdict"], found["reason"], found["value"], found["told"]) == ("unknown", "no_data", None, None)
+    assert found["total"] is None
     assert found["sentence"].startswith("Measuring begins")
 
 
@@ -67,6 +68,7 @@ async def test_a_stale_answer_is_held(shop: Shop, shared_url: str) -> None:
     write(shared_url, shop.name, "orders", [(140, (0,)), (130, (150,)), (120, (160,)), (110, (170,)), (100, (180,))])
     found = await verdict(shop)
     assert (found["verdict"], found["reason"]) == ("unknown", "stale")
+    assert found["total"] is None
     assert found["told"]["held"] is True
     assert found["told"]["active"] is True
     assert found["told"]["value"] == 100.0

@@ -68,6 +68,15 @@ def stuck_beside(lag: int, *, seen: bool = True) -> History:
     return history
 
 
+def gone_beside_stuck(*others: int) -> History:
+    """One partition is stuck, one was read too slowly and is not seen after t = 90, others are so far behind."""
+    history = History()
+    for at in range(-120, 136, 15):
+        slow = offsets(2000 + at, 1850 + at) if at <= 90 else None
+        history.round(at, offsets(1000, 500), slow, *(offsets(3000 + at, 3000 + at - lag) for lag in others), members=2)
+    return history
+
+
 def standing(change: int, *after: Offsets, gap: int = 15) -> History:
     """The commit stands at 500 of 1000 from t = 0; what comes at `change` and every 15 s after it is given."""
     history = History()
@@ -293,6 +302,8 @@ CASES = (
     Case("24 missing", "stuck, missing from the newest round", lambda: stuck_beside(120, seen=False), (sustained(120, 150, stuck=((1, 0),)),), STUCK),
     Case("24 fallen", "the end falls: the commit stands all the same", lambda: standing(30, *[offsets(900, 500)] * 3), (calm(60, active=True, stuck=((1, 0),)),), STUCK),
     Case("24 fallen in a gap", "the end falls in a gap: what lies between is not known", lambda: standing(60, *[offsets(900, 500)] * 2, gap=60), (unknown(75, Reason.OPEN_ISLAND, stuck=()),), STUCK),
+    Case("24 gone", "0 is no measured total of what is neither stuck nor gone", gone_beside_stuck, (unknown(151, Reason.MISSING, stuck=((1, 0),)),), {**STUCK, "persistenceScope": "total"}),
+    Case("24 gone beside", "what is left of the total has lasted", lambda: gone_beside_stuck(150), (sustained(151, 200, stuck=((1, 0),)),), {**STUCK, "persistenceScope": "total"}),
     Case("24 lost in a gap", "as much produced as waits, for the rest was lost", lambda: standing(60, *[offsets(1500, 500, 1000)] * 2, gap=60), (unknown(75, Reason.OPEN_ISLAND, stuck=()),), STUCK),
     Case("24 expired", "the commit expires where the log starts: nothing moved", lambda: standing(30, *[offsets(1000, None, 500)] * 3), (calm(60, active=True, stuck=((1, 0),)),), STUCK | EARLIEST),
     Case("24 expired back", "the commit expires, and reading begins anew", lambda: standing(30, *[offsets(1000, None)] * 3), (sustained(60, 1000, stuck=()),), STUCK | EARLIEST),

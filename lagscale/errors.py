@@ -61,6 +61,10 @@ class QuotaExceeded(LagscaleError):
     """The tenant's quota is used up."""
 
 
+class RateExceeded(QuotaExceeded):
+    """Too many calls in a short time; wait a moment. `retry_after` of the facts is in seconds."""
+
+
 class Unknown(LagscaleError):
     """The lag is not known, and nothing can be held."""
 

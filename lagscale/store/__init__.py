@@ -8,6 +8,7 @@ from typing import Protocol
 
 from lagscale.domain.markers import Row
 from lagscale.domain.policy import Policy
+from lagscale.domain.quotas import DEFAULTS, Quota
 from lagscale.domain.signal import Ask, Judgement, Told
 
 
@@ -34,6 +35,7 @@ class Registration:
     Attributes:
         topics: the names of the targets, in their order.
         partial: why only a part of its topics is measured; empty when all are.
+        over_quota: why some of its targets are not measured; empty when all are.
     """
 
     monitor_id: int
@@ -49,6 +51,7 @@ class Registration:
     content_hash: str
     version: int
     partial: str = ""
+    over_quota: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,6 +64,7 @@ class TenantEntry:
     min_sampling_seconds: int
     max_monitors: int
     clusters: Mapping[str, tuple[str, ...]]
+    calls_per_second: int = DEFAULTS[Quota.CALLS]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,6 +16,7 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from lagscale.domain.policy import Policy
+from lagscale.domain.quotas import Quota, over_quota
 from lagscale.errors import InvalidInput, LagscaleError, NotFound, QuotaExceeded
 from lagscale.store import InlineMonitor, Registration, Registrations, TenantEntry
 from lagscale.store.faults import translated
@@ -84,17 +85,13 @@ class PostgresRegistrations:
         """Create the monitor and its targets unless its content exists.
 
         Raises:
-            QuotaExceeded: the tenant has its greatest number of monitors.
+            QuotaExceeded: the tenant's quota of monitors, of such without a list, or of partitions is used up.
             NotFound: the tenant or its cluster is gone.
             StoreUnavailable: the store did not answer.
         """
         async with translated(), self._pool.connection() as connection, connection.transaction():
             await connection.execute("select set_config('lagscale.tenant', %s, true)", [str(monitor.tenant_id)])
             outcome = await _create(connection, monitor)
-        if outcome == "over_quota":
-            raise QuotaExceeded(
-                "The tenant has its greatest number of monitors; remove some, or ask for a higher quota."
-            )
         if outcome == "no_cluster":
             raise NotFound("The cluster of this trigger is not registered any more.")
         if outcome == "created":
@@ -137,7 +134,9 @@ async def _create(connection: AsyncConnection[Any], monitor: InlineMonitor) -> s
     row = await cursor.fetchone()
     if row is None:
         return "no_cluster"
-    outcome, facts["monitor_id"], facts["cluster_id"] = row
+    outcome, facts["monitor_id"], facts["cluster_id"], limits = row
+    if outcome in limits:
+        raise QuotaExceeded(over_quota(Quota(outcome), limits[outcome]), quota=outcome)
     if facts["monitor_id"] is not None:
         await connection.execute(load("register_targets"), facts)
         await connection.execute(load("link_targets"), facts)
@@ -152,6 +151,7 @@ def _tenant(row: Mapping[str, Any]) -> TenantEntry:
         row["min_sampling_seconds"],
         row["max_monitors"],
         {name: tuple(bootstrap) for name, bootstrap in row["clusters"].items()},
+        row["calls_per_second"],
     )
 
 
@@ -175,6 +175,7 @@ def _registration(row: Mapping[str, Any], minimum_interval: int) -> Registration
         row["content_hash"],
         row["version"],
         row["partial"],
+        row["over_quota"],
     )
 
 

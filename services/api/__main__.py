@@ -33,6 +33,7 @@ from services.api.explanations import Explanations
 from services.api.operations import Operations
 from services.api.settings import ApiSettings
 from services.api.state_counts import StateCounts
+from services.api.tenant_rates import TenantRates
 
 log = structlog.get_logger(__name__)
 
@@ -63,7 +64,8 @@ def main() -> int:
         log.info("bootstrap_key_off")
     rounds = RecentRounds(pool)
     counts = StateCounts(PostgresRegistrations(pool), rounds, settings.states_seconds)
-    opened, closed = _life(database, pool, url if single else None, counts if settings.states_seconds else None)
+    rates = TenantRates()
+    opened, closed = _life(database, pool, url if single else None, counts if settings.states_seconds else None, rates)
     app = create_app(
         Parts(
             database=database,
@@ -72,6 +74,7 @@ def main() -> int:
             evidence=Evidence(database, verdicts),
             explanations=Explanations(database, verdicts),
             conditions=Conditions(database, rounds),
+            rates=rates,
             opened=opened,
             closed=closed,
         )
@@ -106,7 +109,7 @@ Step = Callable[[], Awaitable[None]]
 
 
 def _life(
-    database: RegistryDatabase, pool: Pool, single_url: str | None, counts: StateCounts | None
+    database: RegistryDatabase, pool: Pool, single_url: str | None, counts: StateCounts | None, rates: TenantRates
 ) -> tuple[Step, Step]:
     """What runs when the server opens and when it closes."""
     tasks: list[asyncio.Task[None]] = []
@@ -114,6 +117,7 @@ def _life(
     async def opened() -> None:
         # Without waiting: the service starts while the store is away, and is not ready until it is back.
         await pool.open(wait=False)
+        tasks.append(asyncio.create_task(rates.run(database), name="tenant-rates"))
         if single_url is not None:
             tasks.append(asyncio.create_task(_register_single(single_url), name="single-monitor"))
         if counts is not None:

@@ -14,6 +14,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from lagscale.errors import NotAllowed, NotAuthenticated
 from lagscale.store.registry import keys
 from lagscale.store.registry.database import RegistryDatabase, Scope
+from services.api.tenant_rates import TenantRates
 
 _BEARER = HTTPBearer(
     auto_error=False, description="An API key, as in `Authorization: Bearer lsk_...`, or the bootstrap admin key."
@@ -69,7 +70,10 @@ async def _caller(
     request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]
 ) -> Principal:
     access: Access = request.app.state.access
-    return await access.identify(None if credentials is None else credentials.credentials)
+    caller = await access.identify(None if credentials is None else credentials.credentials)
+    rates: TenantRates = request.app.state.rates
+    rates.count(caller.tenant_id)
+    return caller
 
 
 def _at_least(role: str) -> Callable[[Principal], Awaitable[Principal]]:

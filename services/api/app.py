@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -19,7 +19,9 @@ from services.api.explanations import Explanations
 from services.api.metrics import Measured
 from services.api.operations import Operations
 from services.api.problems import MEDIA_TYPE, Problem, install
-from services.api.routers import bindings, clusters, explain, health, keys, monitors, states, tenants
+from services.api.quota_operations import QuotaOperations
+from services.api.routers import bindings, clusters, explain, health, keys, monitors, quotas, states, tenants
+from services.api.tenant_rates import TenantRates
 
 _ABOUT = """Registers what Lagscale measures, and shows what it saw and judged.
 
@@ -33,7 +35,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
     404: {"model": Problem, "description": "No such object for this caller."},
     409: {"model": Problem, "description": "The name is taken, the object is in use, or it has changed."},
     422: {"model": Problem, "description": "Faults in the request; `errors` names each field."},
-    429: {"model": Problem, "description": "The tenant's quota is used up."},
+    429: {"model": Problem, "description": "The tenant's quota is used up; with Retry-After where it is a rate."},
     500: {"model": Problem, "description": "A defect."},
     503: {"model": Problem, "description": "The store does not answer; retry."},
 }
@@ -49,6 +51,7 @@ class Parts:
     evidence: Evidence
     explanations: Explanations
     conditions: Conditions
+    rates: TenantRates = field(default_factory=TenantRates)
     opened: Callable[[], Awaitable[None]] | None = None
     closed: Callable[[], Awaitable[None]] | None = None
 
@@ -73,9 +76,11 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.evidence = parts.evidence
     app.state.explanations = parts.explanations
     app.state.conditions = parts.conditions
+    app.state.rates = parts.rates
+    app.state.quotas = QuotaOperations(parts.database)
     app.add_middleware(Measured)
     install(app)
-    for part in (tenants, clusters, monitors, explain, states, bindings, keys, health):
+    for part in (tenants, quotas, clusters, monitors, explain, states, bindings, keys, health):
         app.include_router(part.router, responses=_PROBLEMS)
     app.include_router(health.open_router)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]

@@ -29,6 +29,7 @@ STATUS: Mapping[type[LagscaleError], int] = {
     errors.NotAuthenticated: 401,
     errors.NotAllowed: 403,
     errors.QuotaExceeded: 429,
+    errors.RateExceeded: 429,
     errors.Unknown: 503,
     errors.HistoryTooShort: 503,
     errors.DataUnavailable: 503,
@@ -106,6 +107,8 @@ async def _of_family(_request: Request, error: Exception) -> JSONResponse:
         headers["WWW-Authenticate"] = "Bearer"
     if status == HTTPStatus.SERVICE_UNAVAILABLE:
         headers["Retry-After"] = "1"
+    if isinstance(error, errors.RateExceeded):
+        headers["Retry-After"] = str(error.facts.get("retry_after", 1))
     if status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         log.warning("request_failed", error=type(error).__name__, text=error.message)
     kind = type(error)

@@ -17,6 +17,7 @@ EXIT: Mapping[type[LagscaleError], int] = {
     errors.NotAllowed: 4,
     errors.Conflict: 5,
     errors.QuotaExceeded: 6,
+    errors.RateExceeded: 6,
     errors.Unknown: 7,
     errors.HistoryTooShort: 7,
     errors.DataUnavailable: 7,

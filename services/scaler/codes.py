@@ -17,6 +17,7 @@ CODES: Final[Mapping[type[errors.LagscaleError], StatusCode]] = {
     errors.NotAuthenticated: StatusCode.UNAUTHENTICATED,
     errors.NotAllowed: StatusCode.PERMISSION_DENIED,
     errors.QuotaExceeded: StatusCode.RESOURCE_EXHAUSTED,
+    errors.RateExceeded: StatusCode.RESOURCE_EXHAUSTED,
     errors.Unknown: StatusCode.UNAVAILABLE,
     errors.HistoryTooShort: StatusCode.FAILED_PRECONDITION,
     errors.DataUnavailable: StatusCode.UNAVAILABLE,

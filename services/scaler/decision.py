@@ -43,6 +43,7 @@ class Subject:
         version: of the registration.
         overrides: policy keys given beside it, None without any.
         partial: why the targets are only a part of the monitor's topics; empty when they are all.
+        over_quota: why some of the targets are not measured; empty when all are.
     """
 
     tenant_id: int
@@ -57,6 +58,7 @@ class Subject:
     overrides: Mapping[str, str] | None = field(default=None, kw_only=True)
     inline: InlineMonitor | None = None
     partial: str = ""
+    over_quota: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +132,11 @@ class Directory:
             raise type(resolved)(resolved.message)
         return resolved
 
+    def calls_per_second(self, tenant_id: int) -> int | None:
+        """A tenant's quota of calls; None of one that is not known."""
+        tenant = self._tenants.get(tenant_id)
+        return None if tenant is None else tenant.calls_per_second
+
     def _find(self, trigger: Trigger, tenant: TenantEntry) -> Asked | LagscaleError:
         try:
             return self._by_service(trigger, tenant) if trigger.services else self._inline(trigger, tenant)
@@ -201,7 +208,7 @@ def _subject(tenant: TenantEntry, monitor: Registration, policy: Policy, name: s
     topics = dict(zip(monitor.target_ids, monitor.topics, strict=False))
     return Subject(
         tenant.tenant_id, tenant.name, name or monitor.name, policy, monitor.monitor_id, ask, topics, key_of(ask),
-        partial=monitor.partial,
+        partial=monitor.partial, over_quota=monitor.over_quota,
     )  # fmt: skip
 
 

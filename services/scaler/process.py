@@ -21,6 +21,7 @@ from services.scaler.decision import key_of
 from services.scaler.known import Known
 from services.scaler.last_answers import LastAnswers
 from services.scaler.metadata import Reader
+from services.scaler.rates import Rates
 from services.scaler.recorder import DecisionStore, Recorder
 from services.scaler.scratch import ANSWERS, Scratch
 from services.scaler.server import Server
@@ -71,7 +72,8 @@ class Scaler:
         )
         ages = Ages(settings.connection_age_seconds, settings.connection_grace_seconds)
         self._streams = Streams(self._snapshots, self._known, ages, settings.call_seconds)
-        answers = Answers(self._snapshots, parts.registrations, self._last, self._recorder)
+        rates = Rates(self._known.calls_per_second)
+        answers = Answers(self._snapshots, parts.registrations, self._last, self._recorder, rates=rates)
         self._servicer = Servicer(reader, self._known, answers, self._streams, settings.call_seconds)
         self._server = Server(self._servicer, ages, reuse_address=settings.reuse_address)
         self._status = Status(

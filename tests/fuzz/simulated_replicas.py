@@ -25,6 +25,7 @@ from services.scaler import last_answers
 from services.scaler.answers import Answer, Answers
 from services.scaler.decision import Subject, key_of
 from services.scaler.last_answers import LastAnswers
+from services.scaler.rates import Rates
 from services.scaler.recorder import Recorder
 from services.scaler.scratch import ANSWERS, Scratch
 from services.scaler.snapshots import Snapshots
@@ -219,7 +220,7 @@ class Replica:
             clock=lambda: self._world.now_ms / 1000,
         )
         recorder = Recorder(NoDecisions(), "a replica", self.last.clock.now_ms)
-        self.answers = Answers(self.snapshots, NoRegistrations(), self.last, recorder)
+        self.answers = Answers(self.snapshots, NoRegistrations(), self.last, recorder, rates=Rates(lambda _: 1_000_000))
 
     def _clock(self) -> AbstractContextManager[object]:
         """This host's clocks: the monotonic one is right, the wall clock is what it is."""

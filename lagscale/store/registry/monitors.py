@@ -10,9 +10,10 @@ import sqlalchemy as sa
 from sqlalchemy.dialects import postgresql
 
 from lagscale.domain.policy import Policy
+from lagscale.domain.quotas import Quota
 from lagscale.domain.tenancy import content_hash
-from lagscale.errors import Fault, InvalidInput, QuotaExceeded
-from lagscale.store.registry import audit
+from lagscale.errors import Fault, InvalidInput
+from lagscale.store.registry import audit, quotas
 from lagscale.store.registry.changes import Outcome, check_version, present
 from lagscale.store.registry.database import Row, TenantWork
 from lagscale.store.registry.pages import Page, Wanted, page
@@ -101,9 +102,9 @@ async def create(work: TenantWork, spec: MonitorSpec) -> Outcome:
     Raises:
         Conflict: the name is taken.
         InvalidInput: there is no such cluster.
-        QuotaExceeded: the tenant has its greatest number of monitors.
+        QuotaExceeded: the tenant has its greatest number of monitors, of such without a list, or of partitions.
     """
-    await _one_at_a_time(work)
+    await quotas.one_at_a_time(work)
     return await _create(work, spec)
 
 
@@ -116,7 +117,7 @@ async def put(work: TenantWork, spec: MonitorSpec, seen: int | None) -> Outcome:
         Conflict: it has changed since the version seen.
         InvalidInput, QuotaExceeded: as `create`.
     """
-    await _one_at_a_time(work)
+    await quotas.one_at_a_time(work)
     row = await work.find(_live().where(monitor.c.name == spec.name).with_for_update(of=monitor))
     if row is None:
         return await _create(work, spec)
@@ -124,6 +125,8 @@ async def put(work: TenantWork, spec: MonitorSpec, seen: int | None) -> Outcome:
     wanted = _columns(spec) | {"cluster_id": await _cluster_id(work, spec.cluster)}
     if all(row[column] == value for column, value in wanted.items()):
         return Outcome(row)
+    if row["topics"] is not None and not spec.scope.is_listed:
+        await quotas.room_for(work, Quota.PATTERNS)
     version = int(row["version"]) + 1
     changing = sa.update(monitor).where(monitor.c.id == row["id"])
     # A person took it over: it is no longer removed when nobody asks for it.
@@ -159,10 +162,10 @@ async def targets(work: TenantWork, monitor_id: int) -> list[Row]:
 
 async def _create(work: TenantWork, spec: MonitorSpec) -> Outcome:
     cluster_id = await _cluster_id(work, spec.cluster)
-    live = sa.select(sa.func.count()).select_from(monitor).where(monitor.c.deleted_at.is_(None))
-    most = int(work.tenant["max_monitors"])
-    if (await work.run(live)).scalar_one() >= most:
-        raise QuotaExceeded(f"The tenant has {most} monitors, its greatest number; delete some or ask for more.")
+    await quotas.room_for(work, Quota.MONITORS)
+    await quotas.room_for(work, Quota.PARTITIONS)
+    if not spec.scope.is_listed:
+        await quotas.room_for(work, Quota.PATTERNS)
     adding = sa.insert(monitor).values(
         tenant_id=work.tenant_id, name=spec.name, cluster_id=cluster_id, **_columns(spec)
     )
@@ -188,12 +191,6 @@ def _columns(spec: MonitorSpec) -> dict[str, Any]:
         "overridable": spec.overridable,
         "content_hash": spec.content,
     }
-
-
-async def _one_at_a_time(work: TenantWork) -> None:
-    # The same lock as auto-registration takes, so that the quota is exact whoever creates.
-    lock = sa.text("select pg_advisory_xact_lock(hashtext('lagscale.register'), cast(:tenant as int))")
-    await work.run(lock.bindparams(tenant=work.tenant_id))
 
 
 async def _cluster_id(work: TenantWork, name: str) -> int:

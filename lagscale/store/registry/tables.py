@@ -20,6 +20,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 
+from lagscale.domain.quotas import COLUMNS as QUOTAS
+
 metadata = MetaData()
 
 _NOW = text("now()")
@@ -53,6 +55,7 @@ tenant = Table(
     Column("max_monitors", Integer, nullable=False),
     _instant("created_at"),
     Column("version", Integer, nullable=False),
+    *[Column(name, Integer, nullable=False) for name in QUOTAS.values() if name != "max_monitors"],
 )
 
 api_key = Table(
@@ -198,6 +201,7 @@ target_state = Table(
     Column("message", Text, nullable=False),
     Column("since", _INSTANT, nullable=False),
     Column("seen_at", _INSTANT, nullable=False),
+    Column("partitions", Integer),
 )
 
 decision = Table(

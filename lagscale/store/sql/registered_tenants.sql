@@ -5,6 +5,7 @@ select
     t.auto_register,
     t.min_sampling_seconds,
     t.max_monitors,
+    t.calls_per_second,
     coalesce(jsonb_object_agg(c.name, to_jsonb(c.bootstrap)) filter (where c.id is not null), '{}') as clusters
 from tenant as t
 left join cluster as c on c.tenant_id = t.id

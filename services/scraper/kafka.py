@@ -25,7 +25,7 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.admin import OffsetSpec as _Spec
 
 from services.scraper.client_log import library_log
-from services.scraper.coordinators import OFFSETS_TOPIC, USUAL_SLOTS, first_of_each_slot, slot_of
+from services.scraper.coordinators import OFFSETS_TOPIC, USUAL_SLOTS, first_of_each_slot, slot_of, why_moving
 from services.scraper.problems import Code, Problem
 from services.scraper.round import Committed, Ends, GroupSeen, Partition, TopicSeen
 
@@ -62,7 +62,6 @@ _KINDS_SECONDS = 30.0
 _SETTLED_SECONDS = 1.0
 #: What is left for the others when a coordinator does not answer, as a share of the time that there is.
 _LEFT_FOR_OTHERS = 0.5
-_MOVING = frozenset({"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"})
 _MOST_STRANGERS = 20
 _GROUP_STATES = {"UNKNOWN": 0, "PREPARING_REBALANCING": 1, "COMPLETING_REBALANCING": 2, "STABLE": 3, "DEAD": 4,
                  "EMPTY": 5}  # fmt: skip
@@ -81,6 +80,8 @@ class KafkaCluster:
         self._made_at = time.monotonic()
         self.life_seconds = life_seconds
         self._silent = False
+        #: Until then the library may still be at work on what was given up here.
+        self.busy_until = 0.0
         self._slots: int | None = None
         self._shares: frozenset[str] = frozenset()
         self._kinds_at: dict[str, float] = {}
@@ -138,7 +139,7 @@ class KafkaCluster:
             return {}
         # Commits kept in a partition without a leader have no coordinator, for hours perhaps: other groups have one.
         seen = self.groups(list(due.values()), until - (until - now) * _LEFT_FOR_OTHERS)()
-        moving = {slot: found for slot, group in due.items() if (found := _moving(seen[group])) is not None}
+        moving = {slot: found for slot, group in due.items() if (found := why_moving(seen[group])) is not None}
         self._settled_at |= dict.fromkeys(due.keys() - moving.keys(), now)
         if moving:
             # The client remembers coordinators for long; another one looks them up anew.
@@ -228,6 +229,7 @@ class KafkaCluster:
         except KafkaException as failed:
             return self._problem(failed.args[0])
         except FutureTimeout:
+            self.busy_until = time.monotonic() + _LEAST_TIMEOUT + 2 * _EARLIER
             return self._behind(Code.TIMEOUT, "")
 
     def _problem(self, error: KafkaError) -> Problem:
@@ -255,17 +257,13 @@ class KafkaCluster:
                 return Problem(reason, detail)
         return Problem(code, detail)
 
+    def close(self) -> None:
+        """End the library's client and its threads now: errors' tracebacks keep this object until a collection."""
+        del self._admin
+
     def _told(self, error: KafkaError) -> None:
-        code = _CODES.get(error.code())
-        if code is not None:
+        if (code := _CODES.get(error.code())) is not None:
             self._reasons[code] = time.monotonic()
-
-
-def _moving(found: GroupSeen | Problem) -> Problem | None:
-    """Why the coordinator cannot be asked for commits now; None when it can, or at least says why not."""
-    if isinstance(found, Problem) and (found.code in {Code.TIMEOUT, Code.UNREACHABLE} or found.detail in _MOVING):
-        return found
-    return None
 
 
 def _timeout(until: float) -> float:

@@ -12,13 +12,15 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from services.scraper.kafka import KafkaCluster
+from services.scraper.kafka import LEAST_LIFE, KafkaCluster
 
 _GREATEST_LIFE = 60.0
 #: Clients of a process where no setting says otherwise.
 MOST = 64
 #: The share of them that clusters which do not answer, or never did, can count on.
 _UNPROVEN_SHARE = 4
+#: And the greatest one, so that there is room for the others however busy these are.
+_UNPROVEN_MOST = 2
 
 
 _Key = tuple[int, int]
@@ -43,7 +45,8 @@ class Clients:
     def __init__(self, limit: int = MOST) -> None:
         """`limit` clients at most, those included that were let go and whose last requests are under way."""
         self._limit = limit
-        self._unproven = max(1, limit // _UNPROVEN_SHARE)
+        self._share_unproven = max(1, limit // _UNPROVEN_SHARE)
+        self._most_unproven = max(1, limit // _UNPROVEN_MOST)
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
         # A client with requests under way must not be destroyed: the library crashes. They end by themselves.
         self._retired: list[_Kept] = []
@@ -68,22 +71,24 @@ class Clients:
         gone: list[_Kept] = []
         try:
             with self._lock:
-                kept = self._kept.pop(key, None)
-                life = None
-                if kept is not None and kept.client.is_spent:
-                    self._retired.append(kept)
-                    # What stays silent, as a lost coordinator may for hours, gets another one less and less often.
-                    life, kept = min(2 * kept.client.life_seconds, _GREATEST_LIFE), None
-                for stale in [other for other in self._kept if other[0] == cluster_id]:
+                for stale in [other for other in self._kept if other[0] == cluster_id and other != key]:
                     self._retired.append(self._kept.pop(stale))
-                if kept is None:
-                    if not self._has_room(tenant_id, proven, gone):
+                kept = self._kept.get(key)
+                spent = kept is not None and kept.client.is_spent
+                if kept is None or spent:
+                    if self._has_room(key, tenant_id, proven, gone):
+                        # What stays silent, as a lost coordinator may for hours, gets another one less and less often.
+                        life = LEAST_LIFE if kept is None else min(2 * kept.client.life_seconds, _GREATEST_LIFE)
+                        client = KafkaCluster(config(), life)
+                        if kept is not None:
+                            self._retired.append(kept)
+                        kept = _Kept(key, client, tenant_id, proven)
+                    elif kept is None:
                         return None
-                    client = KafkaCluster(config()) if life is None else KafkaCluster(config(), life)
-                    kept = _Kept(key, client, tenant_id, proven)
                 kept.proven = proven
                 kept.in_use += 1
                 self._kept[key] = kept
+                self._kept.move_to_end(key)
                 return kept.client
         finally:
             # Closing joins the client's threads: not under the lock.
@@ -109,27 +114,32 @@ class Clients:
     def __len__(self) -> int:
         return len(self._kept) + len(self._retired)
 
-    def _has_room(self, tenant_id: int, proven: bool, gone: list[_Kept]) -> bool:
+    def _has_room(self, key: _Key, tenant_id: int, proven: bool, gone: list[_Kept]) -> bool:
         now = time.monotonic()
         gone += [kept for kept in self._retired if kept.is_idle(now)]
         self._retired = [kept for kept in self._retired if not kept.is_idle(now)]
-        while len(self) >= self._limit:
+        while len(self) >= self._limit or (not proven and self._count_unproven() >= self._most_unproven):
             victim = self._victim(tenant_id, proven, now)
-            if victim is None:
+            if victim is None or victim == key:
                 return False
             gone.append(self._kept.pop(victim))
         return True
+
+    def _count_unproven(self) -> int:
+        return sum(not kept.proven for kept in (*self._kept.values(), *self._retired))
 
     def _victim(self, tenant_id: int, proven: bool, now: float) -> _Key | None:
         """Whose client is given up for another one: the longest unused one of the tenant that has the most of them."""
         idle = {key: kept for key, kept in self._kept.items() if kept.is_idle(now)}
         bad = {key: kept for key, kept in idle.items() if not kept.proven}
         good = {key: kept for key, kept in idle.items() if kept.proven}
-        if proven:
-            candidates = bad or good
-        else:
-            unproven = sum(not kept.proven for kept in self._kept.values())
-            candidates = bad if unproven >= self._unproven else good or bad
-        counts = Counter(kept.tenant_id for kept in candidates.values())
+        counts = Counter(kept.tenant_id for kept in self._kept.values())
         counts[tenant_id] += 1
+        if not proven and self._count_unproven() < self._share_unproven:
+            candidates = good or bad
+        else:
+            # Nobody's client goes to a tenant that has more of them: that one waits, or closes one of its own.
+            candidates = {key: kept for key, kept in bad.items() if counts[kept.tenant_id] >= counts[tenant_id]}
+            if proven and not candidates:
+                candidates = {key: kept for key, kept in good.items() if counts[kept.tenant_id] >= counts[tenant_id]}
         return max(candidates, key=lambda key: counts[candidates[key].tenant_id], default=None)

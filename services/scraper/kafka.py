@@ -36,6 +36,8 @@ _EARLIER = 0.1
 _LEAST_TIMEOUT = 0.2
 #: A client that met silence is replaced, but not before it is so many seconds old.
 LEAST_LIFE = 5.0
+#: Longer than requests to a lost coordinator are under way; where nobody ever answered there are none.
+_UNDER_WAY_SECONDS = 30.0
 _CODES: Mapping[int, Code] = {
     KafkaError._AUTHENTICATION: Code.AUTHENTICATION_FAILED,
     KafkaError.SASL_AUTHENTICATION_FAILED: Code.AUTHENTICATION_FAILED,
@@ -79,8 +81,8 @@ class KafkaCluster:
         self._reasons: dict[Code, float] = {}
         self._made_at = time.monotonic()
         self.life_seconds = life_seconds
-        self._silent = False
-        #: Until then the library may still be at work on what was given up here.
+        self._silent = self._answered = False
+        #: Until then the library may be at work on what was given up here: closed now, it could crash.
         self.busy_until = 0.0
         self._slots: int | None = None
         self._shares: frozenset[str] = frozenset()
@@ -143,7 +145,7 @@ class KafkaCluster:
         self._settled_at |= dict.fromkeys(due.keys() - moving.keys(), now)
         if moving:
             # The client remembers coordinators for long; another one looks them up anew.
-            self._silent = True
+            self._meet_silence()
         return {group: moving[slot] for group in groups if (slot := slot_of(group, slots)) in moving}
 
     def _count_slots(self, until: float) -> int:
@@ -225,11 +227,12 @@ class KafkaCluster:
 
     def _result(self, future: Future[Any], until: float, read: Callable[[Any], Any]) -> Any:
         try:
-            return read(future.result(timeout=max(until - time.monotonic(), 0.0)))
+            found = future.result(timeout=max(until - time.monotonic(), 0.0))
+            self._answered = True
+            return read(found)
         except KafkaException as failed:
             return self._problem(failed.args[0])
         except FutureTimeout:
-            self.busy_until = time.monotonic() + _LEAST_TIMEOUT + 2 * _EARLIER
             return self._behind(Code.TIMEOUT, "")
 
     def _problem(self, error: KafkaError) -> Problem:
@@ -248,7 +251,7 @@ class KafkaCluster:
         return self._silent and time.monotonic() - self._made_at > self.life_seconds
 
     def _behind(self, code: Code, detail: str) -> Problem:
-        self._silent = True
+        self._meet_silence()
         # Callbacks are served here: errors of connections come by them only.
         self._admin.poll(0)
         recent = time.monotonic() - _REASON_SECONDS
@@ -256,6 +259,10 @@ class KafkaCluster:
             if self._reasons.get(reason, recent) > recent:
                 return Problem(reason, detail)
         return Problem(code, detail)
+
+    def _meet_silence(self) -> None:
+        self._silent = True
+        self.busy_until = time.monotonic() + (_UNDER_WAY_SECONDS if self._answered else 2 * _LEAST_TIMEOUT)
 
     def close(self) -> None:
         """End the library's client and its threads now: errors' tracebacks keep this object until a collection."""

@@ -108,6 +108,10 @@ class Resolver:
         """End soon; what is under way ends by itself."""
         self._stop.set()
 
+    def is_proven(self, cluster_id: int) -> bool:
+        """Whether the cluster answered when it was asked last."""
+        return cluster_id in self._proven
+
     def once(self) -> None:
         """One pass: ask what is due, and store what follows from the answers.
 
@@ -213,7 +217,7 @@ class Resolver:
     def _ask_client(
         self, client: Lookup, cluster: ClusterEntry, questions: Sequence[_Question]
     ) -> dict[_Question, Answer]:
-        until = time.monotonic() + (_ANSWER_SECONDS if cluster.cluster_id in self._proven else _UNPROVEN_SECONDS)
+        until = time.monotonic() + (_ANSWER_SECONDS if self.is_proven(cluster.cluster_id) else _UNPROVEN_SECONDS)
         groups = [question.group for question in questions if question.group is not None]
         answers: dict[_Question, Answer] = {
             question: client.listing(until) for question in questions if question.group is None

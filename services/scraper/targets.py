@@ -10,7 +10,7 @@ from operator import itemgetter
 
 from lagscale.store.targets import ClusterEntry, Polling, TargetEntry
 from services.scraper.allowances import allowed
-from services.scraper.breaker import Breaker
+from services.scraper.breaker import PROBES, Breaker
 from services.scraper.turns import in_turn
 
 #: Groups of a tick whose state and members are read at every poll; above, they take turns.
@@ -91,9 +91,12 @@ class Planner:
         tick_ms: the system's tick.
         slots: tasks for clusters in good health.
         tenant_partitions: of one tenant, at one tick.
+        probes: see `Breaker`.
     """
 
-    def __init__(self, tick_ms: int, slots: int, tenant_partitions: int = TENANT_PARTITIONS) -> None:
+    def __init__(
+        self, tick_ms: int, slots: int, tenant_partitions: int = TENANT_PARTITIONS, probes: int = PROBES
+    ) -> None:
         self._tick_ms = tick_ms
         self._slots = slots
         self._tick: int | None = None
@@ -101,7 +104,7 @@ class Planner:
         self._version = -1
         self._groups: dict[int, list[_Group]] = {}
         self._tenant_partitions = tenant_partitions
-        self._breaker = Breaker(tick_ms)
+        self._breaker = Breaker(tick_ms, probes)
         #: Groups whose turn has come, and that have not been polled since, with that tick.
         self._owed: dict[tuple[int, _Key], int] = {}
         self._large_groups: dict[int, list[_Group]] = {}

@@ -11,6 +11,7 @@ from lagscale.errors import LagscaleError
 from lagscale.store import Lease, leases, targets
 from lagscale.store.secrets import SecretBox
 from lagscale.store.sync_connection import ScraperDatabase
+from services.scraper.breaker import PROBES
 from services.scraper.clients import Clients
 from services.scraper.opening import closed, opened
 from services.scraper.pipeline.lane import Lane, kafka_seam
@@ -31,7 +32,7 @@ class Ticks:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._database = ScraperDatabase(options.database_url, application="lagscale-scraper-plan")
-        self._planner = Planner(options.tick_ms, options.slots, options.tenant_partitions)
+        self._planner = Planner(options.tick_ms, options.slots, options.tenant_partitions, _probes(options))
         self._polling = targets.Polling(-1)
         self.lease: Lease | None = None
         self._resolver = _resolver(options, lambda: self.lease)
@@ -87,9 +88,14 @@ class Ticks:
         report(self._options.reports, "plan", leading=self.lease is not None, epoch=epoch, **facts)
 
 
+def _probes(options: Options) -> int:
+    """Clusters that do not answer, asked at one tick: as many as can count on a client."""
+    return min(PROBES, options.clients_limit // 4)
+
+
 def _few(options: Options) -> int:
     """Clients of those who work beside the ticks."""
-    return max(options.clients_limit // 4, 4)
+    return max(options.clients_limit // 4, 8)
 
 
 def _resolver(options: Options, lease: Callable[[], Lease | None]) -> Resolver:
@@ -98,11 +104,12 @@ def _resolver(options: Options, lease: Callable[[], Lease | None]) -> Resolver:
     def on_pass(counts: Mapping[str, int]) -> None:
         report(options.reports, "topics", counts=dict(counts))
 
-    return Resolver(
+    resolver = Resolver(
         ScraperDatabase(options.database_url, application="lagscale-scraper-topics"),
-        lambda cluster: opened(clients, box, cluster),
+        lambda cluster: opened(clients, box, cluster, proven=resolver.is_proven(cluster.cluster_id)),
         Limits(options.topics_seconds, options.topics_limit),
         lease,
         on_pass=on_pass,
         close_cluster=lambda cluster: closed(clients, cluster),
     )
+    return resolver

@@ -245,8 +245,7 @@ class KafkaCluster:
     def is_spent(self) -> bool:
         """Whether another client must take over.
 
-        After a broker's restart librdkafka may send no more requests for committed offsets on the old connection,
-        for ever; only a new client asks again. A dead cluster does not get one at every tick.
+        After a broker's restart librdkafka may send no more requests for commits on the old connection, for ever.
         """
         return self._silent and time.monotonic() - self._made_at > self.life_seconds
 

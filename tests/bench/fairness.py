@@ -1,4 +1,4 @@
-"""How late samples are beside a tenant with 200 silent clusters, 200 that refuse, and large topics, by a running scraper.
+"""How late samples are beside a tenant with 200 silent clusters, 200 that refuse, and a giant topic, by a running scraper.
 
 `python -m tests.bench.fairness`: starts a broker, a database and one scraper; prints ages of the other tenants' samples,
 and the scraper's threads and memory while it goes on.
@@ -11,6 +11,7 @@ import os
 import statistics
 import tempfile
 import time
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import psycopg
@@ -20,6 +21,11 @@ from devstack.broker import Broker
 from devstack.database import Database
 from devstack.server import wait_until
 from devstack.stack import Stack
+from lagscale.store import Lease
+from lagscale.store.targets import ClusterEntry, TargetEntry
+from services.scraper.pipeline.options import Options
+from services.scraper.targets import ClusterPlan, GroupPlan
+from tests.integration.scraper.giant import PARTITIONS, beside
 from tests.sockets import refusing, silent
 
 _DEAD = 200
@@ -32,7 +38,6 @@ def main() -> int:
     parser.add_argument("--tenants", type=int, default=20)
     parser.add_argument("--seconds", type=float, default=120.0)
     parser.add_argument("--tick", type=float, default=5.0, help="seconds")
-    parser.add_argument("--partitions", type=int, default=25_000, help="of the large topic, on the real broker")
     given = parser.parse_args()
     with (
         Broker() as broker, Database() as database, tempfile.TemporaryDirectory() as folder,
@@ -43,29 +48,28 @@ def main() -> int:
         stack.migrate()
         admin = AdminClient({"bootstrap.servers": broker.address})
         admin.create_topics([NewTopic("orders", 6, 1)])["orders"].result(60)
-        large = _large(admin, given.partitions)
         with psycopg.connect(url, autocommit=True) as connection:
             sampling_ms = round(given.tick * 1000)
             loud = _tenant(connection, "loud")
             for address in (*accepting, *closed):
                 _target(connection, loud, address, "orders", sampling_ms)
-            if large:
-                _target(connection, loud, broker.address, "large", sampling_ms)
             others = [
                 _target(connection, _tenant(connection, f"t-{n}"), broker.address, "orders", sampling_ms)
                 for n in range(given.tenants)
             ]
             stack.spawn("scraper")
             try:
+                giant, aside = _giant(connection, url, loud, sampling_ms)
                 ages, threads, memory = _watch(connection, others, given.seconds)
+                aside.terminate()
+                rounds = _one(connection, "select count(*) from every_lag_sample where target_id = %s", giant)
             finally:
                 stack.stop()
     ages.sort()
     p99 = ages[int(len(ages) * 0.99)]
     print(
         f"{len(others)} tenants beside {2 * _DEAD} dead clusters"
-        + (f" and a topic of {given.partitions} partitions" if large else "")
-        + f", tick {given.tick:g} s: age of the newest sample median {statistics.median(ages):.1f} s, "
+        f" and {PARTITIONS} partitions in one topic ({rounds} rounds of it), tick {given.tick:g} s: age of the newest sample median {statistics.median(ages):.1f} s, "
         f"p99 {p99:.1f} s, most {ages[-1]:.1f} s; bar {2 * given.tick:g} s"
     )
     print(
@@ -75,14 +79,25 @@ def main() -> int:
     return 0 if p99 <= 2 * given.tick else 1
 
 
-def _large(admin: AdminClient, partitions: int) -> bool:
-    """A topic of so many partitions; whether this broker could hold it."""
-    try:
-        admin.create_topics([NewTopic("large", partitions, 1)], request_timeout=300)["large"].result(310)
-    except Exception as refused:
-        print(f"no large topic on this broker: {refused}", flush=True)
-        return False
-    return True
+def _giant(connection: psycopg.Connection, url: str, tenant: int, sampling_ms: int) -> tuple[int, BaseProcess]:
+    """A target of 100,000 partitions that is polled as large ones are, below the client's seam; no broker here has them."""
+    target = _target(connection, tenant, "127.0.0.1:9", "giant", sampling_ms)
+    row = connection.execute("select cluster_id from lag_target where id = %s", [target]).fetchone()
+    assert row is not None
+    entry = TargetEntry(target, tenant, row[0], "g", "giant", False, "", sampling_ms, 60_000, PARTITIONS)
+    plan = ClusterPlan(
+        ClusterEntry(row[0], tenant, ("127.0.0.1:9",), {}, None, 1),
+        (GroupPlan("g", (entry,), sampling_ms, True, large=True),),
+    )
+
+    def leading() -> tuple[str, int] | None:
+        return connection.execute("select holder, epoch from scraper_lease").fetchone()
+
+    wait_until(lambda: leading() is not None, 180, "the scraper leads")
+    found = leading()
+    assert found is not None
+    options = Options(url, "", sampling_ms, 2, found[0], "nobody/hears")
+    return target, beside(options, [plan], Lease(*found))
 
 
 def _tenant(connection: psycopg.Connection, name: str) -> int:

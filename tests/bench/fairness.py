@@ -20,13 +20,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from devstack.broker import Broker
 from devstack.database import Database
 from devstack.server import wait_until
+from devstack.sockets import refusing, silent
 from devstack.stack import Stack
 from lagscale.store import Lease
 from lagscale.store.targets import ClusterEntry, TargetEntry
 from services.scraper.pipeline.options import Options
 from services.scraper.targets import ClusterPlan, GroupPlan
 from tests.integration.scraper.giant import PARTITIONS, beside
-from tests.sockets import refusing, silent
 
 _DEAD = 200
 _LOOK_SECONDS = 0.5
@@ -155,7 +155,8 @@ def _watch(
         found = _processes()
         threads.append(sum(one for one, _ in found))
         memory.append(sum(kilobytes for _, kilobytes in found) / 1024)
-        time.sleep(_LOOK_SECONDS)
+        due = time.monotonic() + _LOOK_SECONDS
+        wait_until(lambda due=due: time.monotonic() >= due, 60, "the next look is due")
     return ages, threads, memory
 
 

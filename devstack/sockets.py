@@ -19,13 +19,12 @@ def silent(count: int) -> Iterator[list[str]]:
         sockets = [stack.enter_context(socket.create_server(("127.0.0.1", 0), backlog=64)) for _ in range(count)]
         for listening in sockets:
             listening.setblocking(False)
-            selector.register(listening, selectors.EVENT_READ)
+            selector.register(listening, selectors.EVENT_READ, listening)
 
         def accept() -> None:
             while not stop.is_set():
                 for key, _ in selector.select(0.1):
-                    assert isinstance(key.fileobj, socket.socket)
-                    accepted.append(key.fileobj.accept()[0])
+                    accepted.append(key.data.accept()[0])
                 # Who has gone need not be kept; only the living wait for an answer.
                 for one in [one for one in accepted if _is_over(one)]:
                     accepted.remove(one)

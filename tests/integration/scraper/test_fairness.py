@@ -246,12 +246,13 @@ def test_hundreds_that_answered_a_moment_ago_and_fall_silent_together_make_nobod
         others = neighbours(town)
         dead = crowd(town, (*accepting, *closed))
         ages = Ages(town)
-        for number in range(12):
+        for number in range(6):
             town.round()
             ages.note([*others], number)
-    assert ages.p99() <= 2
+    assert max(ages.seen) <= 2
     states = town.world.ask("select code from cluster_state where cluster_id = any(%s) and code = 'ok'", dead)
-    assert len(states) < DEAD, "they are found out"
+    # As many at each tick as there are clients for one tenant, so all of them in time.
+    assert 2 * DEAD - len(states) >= 6 * CLIENTS // 2, "they are found out"
 
 
 @pytest.mark.parametrize("town", [2000], indirect=True)

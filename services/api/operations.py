@@ -18,7 +18,8 @@ from lagscale.store.registry.specs import Draft, MonitorSpec, built, draft_of
 from lagscale.store.secrets import SecretBox
 from services.api.cluster_security import canonical
 from services.api.monitor_drafts import drafted
-from services.api.payloads import BindingIn, ClusterIn, KeyIn, MonitorIn, PlatformKeyIn, TenantIn
+from services.api.payloads import BindingIn, ClusterIn, KeyIn, MonitorIn, PlatformKeyIn
+from services.api.tenant_payloads import TenantIn
 from services.api.tenant_rules import tenant_values
 
 _TENANT_ROLES = (keys.TENANT_ADMIN, keys.TENANT_VIEWER)

@@ -9,8 +9,9 @@ from lagscale.store.registry.database import Row
 from lagscale.store.registry.inheritance import Outlaw
 from lagscale.store.registry.keys import NewKey
 from lagscale.store.registry.specs import given_of
-from services.api.payloads import BindingOut, ClusterOut, KeyMade, KeyOut, MonitorOut, State, TenantOut
+from services.api.payloads import BindingOut, ClusterOut, KeyMade, KeyOut, MonitorOut, State
 from services.api.policy_payloads import PolicyWarning
+from services.api.tenant_payloads import TenantOut
 
 #: The rest is listed by a route of its own.
 _MOST_WARNINGS = 100

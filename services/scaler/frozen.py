@@ -85,6 +85,15 @@ class FrozenAnswers:
             raise DataUnavailable(frozen_sentence(freezes, holds=False), reason=FROZEN)
         return told
 
+    def remembered(self, subject: Subject, freezes: Sequence[Freeze]) -> Told | None:
+        """What `tell` says from memory, without a look into the store; None where nothing is there."""
+        if subject.ask is None or subject.monitor_id is None or subject.partial:
+            return None
+        kept = self._kept.get(FrozenAsk(subject.tenant_id, subject.monitor_id, _text(subject)))
+        if kept is not None and any(one.freeze_id in kept.freeze_ids for one in freezes):
+            return kept.answer.told
+        return self._last.frozen(subject.key, subject.policy, freezes[0].since_ms)
+
     async def _told(self, subject: Subject, freezes: Sequence[Freeze], deadline: float) -> Told | None:
         ask = subject.ask
         # What was known of a part is not the last known answer.

@@ -1,53 +1,147 @@
-"""Clients of clusters, kept per process with an upper bound."""
+"""Clients of clusters, kept per process with an upper bound that holds however many clusters there are.
+
+Each client costs four threads and one for each broker, so their number is what bounds a process's threads.
+"""
 
 from __future__ import annotations
 
+import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from lagscale.kafka.addresses import ANYWHERE, AddressRules
 from services.scraper.kafka import LEAST_LIFE, KafkaCluster
 
 _GREATEST_LIFE = 60.0
-#: Longer than any request of it is under way.
-_RETIRED_SECONDS = 30.0
+#: Clients of a process where no setting says otherwise.
+MOST = 64
+#: The share of them that clusters which do not answer, or never did, can count on.
+_UNPROVEN_SHARE = 4
+#: And the greatest one, so that there is room for the others however busy these are.
+_UNPROVEN_MOST = 2
+
+
+_Key = tuple[int, int]
+
+
+@dataclass(slots=True)
+class _Kept:
+    key: _Key
+    client: KafkaCluster
+    tenant_id: int
+    proven: bool
+    in_use: int = 0
+
+    def is_idle(self, now: float) -> bool:
+        """Whether it can be closed: nobody asks, and nothing that was given up may be under way."""
+        return not self.in_use and self.client.busy_until < now
 
 
 class Clients:
-    """Clients of one process, the latest used ones; each costs four threads, and keeps to the rules of addresses."""
+    """Clients of one process; each keeps to the rules of addresses. For several threads."""
 
-    def __init__(self, limit: int = 64, rules: AddressRules = ANYWHERE) -> None:
+    def __init__(self, limit: int = MOST, rules: AddressRules = ANYWHERE) -> None:
+        """`limit` clients at most, those included that were let go and whose last requests are under way."""
         self._limit = limit
         self._rules = rules
-        self._kept: OrderedDict[tuple[int, int], KafkaCluster] = OrderedDict()
+        self._share_unproven = max(1, limit // _UNPROVEN_SHARE)
+        self._most_unproven = max(1, limit // _UNPROVEN_MOST)
+        self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
         # A client with requests under way must not be destroyed: the library crashes. They end by themselves.
-        self._retired: list[tuple[float, KafkaCluster]] = []
+        self._retired: list[_Kept] = []
+        self._lock = threading.Lock()
 
-    def get(self, cluster_id: int, version: int, config: Callable[[], Mapping[str, Any]]) -> KafkaCluster:
-        """The cluster's client at this version of its settings.
+    def get(
+        self,
+        cluster_id: int,
+        version: int,
+        config: Callable[[], Mapping[str, Any]],
+        *,
+        tenant_id: int = 0,
+        proven: bool = True,
+    ) -> KafkaCluster | None:
+        """The cluster's client at this version of its settings, until `rest`; None while none is free.
 
         Raises:
             ValueError: the client refuses the settings.
             SecretsUnreadable: from `config`.
         """
         key = (cluster_id, version)
-        client: KafkaCluster | None = self._kept.pop(key, None)
-        now = time.monotonic()
-        self._retired = [(at, old) for at, old in self._retired if now - at < _RETIRED_SECONDS]
-        if client is not None and client.is_spent:
-            self._retired.append((now, client))
-            # What stays silent, as a lost coordinator may for hours, gets another one less and less often.
-            client = KafkaCluster(config(), min(2 * client.life_seconds, _GREATEST_LIFE), self._rules)
-        client = client or KafkaCluster(config(), LEAST_LIFE, self._rules)
-        for stale in [other for other in self._kept if other[0] == cluster_id]:
-            del self._kept[stale]
-        self._kept[key] = client
-        while len(self._kept) > self._limit:
-            self._kept.popitem(last=False)
-        return client
+        gone: list[_Kept] = []
+        try:
+            with self._lock:
+                for stale in [other for other in self._kept if other[0] == cluster_id and other != key]:
+                    self._retired.append(self._kept.pop(stale))
+                kept = self._kept.get(key)
+                spent = kept is not None and kept.client.is_spent
+                if kept is None or spent:
+                    if self._has_room(key, tenant_id, proven, gone):
+                        # What stays silent, as a lost coordinator may for hours, gets another one less and less often.
+                        life = LEAST_LIFE if kept is None else min(2 * kept.client.life_seconds, _GREATEST_LIFE)
+                        client = KafkaCluster(config(), life, self._rules)
+                        if kept is not None:
+                            self._retired.append(kept)
+                        kept = _Kept(key, client, tenant_id, proven)
+                    elif kept is None:
+                        return None
+                kept.proven = proven
+                kept.in_use += 1
+                self._kept[key] = kept
+                self._kept.move_to_end(key)
+                return kept.client
+        finally:
+            # Closing joins the client's threads: not under the lock.
+            for one in gone:
+                one.client.close()
+
+    def rest(self, cluster_id: int, version: int) -> None:
+        """A user of the cluster's client has ended."""
+        with self._lock:
+            key = (cluster_id, version)
+            used = [one for one in (self._kept.get(key), *self._retired) if one is not None and one.key == key]
+            # The one that is kept may have taken the place of one that this user still had.
+            for one in sorted(used, key=lambda one: one is self._kept.get(key)):
+                if one.in_use:
+                    one.in_use -= 1
+                    return
 
     def close(self) -> None:
         """Let all clients go; they end with their last reference."""
         self._kept.clear()
+        self._retired.clear()
+
+    def __len__(self) -> int:
+        return len(self._kept) + len(self._retired)
+
+    def _has_room(self, key: _Key, tenant_id: int, proven: bool, gone: list[_Kept]) -> bool:
+        now = time.monotonic()
+        gone += [kept for kept in self._retired if kept.is_idle(now)]
+        self._retired = [kept for kept in self._retired if not kept.is_idle(now)]
+        while len(self) >= self._limit or (not proven and self._count_unproven() >= self._most_unproven):
+            victim = self._victim(tenant_id, proven, now)
+            if victim is None or victim == key:
+                return False
+            gone.append(self._kept.pop(victim))
+        return True
+
+    def _count_unproven(self) -> int:
+        return sum(not kept.proven for kept in (*self._kept.values(), *self._retired))
+
+    def _victim(self, tenant_id: int, proven: bool, now: float) -> _Key | None:
+        """Whose client is given up for another one: the longest unused one of the tenant that has the most of them."""
+        idle = {key: kept for key, kept in self._kept.items() if kept.is_idle(now)}
+        bad = {key: kept for key, kept in idle.items() if not kept.proven}
+        good = {key: kept for key, kept in idle.items() if kept.proven}
+        counts = Counter(kept.tenant_id for kept in self._kept.values())
+        counts[tenant_id] += 1
+        if not proven and self._count_unproven() < self._share_unproven:
+            candidates = good or bad
+        else:
+            # Nobody's client goes to a tenant that has more of them: that one waits, or closes one of its own.
+            candidates = {key: kept for key, kept in bad.items() if counts[kept.tenant_id] >= counts[tenant_id]}
+            if proven and not candidates:
+                candidates = {key: kept for key, kept in good.items() if counts[kept.tenant_id] >= counts[tenant_id]}
+        return max(candidates, key=lambda key: counts[candidates[key].tenant_id], default=None)

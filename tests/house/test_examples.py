@@ -14,7 +14,8 @@ from pydantic import BaseModel
 
 from lagscale.domain.policy import Policy
 from lagscale.errors import Fault
-from services.api.payloads import BindingIn, ClusterIn, MonitorIn, TenantIn
+from services.api.payloads import BindingIn, ClusterIn, MonitorIn
+from services.api.tenant_payloads import TenantIn
 from services.cli.documents import read
 from services.cli.manifests import Manifest, declared
 from services.cli.schemas import Schemas

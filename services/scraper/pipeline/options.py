@@ -16,6 +16,8 @@ class Options:
         holder: the name under which this scraper holds the lease.
         reports: the address of the service's `Reports`.
         topics_seconds: the least time between two look-ups of a cluster's topics.
+        clients_limit: the most Kafka clients of one process.
+        tenant_partitions: partitions of one tenant that are polled at one tick.
         topics_limit: the greatest number of topics of a monitor that does not list them.
         addresses: `AddressRules.text` of what may be connected to.
     """
@@ -29,6 +31,8 @@ class Options:
     topics_seconds: float = 5.0
     topics_limit: int = 100
     addresses: str = ""
+    clients_limit: int = 64
+    tenant_partitions: int = 60_000
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> Options:
@@ -44,6 +48,8 @@ class Options:
             topics_seconds=float(texts["topics_seconds"]),
             topics_limit=int(texts["topics_limit"]),
             addresses=texts.get("addresses", ""),
+            clients_limit=int(texts["clients_limit"]),
+            tenant_partitions=int(texts["tenant_partitions"]),
         )
 
     def texts(self) -> dict[str, str]:

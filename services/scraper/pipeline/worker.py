@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import ceil
 
 import pyarrow as pa
@@ -17,10 +17,10 @@ from lagscale.store.secrets import SecretBox
 from lagscale.store.sync_connection import ScraperDatabase
 from services.scraper.clients import Clients
 from services.scraper.kafka import KafkaCluster
-from services.scraper.opening import opened
+from services.scraper.opening import closed, opened
 from services.scraper.pipeline import wire
 from services.scraper.pipeline.options import Options
-from services.scraper.poll import ClusterAnswer, poll
+from services.scraper.poll import THREADS, ClusterAnswer, poll
 from services.scraper.problems import Problem
 from services.scraper.reports import report
 from services.scraper.targets import ClusterPlan, Slot
@@ -63,11 +63,15 @@ class Kept:
 
     database: ScraperDatabase
     box: SecretBox
-    clients: Clients = field(default_factory=Clients)
+    clients: Clients
 
-    def open(self, plan: ClusterPlan) -> KafkaCluster | Problem:
-        """The cluster's client, or why there is none."""
-        return opened(self.clients, self.box, plan.cluster)
+    def open(self, plan: ClusterPlan) -> KafkaCluster | Problem | None:
+        """The cluster's client, or why there is none; None while none is free."""
+        return opened(self.clients, self.box, plan.cluster, proven=plan.proven)
+
+    def close(self, plan: ClusterPlan) -> None:
+        """The end of its use."""
+        closed(self.clients, plan.cluster)
 
 
 _kept: dict[Options, Kept] = {}
@@ -77,7 +81,7 @@ def kept(options: Options) -> Kept:
     """What this process keeps."""
     if options not in _kept:
         database = ScraperDatabase(options.database_url, application="lagscale-scraper-worker")
-        clients = Clients(rules=AddressRules.of_text(options.addresses))
+        clients = Clients(options.clients_limit, AddressRules.of_text(options.addresses))
         _kept[options] = Kept(database, SecretBox(options.secret_keys), clients)
     return _kept[options]
 
@@ -104,8 +108,13 @@ def read(options: Options, slot: Slot | None, epoch: int, planned_ms: float) -> 
     if began - planned_ms > max(_TOO_LATE_MS, 2 * options.tick_ms):
         report(options.reports, "skipped", reason="the task came too late", clusters=len(slot.clusters))
         return
-    answers: list[ClusterAnswer] = poll(slot, mine.open, clock, clock.error_ms)
-    report(options.reports, "polled", milliseconds=clock() - began, clusters=len(answers))
+    threads = min(THREADS, options.clients_limit)
+    answers: list[ClusterAnswer] = poll(
+        slot, mine.open, clock, clock.error_ms, close_cluster=mine.close, threads=threads
+    )
+    report(
+        options.reports, "polled", milliseconds=clock() - began, clusters=len(answers), clients_open=len(mine.clients)
+    )
     yield from wire.batches(answers, epoch, int(planned_ms))
 
 

@@ -74,11 +74,27 @@ async def test_what_is_left_out_is_the_default_again_and_what_was_not_seen_is_no
     first = await limit(shop, clusters=3, patterns=2)
     assert first.json()["clusters"] == {"limit": 3, "used": 1}
     second = await shop.api.put(f"{shop.path}/quotas", json={"patterns": 2}, headers={"If-Match": '"1"'})
-    assert second.status_code == 409
+    assert second.status_code == 412
     third = await shop.api.put(f"{shop.path}/quotas", json={"patterns": 2}, headers={"If-Match": first.headers["etag"]})
     assert third.json()["clusters"]["limit"] == 50
     assert third.json()["patterns"]["limit"] == 2
     assert (await limit(shop, patterns=2)).json()["version"] == third.json()["version"], "nothing changed"
+
+
+async def test_the_tenants_body_has_them_too_and_trying_changes_nothing(shop: Shop) -> None:
+    made = await shop.api.put(shop.path, json={"maxClusters": 3, "maxPartitions": 70_000, "callsPerSecond": 9})
+    assert made.json()["maxClusters"] == 3
+    found = await used(shop)
+    assert (found["clusters"]["limit"], found["partitions"]["limit"], found["callsPerSecond"]["limit"]) == (
+        3,
+        70_000,
+        9,
+    )
+    tried = await shop.api.put(f"{shop.path}/quotas?dryRun=true", json={"clusters": 4})
+    assert tried.json()["clusters"] == {"limit": 4, "used": 1}
+    assert (await used(shop)) == found
+    assert (await limit(shop, clusters=4)).status_code == 200
+    assert (await shop.api.get(shop.path)).json()["maxClusters"] == 4
 
 
 async def test_a_change_of_quotas_is_in_the_tenants_audit(shop: Shop, shared_url: str) -> None:
@@ -138,6 +154,35 @@ async def test_monitors_without_a_list_of_topics_have_a_quota_of_their_own(shop:
     assert (await shop.monitor("listed", topics=None)).status_code == 429, "nor may a list become none"
     assert (await shop.monitor("all", topics=None, policy={"lagThreshold": 7})).status_code == 200
     assert (await used(shop))["patterns"] == {"limit": 1, "used": 1}
+
+
+async def test_bulk_and_restore_keep_to_the_quotas_that_one_by_one_meets(shop: Shop, shared_url: str) -> None:
+    def put(name: str, **fields: Any) -> dict[str, Any]:
+        return {"put": {"name": name, "cluster": "main", "consumerGroup": name} | fields}
+
+    async def bulk(*items: dict[str, Any], query: str = "") -> int:
+        answer = await shop.api.post(f"{shop.path}/monitors/bulk{query}", json={"items": list(items)})
+        if answer.status_code == 429:
+            assert "Over quota" in answer.json()["detail"]
+        return answer.status_code
+
+    listed = {"topics": ["orders"]}
+    await limit(shop, patterns=1, monitors=3)
+    for query in ("?dryRun=true", ""):
+        assert await bulk(put("a"), put("b"), query=query) == 429, "two without a list"
+        assert await bulk(*(put(name, **listed) for name in "abcd"), query=query) == 429, "four"
+    assert await bulk(put("a"), put("b", **listed)) == 200
+    for query in ("?dryRun=true", ""):
+        assert await bulk(put("b"), query=query) == 429, "a list becomes none"
+    for query in ("?dryRun=true", ""):
+        assert await bulk(put("b"), {"delete": "a"}, query=query) == 200, "what is given up makes room"
+    assert (await shop.api.post(f"{shop.path}/monitors/a/restore")).status_code == 429, "it has no list"
+    assert await bulk(put("b", **listed)) == 200
+    assert (await shop.api.post(f"{shop.path}/monitors/a/restore")).status_code == 200
+    await limit(shop, partitions=5)
+    measured(shared_url, shop, 5)
+    for query in ("?dryRun=true", ""):
+        assert await bulk(put("c", **listed), query=query) == 429, "partitions are used up"
 
 
 async def test_no_monitor_is_added_when_the_measured_partitions_are_used_up(shop: Shop, shared_url: str) -> None:

@@ -9,6 +9,7 @@ import grpc
 import pytest
 from prometheus_client import REGISTRY
 
+from lagscale.domain.freeze import Freeze
 from lagscale.domain.signal import Reason, Told
 from lagscale.errors import QuotaExceeded
 from services.scaler.proto import externalscaler_pb2 as pb
@@ -169,6 +170,36 @@ async def test_a_target_over_its_quota_keeps_the_replicas_that_were_held(start: 
     world.verdicts.judgements[1] = say.unknown()
     world.verdicts.holds[1] = Told(900.0, True, say.now_ms - 60_000)
     assert await value(world) == 900.0
+
+
+async def test_a_frozen_monitor_keeps_its_answer_beyond_the_rate(start: Any, say: Any) -> None:
+    world = await limited(start, memo_seconds=10)
+    world.verdicts.judgements[1] = say.sustained(9000)
+    world.verdicts.holds[1] = Told(1500.0, True, say.now_ms - 4000)
+    assert await value(world) == 9000.0
+    ends = {"since_ms": say.now_ms - 1000, "until_ms": say.now_ms + 3_600_000, "reason": "a move"}
+    world.registry.change(freezes=(Freeze("a", 1, cluster=None, monitor_id=1, **ends),), now_ms=say.now_ms)
+    await seen(world)
+    before = counted("from_memory")
+    assert [await value(world) for _ in range(MANY)] == [1500.0] * MANY, "not the reading that would still serve"
+    assert counted("from_memory") - before > 0
+
+
+async def test_where_the_rate_is_used_up_before_a_freeze_nothing_newer_is_told(start: Any, say: Any) -> None:
+    world = await limited(start, memo_seconds=10)
+    world.verdicts.judgements[1] = say.unknown()
+    world.verdicts.holds[1] = None
+    for _ in range(MANY):
+        await value(world)
+    ends = {"since_ms": say.now_ms - 1000, "until_ms": say.now_ms + 3_600_000, "reason": "a move"}
+    world.registry.change(freezes=(Freeze("a", 1, cluster=None, monitor_id=1, **ends),), now_ms=say.now_ms)
+    await seen(world)
+    outcomes = [await value(world) for _ in range(5)]
+    assert {outcome.code() for outcome in outcomes if not isinstance(outcome, float)} <= {
+        Code.RESOURCE_EXHAUSTED,
+        Code.UNAVAILABLE,
+    }
+    assert not [outcome for outcome in outcomes if isinstance(outcome, float)]
 
 
 async def test_an_inline_monitor_beyond_the_quota_is_refused_with_the_quotas_name(start: Any) -> None:

@@ -46,11 +46,12 @@ test: $(STAMP) ## Everything: the quick part's linters, then all shelves of test
 	@bash services/scaler/proto/generate.sh --check
 	$(BIN)/pytest tests -n $(JOBS) --dist loadgroup --no-loadscope-reorder
 
-bench: $(STAMP) ## Cost of a verdict, and of a round of 5,000 groups; figures and ratios of one run.
+bench: $(STAMP) ## Cost of a verdict, of a round of 5,000 groups, and of dead clusters for others; figures of one run.
 	$(BIN)/python -m tests.bench.verdict
 	$(BIN)/python -m tests.bench.coalescing
 	$(BIN)/python -m tests.bench.timelag
 	$(BIN)/python -m tests.bench.scrape
+	$(BIN)/python -m tests.bench.fairness
 
 fuzz: $(STAMP) ## 100,000 random histories, SQL against the reference, and the other random tests with as many.
 	LAGSCALE_FUZZ_EXAMPLES=100000 $(BIN)/pytest tests/fuzz --timeout 7200

@@ -73,6 +73,8 @@ KNOWN: Mapping[str, str] = {
     "LAGSCALE_SPARK_SLOTS": "scraper",
     "LAGSCALE_TOPICS_SECONDS": "scraper",
     "LAGSCALE_TOPICS_LIMIT": "scraper",
+    "LAGSCALE_CLIENTS_LIMIT": "scraper",
+    "LAGSCALE_TENANT_PARTITIONS": "scraper",
     "LAGSCALE_API_URL": "cli",
     "LAGSCALE_API_KEY": "cli",
     "LAGSCALE_SCALER_URL": "cli",

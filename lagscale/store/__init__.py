@@ -9,6 +9,7 @@ from typing import Protocol
 from lagscale.domain.freeze import Freeze
 from lagscale.domain.markers import Row
 from lagscale.domain.policy import Policy
+from lagscale.domain.quotas import DEFAULTS, Quota
 from lagscale.domain.signal import Ask, Judgement, Told
 
 
@@ -35,6 +36,7 @@ class Registration:
     Attributes:
         topics: the names of the targets, in their order.
         partial: why only a part of its topics is measured; empty when all are.
+        over_quota: why some of its targets are not measured; empty when all are.
     """
 
     monitor_id: int
@@ -50,6 +52,7 @@ class Registration:
     content_hash: str
     version: int
     partial: str = ""
+    over_quota: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +68,7 @@ class TenantEntry:
     policy_defaults: Mapping[str, str] = field(default_factory=dict)
     policy_limits: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     version: int = 0
+    calls_per_second: int = DEFAULTS[Quota.CALLS]
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from psycopg.types.json import Jsonb
 
 from lagscale.domain.freeze import Freeze
 from lagscale.domain.policy import Policy
+from lagscale.domain.quotas import Quota, over_quota
 from lagscale.errors import InvalidInput, LagscaleError, NotFound, QuotaExceeded, StoreUnavailable
 from lagscale.store import InlineMonitor, Registration, Registrations, TenantEntry
 from lagscale.store.faults import translated
@@ -88,21 +89,19 @@ class PostgresRegistrations:
         """Create the monitor and its targets unless its content exists.
 
         Raises:
-            QuotaExceeded: the tenant has its greatest number of monitors, or of those that were registered this way.
+            QuotaExceeded: the tenant's quota of monitors, of those that were registered this way, of such without a
+                list, or of partitions is used up.
             NotFound: the tenant or its cluster is gone.
             StoreUnavailable: the store did not answer, or the tenant's rules are others by now.
         """
         async with translated(), self._pool.connection() as connection, connection.transaction():
             await connection.execute("select set_config('lagscale.tenant', %s, true)", [str(monitor.tenant_id)])
             outcome = await _create(connection, monitor)
-        if outcome == "over_quota":
-            raise QuotaExceeded(
-                "The tenant has its greatest number of monitors; remove some, or ask for a higher quota."
-            )
         if outcome == "over_auto_quota":
             raise QuotaExceeded(
                 "ScaledObjects have registered as many monitors of this tenant as they may (maxAutoMonitors): remove "
-                "some, register this one by the API, or ask for a higher quota."
+                "some, register this one by the API, or ask for a higher quota.",
+                quota="maxAutoMonitors",
             )
         if outcome == "outdated":
             raise StoreUnavailable("The tenant's rules have just changed; retry.")
@@ -152,7 +151,9 @@ async def _create(connection: AsyncConnection[Any], monitor: InlineMonitor) -> s
     row = await cursor.fetchone()
     if row is None:
         return "no_cluster"
-    outcome, facts["monitor_id"], facts["cluster_id"] = row
+    outcome, facts["monitor_id"], facts["cluster_id"], limits = row
+    if outcome in limits:
+        raise QuotaExceeded(over_quota(Quota(outcome), limits[outcome]), quota=outcome)
     if facts["monitor_id"] is not None:
         await connection.execute(load("register_targets"), facts)
         await connection.execute(load("link_targets"), facts)
@@ -171,6 +172,7 @@ def _tenant(row: Mapping[str, Any]) -> TenantEntry:
         row["policy_defaults"],
         row["policy_limits"],
         row["version"],
+        row["calls_per_second"],
     )
 
 
@@ -198,6 +200,7 @@ def _registration(row: Mapping[str, Any], minimum_interval: int) -> Registration
         row["content_hash"],
         row["version"],
         row["partial"],
+        row["over_quota"],
     )
 
 

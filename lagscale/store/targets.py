@@ -38,7 +38,12 @@ class ClusterEntry:
 
 @dataclass(frozen=True, slots=True)
 class TargetEntry:
-    """What is measured once for all monitors that need it, at the smallest interval that they ask for."""
+    """What is measured once for all monitors that need it, at the smallest interval that they ask for.
+
+    Attributes:
+        partitions: of its topic, as last counted; None while nobody has asked.
+        left: how many it may have of its tenant's `quota` of partitions; None where nothing limits it.
+    """
 
     target_id: int
     tenant_id: int
@@ -49,24 +54,37 @@ class TargetEntry:
     limitation: str
     sampling_ms: int
     stale_after_ms: int
+    partitions: int | None = None
+    left: int | None = None
+    quota: int | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether it fits into the quota, as far as is known."""
+        return self.partitions is None or self.left is None or self.partitions <= self.left
 
 
 @dataclass(frozen=True, slots=True)
 class Polling:
-    """Everything to poll, at one version of the registrations."""
+    """Everything to poll, at one version of the registrations; `quotas` of partitions by tenant."""
 
     version: int
     clusters: Mapping[int, ClusterEntry] = field(default_factory=dict)
     targets: tuple[TargetEntry, ...] = ()
+    quotas: Mapping[int, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """How the last poll of a cluster or a target went: a named code, and a text without secrets and addresses."""
+    """How the last poll of a cluster or a target went: a named code, and a text without secrets and addresses.
+
+    `partitions` of a target's topic, None where they were not counted.
+    """
 
     id: int
     code: str
     message: str = ""
+    partitions: int | None = None
 
 
 def read(database: ScraperDatabase) -> Polling:
@@ -80,15 +98,17 @@ def read(database: ScraperDatabase) -> Polling:
         version = cursor.execute("select version from registry_change").fetchone() or {"version": 0}
         targets = cursor.execute(load("scrape_targets")).fetchall()
         clusters = cursor.execute(load("scrape_clusters")).fetchall()
+        quotas = cursor.execute(load("scrape_quotas")).fetchall()
     return Polling(
         int(version["version"]),
         {row["id"]: cluster_of(row) for row in clusters},
         tuple(_target(row) for row in targets),
+        {row["id"]: row["max_partitions"] for row in quotas},
     )
 
 
 def failed_clusters(database: ScraperDatabase) -> frozenset[int]:
-    """The clusters whose last poll failed.
+    """The clusters whose last poll failed, and those that were never polled.
 
     Raises:
         StoreUnavailable: the store did not answer.
@@ -107,16 +127,23 @@ def write_states(database: ScraperDatabase, clusters: Sequence[State], targets: 
     with database.transaction() as connection:
         if not hold_in_place(connection, lease):
             raise LeaseLost
-        for statement, states in ((load("scrape_cluster_states"), clusters), (load("scrape_target_states"), targets)):
-            if states:
-                connection.execute(
-                    statement,
-                    {
-                        "ids": [state.id for state in states],
-                        "codes": [state.code for state in states],
-                        "messages": [state.message for state in states],
-                    },
-                )
+        if clusters:
+            connection.execute(load("scrape_cluster_states"), _columns(clusters))
+        row = connection.execute(load("scrape_target_states"), _columns(targets)).fetchone() if targets else None
+    if row is not None and row[0]:
+        # What the targets may have is planned anew, and their monitors are answered accordingly. A transaction of its
+        # own: within the other one, registrations would be waited for with the states' rows locked.
+        with database.transaction() as connection:
+            connection.execute("select tell_registration_change()")
+
+
+def _columns(states: Sequence[State]) -> dict[str, list[Any]]:
+    return {
+        "ids": [state.id for state in states],
+        "codes": [state.code for state in states],
+        "messages": [state.message for state in states],
+        "partitions": [state.partitions for state in states],
+    }
 
 
 def cluster_of(row: Mapping[str, Any]) -> ClusterEntry:
@@ -146,4 +173,5 @@ def _target(row: Mapping[str, Any]) -> TargetEntry:
         row["partition_limitation"],
         row["sampling_ms"],
         row["stale_after_ms"],
+        row["partitions"],
     )

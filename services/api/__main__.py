@@ -7,7 +7,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from types import FrameType
 
 import structlog
@@ -37,6 +37,7 @@ from services.api.operations import Operations
 from services.api.preflights import Preflights
 from services.api.settings import ApiSettings
 from services.api.state_counts import StateCounts
+from services.api.tenant_rates import TenantRates
 from services.api.validation import Validation
 
 log = structlog.get_logger(__name__)
@@ -73,7 +74,9 @@ def main() -> int:
     outside = Outside(settings.secret_directory, tenant_variables())
     looks = Looks(settings.preflight_seconds, settings.preflights_at_once)
     preflights = Preflights(database, box, settings.address_rules, looks, outside)
-    opened, closed = _life(database, access, pool, url if single else None, counts if settings.states_seconds else None)
+    rates = TenantRates()
+    beside = _beside(database, rates, url if single else None, counts if settings.states_seconds else None)
+    opened, closed = _life(database, access, pool, beside)
     app = create_app(
         Parts(
             database=database,
@@ -84,6 +87,7 @@ def main() -> int:
             conditions=Conditions(database, rounds),
             preflights=preflights,
             validation=Validation(database, operations, preflights, verdicts),
+            rates=rates,
             opened=opened,
             closed=closed,
             trusted_proxies=settings.proxies,
@@ -120,19 +124,27 @@ def _end(_number: int, _frame: FrameType | None) -> None:
 Step = Callable[[], Awaitable[None]]
 
 
-def _life(
-    database: RegistryDatabase, access: Access, pool: Pool, single_url: str | None, counts: StateCounts | None
-) -> tuple[Step, Step]:
+def _beside(
+    database: RegistryDatabase, rates: TenantRates, single_url: str | None, counts: StateCounts | None
+) -> dict[str, Step]:
+    """What runs beside the server, by name; the last two only where they are wanted."""
+    running: dict[str, Step] = {"tenant-rates": lambda: rates.run(database)}
+    if single_url is not None:
+        running["single-monitor"] = lambda: _register_single(single_url)
+    if counts is not None:
+        running["state-counts"] = counts.run
+    return running
+
+
+def _life(database: RegistryDatabase, access: Access, pool: Pool, beside: Mapping[str, Step]) -> tuple[Step, Step]:
     """What runs when the server opens and when it closes."""
     tasks: list[asyncio.Task[None]] = []
 
     async def opened() -> None:
         # Without waiting: the service starts while the store is away, and is not ready until it is back.
         await pool.open(wait=False)
-        if single_url is not None:
-            tasks.append(asyncio.create_task(_register_single(single_url), name="single-monitor"))
-        if counts is not None:
-            tasks.append(asyncio.create_task(counts.run(), name="state-counts"))
+        for name, step in beside.items():
+            tasks.append(asyncio.create_task(_running(step), name=name))
 
     async def closed() -> None:
         for task in tasks:
@@ -143,6 +155,10 @@ def _life(
         await database.close()
 
     return opened, closed
+
+
+async def _running(step: Step) -> None:
+    await step()
 
 
 async def _register_single(url: str) -> None:

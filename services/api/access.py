@@ -17,6 +17,7 @@ from lagscale.store.registry import identities, keys
 from lagscale.store.registry.database import RegistryDatabase, Scope
 from lagscale.store.registry.origin import origin
 from services.api.guard import Guard
+from services.api.tenant_rates import TenantRates
 from services.api.tokens import NOT_MAPPED, Tokens, is_token
 
 _BEARER = HTTPBearer(
@@ -125,7 +126,10 @@ async def _caller(
     request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]
 ) -> Principal:
     access: Access = request.app.state.access
-    return await access.identify(None if credentials is None else credentials.credentials, origin())
+    caller = await access.identify(None if credentials is None else credentials.credentials, origin())
+    rates: TenantRates = request.app.state.rates
+    rates.count(caller.tenant_id)
+    return caller
 
 
 def _at_least(role: str) -> Callable[[Principal], Awaitable[Principal]]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
@@ -22,6 +22,7 @@ from services.api.metrics import Measured
 from services.api.operations import Operations
 from services.api.preflights import Preflights
 from services.api.problems import MEDIA_TYPE, Problem, install
+from services.api.quota_operations import QuotaOperations
 from services.api.routers import (
     audit,
     bindings,
@@ -34,10 +35,12 @@ from services.api.routers import (
     monitors,
     monitors_bulk,
     preflights,
+    quotas,
     states,
     tenants,
     validations,
 )
+from services.api.tenant_rates import TenantRates
 from services.api.validation import Validation
 
 _ABOUT = """Registers what Lagscale measures, and shows what it saw and judged.
@@ -74,6 +77,7 @@ class Parts:
     conditions: Conditions
     preflights: Preflights
     validation: Validation
+    rates: TenantRates = field(default_factory=TenantRates)
     opened: Callable[[], Awaitable[None]] | None = None
     closed: Callable[[], Awaitable[None]] | None = None
     trusted_proxies: tuple[str, ...] = ()
@@ -102,12 +106,14 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.freezing = Freezing(parts.database)
     app.state.preflights = parts.preflights
     app.state.validation = parts.validation
+    app.state.rates = parts.rates
+    app.state.quotas = QuotaOperations(parts.database)
     app.add_middleware(Measured)
     app.add_middleware(CameFrom, trusted=parts.trusted_proxies)
     install(app)
     for part in (
-        tenants, clusters, preflights, monitors, monitors_bulk, validations, explain, compare, states, bindings, keys,
-        freezes, audit, health,
+        tenants, quotas, clusters, preflights, monitors, monitors_bulk, validations, explain, compare, states, bindings,
+        keys, freezes, audit, health,
     ):  # fmt: skip
         app.include_router(part.router, responses=_PROBLEMS)
     app.include_router(health.open_router)

@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from lagscale.domain.quotas import Quota
 from lagscale.errors import Fault, InvalidInput, PreconditionFailed
-from lagscale.store.registry import monitor_changes, monitors
+from lagscale.store.registry import monitor_changes, monitors, quotas
 from lagscale.store.registry.changes import Seen, check_version
 from lagscale.store.registry.database import Row, Scope, TenantWork
 from lagscale.store.registry.specs import Draft, MonitorSpec, columns, given_of
@@ -53,11 +54,11 @@ class Bulk:
         """
         drafts = _drafts(given)
         async with self._operations.monitor_changes(scope, tenant) as work:
-            await monitor_changes.in_turn(work)
+            await quotas.one_at_a_time(work)
             steps = await self._planned(work, given, drafts)
             after = {} if dry_run else await _made(work, steps)
             if dry_run:
-                await monitor_changes.room_for(work, _more(steps))
+                await _room_for(work, steps)
         items = [_told(step, after.get(step.name, step.row)) for step in steps]
         counts = {
             kind: sum(step.kind == kind for step in steps) for kind in ("created", "changed", "unchanged", "deleted")
@@ -135,8 +136,22 @@ def _step(row: Row | None, draft: Draft, spec: MonitorSpec) -> _Step:
     return _Step(draft.name, "unchanged" if monitor_changes.is_so(row, spec) else "changed", row, spec)
 
 
-def _more(steps: list[_Step]) -> int:
-    return sum(step.kind == "created" for step in steps) - sum(step.kind == "deleted" for step in steps)
+async def _room_for(work: TenantWork, steps: list[_Step]) -> None:
+    """What `_made` would find of the quotas, without a row written: locks that all tenants share are not taken."""
+    kinds = [step.kind for step in steps]
+    await quotas.room_for(work, Quota.MONITORS, kinds.count("created") - kinds.count("deleted"))
+    if "deleted" not in kinds:
+        # What a deletion gives back is counted when it is made.
+        await quotas.room_for(work, Quota.PARTITIONS, min(1, kinds.count("created")))
+    more = sum(step.kind in {"created", "changed"} and _looks_up(step.spec) for step in steps)
+    less = sum(
+        step.kind in {"deleted", "changed"} and step.row is not None and step.row["topics"] is None for step in steps
+    )
+    await quotas.room_for(work, Quota.PATTERNS, more - less)
+
+
+def _looks_up(spec: MonitorSpec | None) -> bool:
+    return spec is not None and not spec.scope.is_listed
 
 
 async def _made(work: TenantWork, steps: list[_Step]) -> dict[str, Row | None]:

@@ -10,7 +10,7 @@ from cachetools import TTLCache
 from prometheus_client import Counter
 
 from lagscale.errors import RateExceeded
-from services.api.rates import Rates
+from lagscale.rates import Rates
 
 log = structlog.get_logger(__name__)
 

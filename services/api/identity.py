@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from lagscale.rates import Rates
 from lagscale.store.registry.database import RegistryDatabase
 from services.api.access import Access
 from services.api.guard import Guard
 from services.api.identity_settings import IdentitySettings
 from services.api.issuer_keys import IssuerKeys
-from services.api.rates import Rates
 from services.api.tokens import Tokens
 
 _MINUTE = 60.0

@@ -13,7 +13,7 @@ import httpx
 import structlog
 
 from lagscale.errors import IssuerUnavailable, LagscaleError
-from services.api.rates import Rates
+from lagscale.rates import Rates
 
 log = structlog.get_logger(__name__)
 

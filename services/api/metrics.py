@@ -18,6 +18,7 @@ SECONDS = Histogram(
     buckets=(0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5),
 )
 LOOKS = Counter("lagscale_api_looks", "Looks at clusters, by `ok` or the named state that ended them.", ["outcome"])
+OVER_RATE = Counter("lagscale_api_over_rate", "Requests refused because their tenant made too many.")
 _METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 #: Asked every few seconds by machines; they would drown the log.
 _UNLOGGED = frozenset({"/livez", "/readyz", "/healthz", "/metrics"})

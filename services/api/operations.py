@@ -19,7 +19,8 @@ from lagscale.store.secrets import SecretBox
 from services.api.cluster_payloads import ClusterIn
 from services.api.cluster_specs import cluster_spec
 from services.api.monitor_drafts import drafted
-from services.api.payloads import BindingIn, KeyIn, MonitorIn, PlatformKeyIn, TenantIn
+from services.api.payloads import BindingIn, KeyIn, MonitorIn, PlatformKeyIn
+from services.api.tenant_payloads import TenantIn
 from services.api.tenant_rules import tenant_values
 
 _TENANT_ROLES = (keys.TENANT_ADMIN, keys.TENANT_VIEWER)

@@ -13,7 +13,6 @@ from lagscale.domain.tenancy import NAME, is_name
 from lagscale.settings import split_address
 from lagscale.store.registry.keys import TENANT_ADMIN, TENANT_VIEWER
 from lagscale.topic_scope import MOST_EXCLUDED
-from services.api.policy_payloads import PolicyLimit, PolicyText, PolicyWarning
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 Item = TypeVar("Item")
@@ -84,46 +83,6 @@ class Listing(Payload, Generic[Item]):
 
     items: list[Item]
     next: str | None = None
-
-
-class TenantIn(Payload):
-    """A tenant as it shall be."""
-
-    name: Name | None = Field(default=None, examples=["shop"], description="May be left out where the URL names it.")
-    display_name: Line = Field(default="", examples=["The shop's team"])
-    auto_register: bool = Field(
-        default=False, description="May ScaledObjects create monitors by metadata without `serviceType`?"
-    )
-    min_sampling_seconds: int = Field(default=1, ge=1, le=3600, description="The least `samplingInterval`, seconds.")
-    max_monitors: int = Field(default=1000, ge=0, le=1_000_000, description="The greatest number of monitors.")
-    max_auto_monitors: int = Field(
-        default=1000, ge=0, le=1_000_000, description="The greatest number of those that ScaledObjects registered."
-    )
-    auto_expiry_days: int = Field(
-        default=7, ge=1, le=365, description="After so many days without a question such a monitor is deleted."
-    )
-    policy_defaults: dict[str, PolicyText] = Field(
-        default_factory=dict,
-        examples=[{"sustainSeconds": 300}],
-        description="In force where a policy does not give the key.",
-    )
-    policy_limits: dict[str, PolicyLimit] = Field(
-        default_factory=dict,
-        examples=[{"sustainSeconds": {"min": 60, "max": 3600}}],
-        description="What is allowed of each key of a policy.",
-    )
-
-
-class TenantOut(TenantIn):
-    """A tenant."""
-
-    name: Name = Field(examples=["shop"])
-    created_at: datetime
-    version: int = Field(examples=[1])
-    warnings: list[PolicyWarning] = Field(
-        default_factory=list,
-        description="Of a `PUT` that changes the rules: the first 100 faults of monitors that they forbid.",
-    )
 
 
 class State(Payload):

@@ -11,8 +11,9 @@ from lagscale.store.registry.inheritance import Outlaw
 from lagscale.store.registry.keys import NewKey
 from lagscale.store.registry.specs import given_of
 from services.api.cluster_payloads import ClusterOut
-from services.api.payloads import BindingOut, KeyMade, KeyOut, MonitorOut, State, TenantOut
+from services.api.payloads import BindingOut, KeyMade, KeyOut, MonitorOut, State
 from services.api.policy_payloads import PolicyWarning
+from services.api.tenant_payloads import TenantOut
 
 #: The rest is listed by a route of its own.
 _MOST_WARNINGS = 100

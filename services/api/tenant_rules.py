@@ -6,7 +6,7 @@ from typing import Any
 
 from lagscale.domain.policy_rules import PolicyRules
 from lagscale.errors import InvalidInput
-from services.api.payloads import TenantIn
+from services.api.tenant_payloads import TenantIn
 
 
 def tenant_values(given: TenantIn, tick_seconds: float) -> dict[str, Any]:

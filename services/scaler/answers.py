@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -10,7 +11,9 @@ from typing import Final
 import structlog
 from cachetools import TTLCache
 
+from lagscale.domain.freeze import Freeze
 from lagscale.domain.partial import by_a_part
+from lagscale.domain.quotas import Quota
 from lagscale.domain.sentences import sentence
 from lagscale.domain.signal import Ask, Judgement, Reason, Told, told
 from lagscale.errors import (
@@ -18,15 +21,16 @@ from lagscale.errors import (
     HistoryTooShort,
     LagscaleError,
     QuotaExceeded,
+    RateExceeded,
     StoreTimeout,
     StoreUnavailable,
-    Unknown,
 )
 from lagscale.store import InlineMonitor, RegistrationStore
 from services.scaler import metrics
-from services.scaler.decision import Subject
+from services.scaler.decision import Asked, Subject
 from services.scaler.frozen import FrozenAnswers
 from services.scaler.last_answers import LastAnswers
+from services.scaler.rates import Rates
 from services.scaler.recorder import Recorder
 from services.scaler.snapshots import Reading, Snapshots
 
@@ -70,41 +74,66 @@ class Answers:
         last: LastAnswers,
         recorder: Recorder,
         frozen: FrozenAnswers,
+        *,
+        rates: Rates,
     ) -> None:
         self._snapshots = snapshots
         self._registrations = registrations
         self._last = last
         self._recorder = recorder
         self._frozen = frozen
+        self._rates = rates
         # What became of registering an inline monitor, so that each call of a poll does not try again.
         self._registering: TTLCache[tuple[int, str], asyncio.Task[None]] = TTLCache(10_000, _REGISTERED_SECONDS)
         self._tasks: set[asyncio.Task[None]] = set()
 
-    async def tell(self, subject: Subject, deadline: float, *, begins_poll: bool = False) -> Answer:
+    def opens(self, asked: Asked) -> None:
+        """Count the opening of a stream.
+
+        Raises:
+            LagscaleError: the tenant makes too many calls, or no monitor is there at all.
+        """
+        self._rates.opens(asked)
+
+    async def tell(
+        self, subject: Subject, deadline: float, *, begins_poll: bool = False, counted: bool = True
+    ) -> Answer:
         """What KEDA is told of the monitor; `GetMetrics` begins a poll, and `IsActive` follows it.
+
+        Calls are counted, what an open stream looks at is not.
 
         Raises:
             Unknown: the lag is not known, and nothing can be held.
             StoreUnavailable: the store is silent, and nothing can be held.
-            QuotaExceeded: an inline monitor is one too many for its tenant.
+            QuotaExceeded: an inline monitor is one too many for its tenant, or it makes too many calls.
         """
+        over = self._rates.over(subject) if counted else None
         try:
             freezes = self._frozen.in_force(subject)
-            if subject.ask is None:
-                await self._register(subject, deadline)
-                if not freezes:
-                    raise HistoryTooShort(_BEGINS)
-            if freezes:
-                answer = Answer(await self._frozen.tell(subject, freezes, deadline), Kind.FROZEN, None)
-            elif subject.ask is not None:
-                answer = await self._known(subject, subject.ask, deadline, begins_poll)
+            if over is not None:
+                answer = self._without_store(subject, over, freezes)
+            else:
+                answer = await self._by_store(subject, freezes, deadline, begins_poll)
         except LagscaleError as error:
+            if isinstance(error, QuotaExceeded):
+                metrics.OVER_QUOTA.labels(subject.tenant, error.facts.get("quota", ""), "refused").inc()
             metrics.ANSWERS.labels(Kind.ERROR.value).inc()
             self._recorder.failed(subject, error)
             raise
         metrics.ANSWERS.labels(answer.kind.value).inc()
         self._recorder.told(subject, answer.told, answer.judgement, frozen=answer.kind is Kind.FROZEN)
         return answer
+
+    async def _by_store(
+        self, subject: Subject, freezes: Sequence[Freeze], deadline: float, begins_poll: bool
+    ) -> Answer:
+        if subject.ask is None:
+            await self._register(subject, deadline)
+            if not freezes:
+                raise HistoryTooShort(_BEGINS)
+        if freezes or subject.ask is None:
+            return Answer(await self._frozen.tell(subject, freezes, deadline), Kind.FROZEN, None)
+        return await self._known(subject, subject.ask, deadline, begins_poll)
 
     async def _known(self, subject: Subject, ask: Ask, deadline: float, begins_poll: bool) -> Answer:
         try:
@@ -115,6 +144,34 @@ class Answers:
         except StoreUnavailable as away:
             return self._remembered(subject, away, away)
         return _answer(subject, reading)
+
+    def _without_store(self, subject: Subject, over: RateExceeded, freezes: Sequence[Freeze]) -> Answer:
+        """What costs nothing: a frozen answer; a reading that still serves; else a held answer that asks for replicas.
+
+        Raises:
+            RateExceeded: there is none of them.
+        """
+        if freezes:
+            # Frozen stays frozen: what was measured since is not told, also where nothing was kept.
+            kept = self._frozen.remembered(subject, freezes)
+            if kept is None:
+                raise over
+            metrics.OVER_QUOTA.labels(subject.tenant, Quota.CALLS.value, "from_memory").inc()
+            return Answer(kept, Kind.FROZEN, None)
+        reading = None if subject.ask is None else self._snapshots.remembered(subject.ask)
+        if reading is not None:
+            try:
+                answer = _answer(subject, reading)
+            except LagscaleError as unknown:
+                raise over from unknown
+        else:
+            # Whose turn is never reached would be told an old 0 for as long as answers are held.
+            hold = None if subject.partial else self._last.held(subject.key, subject.policy)
+            if hold is None or _is_nothing(hold):
+                raise over
+            answer = Answer(hold, Kind.HELD_LOCALLY, None)
+        metrics.OVER_QUOTA.labels(subject.tenant, Quota.CALLS.value, "from_memory").inc()
+        return answer
 
     def _remembered(self, subject: Subject, error: StoreUnavailable, cause: Exception) -> Answer:
         # What was known of a part is not the last known answer.
@@ -140,7 +197,7 @@ class Answers:
         except TimeoutError as slow:
             raise StoreTimeout from slow
         except QuotaExceeded as full:
-            raise QuotaExceeded(full.message) from full
+            raise QuotaExceeded(full.message, **full.facts) from full
         except LagscaleError as away:
             self._registering.pop(key, None)
             raise type(away)(away.message) from away
@@ -160,6 +217,9 @@ def _answer(subject: Subject, reading: Reading) -> Answer:
     if subject.partial:
         judgement, hold = by_a_part(judgement, subject.policy), None
     answer = told(judgement, subject.policy, hold)
+    if answer is not None and answer.held_since_ms is not None and subject.over_quota and _is_nothing(answer):
+        # What is not measured for want of a quota is no calm, also where it was calm once.
+        answer = None
     if answer is None:
         error = _unknown(subject, judgement)
         error.facts["snapshot_ms"] = judgement.at_ms
@@ -169,7 +229,13 @@ def _answer(subject: Subject, reading: Reading) -> Answer:
     return Answer(answer, Kind.WAKING if judgement.value is None else Kind.MEASURED, judgement)
 
 
-def _unknown(subject: Subject, judgement: Judgement) -> Unknown:
+def _is_nothing(hold: Told) -> bool:
+    return not hold.active and hold.value <= 0
+
+
+def _unknown(subject: Subject, judgement: Judgement) -> LagscaleError:
+    if subject.over_quota:
+        return QuotaExceeded(subject.over_quota, quota=Quota.PARTITIONS.value, reason=judgement.reason.value)
     family = HistoryTooShort if judgement.reason in _TOO_SHORT else DataUnavailable
     if subject.partial:
         return family(subject.partial, reason=judgement.reason.value)

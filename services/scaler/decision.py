@@ -21,6 +21,7 @@ from lagscale.domain.tenancy import content_hash, inline_name, near_names, tenan
 from lagscale.errors import Fault, InvalidInput, LagscaleError, NotFound
 from lagscale.store import InlineMonitor, Registration, Registrations, TenantEntry
 from lagscale.topic_scope import limitation_needs_one
+from services.scaler.inline_clusters import cluster_of
 from services.scaler.metadata import Reader, Trigger
 from services.scaler.tenant_rules import read_rules
 
@@ -32,8 +33,9 @@ _INDEX: Final = re.compile(r"s\d+-")
 _REMEMBERED: Final = 50_000
 #: Of the names of an instance, a namespace and a ScaledObject, letters.
 _LONGEST_ASKER: Final = 253
-_HINT: Final = "check serviceType and the trigger's other keys, and that this namespace is bound to its tenant"
-_ALSO_REGISTER: Final = "or register it"
+_HINT: Final = (
+    "check serviceType and the trigger's other keys, and that this namespace is bound to its tenant, or register it"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +51,7 @@ class Subject:
         overrides: policy keys given beside it, None without any.
         freezes: those that the monitor is under, if they have not ended meanwhile.
         partial: why the targets are only a part of the monitor's topics; empty when they are all.
+        over_quota: why some of the targets are not measured; empty when all are.
     """
 
     tenant_id: int
@@ -64,6 +67,7 @@ class Subject:
     inline: InlineMonitor | None = None
     partial: str = ""
     freezes: tuple[Freeze, ...] = field(default=(), kw_only=True)
+    over_quota: str = field(default="", kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +128,8 @@ class Directory:
         self.registrations = registrations
         self._reader = reader
         self.freezes = Freezes(registrations.freezes)
+        #: Quotas of calls by the tenant's number.
+        self.calls_per_second = {tenant.tenant_id: tenant.calls_per_second for tenant in registrations.tenants}
         self._tenants = {tenant.tenant_id: tenant for tenant in registrations.tenants}
         self._rules = {tenant.tenant_id: read_rules(tenant) for tenant in registrations.tenants}
         self._named: dict[int, dict[str, Registration]] = {}
@@ -192,7 +198,7 @@ class Directory:
         return self._subject(tenant, monitor, policy, overrides=trigger.given)
 
     def _inline(self, trigger: Trigger, tenant: TenantEntry) -> Asked:
-        cluster = _cluster_of(trigger, tenant)
+        cluster = cluster_of(trigger, tenant)
         group = trigger.group or ""
         scope = trigger.scope
         digest = content_hash(cluster, group, scope.topics, trigger.given, pattern=scope.pattern, exclude=scope.exclude)
@@ -234,7 +240,7 @@ class Directory:
         topics = dict(zip(monitor.target_ids, monitor.topics, strict=False))
         return Subject(
             tenant.tenant_id, tenant.name, name or monitor.name, policy, monitor.monitor_id, ask, topics, key_of(ask),
-            partial=monitor.partial,
+            partial=monitor.partial, over_quota=monitor.over_quota,
             # With what its decisions are explained by.
             version=monitor.version, overrides=dict(overrides) if overrides else None,
             freezes=self.freezes.of(tenant.tenant_id, monitor.cluster, monitor.monitor_id),
@@ -250,7 +256,7 @@ def missing(name: str, visible: Iterable[str] = ()) -> NotFound:
     """
     near = near_names(name, visible)
     listed = f" Near names: {', '.join(near)}." if near else ""
-    return NotFound(f"There is no monitor {name[:63]!r} for this namespace: {_HINT}, {_ALSO_REGISTER}.{listed}")
+    return NotFound(f"There is no monitor {name[:63]!r} for this namespace: {_HINT}.{listed}")
 
 
 def _subject_of(trigger: Trigger) -> str:
@@ -271,28 +277,3 @@ def _beside(trigger: Trigger, monitor: Registration) -> Iterator[Fault]:
             yield Fault(
                 name, f"the registration of {monitor.name!r} rules; remove it, or mark the monitor as overridable"
             )
-
-
-def _cluster_of(trigger: Trigger, tenant: TenantEntry) -> str:
-    """The name of the tenant's cluster that an inline trigger means."""
-    named = trigger.cluster
-    if named is not None and named not in tenant.clusters:
-        near = near_names(named, tenant.clusters)
-        listed = f"; near names: {', '.join(near)}" if near else ""
-        raise NotFound(f"This namespace's tenant has no cluster {named[:63]!r}: register it, or correct it{listed}.")
-    if not trigger.bootstrap and named is not None:
-        return named
-    found = [name for name, addresses in sorted(tenant.clusters.items()) if frozenset(addresses) == trigger.bootstrap]
-    if named is not None:
-        if named not in found:
-            raise InvalidInput([Fault("bootstrapServers", f"are not those of cluster {named!r}; give one of the two")])
-        return named
-    if not found:
-        raise NotFound(
-            "This namespace's tenant has no cluster of these bootstrapServers: register it, or correct them."
-        )
-    if len(found) > 1:
-        raise InvalidInput(
-            [Fault("bootstrapServers", f"are those of several clusters; give cluster: {' or '.join(found)}")]
-        )
-    return found[0]

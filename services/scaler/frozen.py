@@ -80,10 +80,20 @@ class FrozenAnswers:
         Raises:
             DataUnavailable: nothing was known before that could be held.
         """
-        told = await self._told(subject, freezes, deadline)
-        if told is None:
-            raise DataUnavailable(frozen_sentence(freezes, holds=False), reason=FROZEN)
-        return told
+        return _held(await self._told(subject, freezes, deadline), freezes)
+
+    def remembered(self, subject: Subject, freezes: Sequence[Freeze]) -> Told | None:
+        """What `tell` says, without a look into the store; None where memory does not tell.
+
+        Raises:
+            DataUnavailable: nothing was known before that could be held.
+        """
+        if subject.ask is None or subject.monitor_id is None or subject.partial:
+            return None
+        kept = self._kept.get(FrozenAsk(subject.tenant_id, subject.monitor_id, _text(subject)))
+        if kept is not None and any(one.freeze_id in kept.freeze_ids for one in freezes):
+            return _held(kept.answer.told, freezes)
+        return self._last.frozen(subject.key, subject.policy, freezes[0].since_ms)
 
     async def _told(self, subject: Subject, freezes: Sequence[Freeze], deadline: float) -> Told | None:
         ask = subject.ask
@@ -182,6 +192,12 @@ class FrozenAnswers:
         except (TypeError, ValueError, KeyError):
             return
         self._kept.update(found)
+
+
+def _held(told: Told | None, freezes: Sequence[Freeze]) -> Told:
+    if told is None:
+        raise DataUnavailable(frozen_sentence(freezes, holds=False), reason=FROZEN)
+    return told
 
 
 def _text(subject: Subject) -> str:

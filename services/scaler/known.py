@@ -64,6 +64,10 @@ class Known:
                 raise StoreUnavailable("The registrations are not known yet, and the store does not answer; retry.")
         return self.directory
 
+    def calls_per_second(self, tenant_id: int) -> int | None:
+        """A tenant's quota of calls; None while it is not known."""
+        return None if self.directory is None else self.directory.calls_per_second.get(tenant_id)
+
     async def run(self) -> None:
         """Follow the store, for ever."""
         while True:

@@ -27,6 +27,11 @@ MEMO = Counter("lagscale_scaler_memo_total", "Look-ups of the scaler's memos.", 
 BATCH = Histogram(
     "lagscale_scaler_batch_monitors", "Monitors judged by one query.", buckets=(1, 2, 4, 8, 16, 64, 256, 1024)
 )
+OVER_QUOTA = Counter(
+    "lagscale_scaler_over_quota_total",
+    "Calls beyond a quota, by tenant and quota: refused with RESOURCE_EXHAUSTED, or answered from memory.",
+    ["tenant", "quota", "outcome"],
+)
 REGISTRATIONS = Gauge("lagscale_scaler_registrations", "Monitors known to this replica.")
 STREAMS = Gauge("lagscale_scaler_streams", "Open streams by method.", ["method"])
 CERTIFICATE_EXPIRY = Gauge(

@@ -25,6 +25,7 @@ from services.scaler.frozen import FreezeStore, FrozenAnswers
 from services.scaler.known import Known
 from services.scaler.last_answers import LastAnswers
 from services.scaler.metadata import Reader
+from services.scaler.rates import Rates
 from services.scaler.recorder import DecisionStore, Recorder
 from services.scaler.scratch import ANSWERS, FROZEN, Scratch
 from services.scaler.server import Listener, Server, grpc_address
@@ -77,7 +78,14 @@ class Scaler:
         ages = Ages(settings.connection_age_seconds, settings.connection_grace_seconds)
         self._frozen = FrozenAnswers(parts.freezes, parts.verdicts, self._last)
         self._streams = Streams(self._snapshots, self._known, ages, settings.call_seconds, frozen=self._frozen.in_force)
-        answers = Answers(self._snapshots, parts.registrations, self._last, self._recorder, self._frozen)
+        answers = Answers(
+            self._snapshots,
+            parts.registrations,
+            self._last,
+            self._recorder,
+            self._frozen,
+            rates=Rates(self._known.calls_per_second),
+        )
         callers = by_certificate if settings.asks_for_certificates else without_certificates
         if settings.scaler_grpc_security == "mtls":
             callers = by_required_certificate

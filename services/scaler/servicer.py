@@ -82,9 +82,9 @@ class Servicer(pb_grpc.ExternalScalerServicer):  # type: ignore[misc]
         """The activity at once, on every change, and `true` again and again while active."""
 
         async def state(asked: Asked, deadline: float) -> bool | None:
-            return await is_active(self._answers, asked, deadline)
+            return await is_active(self._answers, asked, deadline, counted=False)
 
-        async for active in self._streams.activity(self._asking(request, context), state, context):
+        async for active in self._streams.activity(self._asking(request, context), state, context, self._answers.opens):
             yield pb.IsActiveResponse(result=active)
 
     async def StreamMetricSpec(self, request: Any, context: Context) -> AsyncIterator[Any]:
@@ -132,7 +132,7 @@ class Servicer(pb_grpc.ExternalScalerServicer):  # type: ignore[misc]
         raise AssertionError("abort raises")
 
 
-async def is_active(answers: Answers, asked: Asked, deadline: float) -> bool:
+async def is_active(answers: Answers, asked: Asked, deadline: float, *, counted: bool = True) -> bool:
     """Whether any monitor is active, held ones too.
 
     Raises:
@@ -140,8 +140,9 @@ async def is_active(answers: Answers, asked: Asked, deadline: float) -> bool:
     """
     subjects = [entry for entry in asked.entries if isinstance(entry, Subject)]
     if len(subjects) == len(asked.entries) == 1:
-        return (await answers.tell(subjects[0], deadline)).told.active
-    found = await asyncio.gather(*(answers.tell(subject, deadline) for subject in subjects), return_exceptions=True)
+        return (await answers.tell(subjects[0], deadline, counted=counted)).told.active
+    telling = (answers.tell(subject, deadline, counted=counted) for subject in subjects)
+    found = await asyncio.gather(*telling, return_exceptions=True)
     failure: BaseException | None = None
     for outcome in found:
         if isinstance(outcome, BaseException):

@@ -94,6 +94,11 @@ class Snapshots:
             self._depart()
         return await asyncio.shield(flight)
 
+    def remembered(self, ask: Ask) -> Reading | None:
+        """The reading that serves calls just now, without asking for one; None without any, or after a failure."""
+        _, known = self._memo.get(ask, _FORGOTTEN)
+        return None if known is None or isinstance(known, LagscaleError) else known
+
     async def refresh(self, asks: Iterable[Ask]) -> None:
         """Read these monitors anew for the open streams, by as few queries as may be, outside the calls' slots."""
         waiting = list(dict.fromkeys(asks))

@@ -89,13 +89,18 @@ class Streams:
             await asyncio.sleep(_LEAST_SECONDS)
             await self.samples.wait(_POLL_SECONDS, seen)
 
-    async def activity(self, asking: Asking, state: State, context: Any) -> AsyncIterator[bool]:
-        """The activity of a trigger: nothing is said while it is unknown and nothing is held."""
+    async def activity(
+        self, asking: Asking, state: State, context: Any, opens: Callable[[Asked], object]
+    ) -> AsyncIterator[bool]:
+        """The activity of a trigger: nothing is said while it is unknown and nothing is held.
+
+        `opens` is called once, and refuses the stream by an error of the family.
+        """
         now = asyncio.get_running_loop().time
         end = self._end_of(context)
         said: bool | None = None
         said_at = 0.0
-        asked: Asked | None = await self._first("StreamIsActive", asking, context, _some)
+        asked: Asked | None = await self._first("StreamIsActive", asking, context, opens)
         with self._open("StreamIsActive") as watch:
             while asked is not None and not self._over(end):
                 watch(asked)

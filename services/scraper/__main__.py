@@ -128,6 +128,8 @@ class _Scraping(threading.Thread):
                     topics_limit=settings.topics_limit,
                     addresses=settings.address_rules.text,
                     secret_directory=str(settings.secret_directory or ""),
+                    clients_limit=settings.clients_limit,
+                    tenant_partitions=settings.tenant_partitions,
                 ),
                 master=settings.spark_master,
                 driver_memory=settings.spark_driver_memory,

@@ -7,9 +7,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from services.scraper.problems import Code, Problem
+from services.scraper.round import GroupSeen
+
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 #: Its partitions unless a cluster was set up otherwise.
 USUAL_SLOTS: Final = 50
+_MOVING: Final = frozenset({"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"})
 
 
 def slot_of(group: str, slots: int = USUAL_SLOTS) -> int:
@@ -29,3 +33,10 @@ def first_of_each_slot(groups: list[str], slots: int = USUAL_SLOTS) -> dict[int,
     for group in groups:
         found.setdefault(slot_of(group, slots), group)
     return found
+
+
+def why_moving(found: GroupSeen | Problem) -> Problem | None:
+    """Why the coordinator cannot be asked for commits now; None when it can, or at least says why not."""
+    if isinstance(found, Problem) and (found.code in {Code.TIMEOUT, Code.UNREACHABLE} or found.detail in _MOVING):
+        return found
+    return None

@@ -25,6 +25,8 @@ class Health:
         self._live = max(10 * tick_seconds, _LIVE_SECONDS)
         self._started = time.monotonic()
         self._planned_at = 0.0
+        #: The most of one process since the newest plan.
+        self._clients = 0
         self._batch_at = 0.0
         self._written_at = 0.0
         self.leading = False
@@ -42,14 +44,20 @@ class Health:
             metrics.SCOPES.clear()
             for code, count in report["counts"].items():
                 metrics.SCOPES.labels(code).set(count)
+        elif kind == "large":
+            metrics.LARGE_SECONDS.observe(report["seconds"])
+            self._hear_rounds(report)
         elif kind == "polled":
             metrics.POLL_SECONDS.observe(report["milliseconds"] / 1000)
+            self._clients = max(self._clients, report["clients_open"])
+            metrics.CLIENTS.set(self._clients)
         elif kind == "skipped":
             metrics.SKIPPED.inc()
             log.warning("slot_skipped", reason=report["reason"], clusters=report["clusters"])
 
     def _hear_plan(self, report: dict[str, Any]) -> None:
         self._planned_at = time.monotonic()
+        self._clients = 0
         if report["leading"] != self.leading:
             log.info("leading" if report["leading"] else "standing_by", epoch=report["epoch"])
         if report["store"] != self.store_up:
@@ -71,16 +79,20 @@ class Health:
             log.warning("batch_not_stored", batch=report["batch"], error=report["store_error"])
         else:
             self._written_at = self._batch_at
-        metrics.ROUNDS.inc(report["stored"])
-        metrics.SAMPLES.inc(report["samples"])
+        self._hear_rounds(report)
         for reason in ("doubled", "late", "future"):
             metrics.NOT_STORED.labels(reason).inc(report[reason])
-        for name, count in report["codes"].items():
-            metrics.POLLS.labels(*name.split(":", 1)).inc(count)
         for cluster, age_ms in report["ages_ms"].items():
             self._ages.note(cluster, age_ms)
         if report["since_plan_ms"]:
             metrics.BATCH_SECONDS.observe(report["since_plan_ms"] / 1000)
+
+    @staticmethod
+    def _hear_rounds(report: dict[str, Any]) -> None:
+        metrics.ROUNDS.inc(report["stored"])
+        metrics.SAMPLES.inc(report["samples"])
+        for name, count in report["codes"].items():
+            metrics.POLLS.labels(*name.split(":", 1)).inc(count)
 
     def live(self) -> dict[str, bool]:
         """Whether the pipeline moves at all, or is still starting."""

@@ -27,8 +27,9 @@ from confluent_kafka.admin import OffsetSpec as _Spec
 from lagscale.kafka.addresses import ANYWHERE, AddressRules
 from lagscale.kafka.guard import open_admin
 from lagscale.kafka.kinds import KINDS, REASONS
+from services.scraper import answered
 from services.scraper.client_log import library_log
-from services.scraper.coordinators import OFFSETS_TOPIC, USUAL_SLOTS, first_of_each_slot, slot_of
+from services.scraper.coordinators import OFFSETS_TOPIC, USUAL_SLOTS, first_of_each_slot, slot_of, why_moving
 from services.scraper.problems import Code, Problem
 from services.scraper.round import Committed, Ends, GroupSeen, Partition, TopicSeen
 
@@ -39,6 +40,8 @@ _EARLIER = 0.1
 _LEAST_TIMEOUT = 0.2
 #: A client that met silence is replaced, but not before it is so many seconds old.
 LEAST_LIFE = 5.0
+#: Longer than requests to a lost coordinator are under way; where nobody ever answered there are none.
+_UNDER_WAY_SECONDS = 30.0
 _CODES: Mapping[int, Code] = {number: Code(kind) for number, kind in KINDS.items()}
 _REASONS = tuple(Code(kind) for kind in REASONS)
 #: A client tries again at least every second, so an older reason is none any more.
@@ -48,10 +51,7 @@ _KINDS_SECONDS = 30.0
 _SETTLED_SECONDS = 1.0
 #: What is left for the others when a coordinator does not answer, as a share of the time that there is.
 _LEFT_FOR_OTHERS = 0.5
-_MOVING = frozenset({"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"})
 _MOST_STRANGERS = 20
-_GROUP_STATES = {"UNKNOWN": 0, "PREPARING_REBALANCING": 1, "COMPLETING_REBALANCING": 2, "STABLE": 3, "DEAD": 4,
-                 "EMPTY": 5}  # fmt: skip
 
 
 class KafkaCluster:
@@ -68,7 +68,9 @@ class KafkaCluster:
         self._reasons: dict[Code, float] = {}
         self._made_at = time.monotonic()
         self.life_seconds = life_seconds
-        self._silent = False
+        self._silent = self._answered = False
+        #: Until then the library may be at work on what was given up here: closed now, it could crash.
+        self.busy_until = 0.0
         self._slots: int | None = None
         self._shares: frozenset[str] = frozenset()
         self._kinds_at: dict[str, float] = {}
@@ -84,7 +86,7 @@ class KafkaCluster:
         if (refused := self._refusal(until)) is not None:
             return dict.fromkeys(names, refused)
         asked = self._admin.describe_topics(TopicCollection(list(names)), request_timeout=_timeout(until))
-        return {name: self._result(asked[name], until, _topic) for name in names}
+        return {name: self._result(asked[name], until, answered.topic) for name in names}
 
     def listing(self, until: float) -> frozenset[str] | Problem:
         """Names of all topics that the cluster's user may see."""
@@ -110,7 +112,9 @@ class KafkaCluster:
             asked |= self._admin.list_consumer_group_offsets(
                 [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=timeout
             )
-        return lambda: unsettled | {group: self._result(future, until, _committed) for group, future in asked.items()}
+        return lambda: (
+            unsettled | {group: self._result(future, until, answered.committed) for group, future in asked.items()}
+        )
 
     def _unsettled(self, groups: list[str], until: float) -> dict[str, Problem]:
         """The groups whose coordinator is moving, or does not answer.
@@ -130,11 +134,11 @@ class KafkaCluster:
             return {}
         # Commits kept in a partition without a leader have no coordinator, for hours perhaps: other groups have one.
         seen = self.groups(list(due.values()), until - (until - now) * _LEFT_FOR_OTHERS)()
-        moving = {slot: found for slot, group in due.items() if (found := _moving(seen[group])) is not None}
+        moving = {slot: found for slot, group in due.items() if (found := why_moving(seen[group])) is not None}
         self._settled_at |= dict.fromkeys(due.keys() - moving.keys(), now)
         if moving:
             # The client remembers coordinators for long; another one looks them up anew.
-            self._silent = True
+            self._meet_silence()
         return {group: moving[slot] for group in groups if (slot := slot_of(group, slots)) in moving}
 
     def _count_slots(self, until: float) -> int:
@@ -172,7 +176,7 @@ class KafkaCluster:
         if (refused := self._refusal(until)) is not None:
             return lambda: dict.fromkeys(names, refused)
         asked = self._admin.describe_consumer_groups(list(names), request_timeout=_timeout(until)) if names else {}
-        return lambda: {name: self._result(future, until, _group) for name, future in asked.items()}
+        return lambda: {name: self._result(future, until, answered.group) for name, future in asked.items()}
 
     def share_groups(self, names: Sequence[str], until: float) -> frozenset[str]:
         """Which of the groups are share groups; looked up for new names, and every half minute for all.
@@ -184,7 +188,7 @@ class KafkaCluster:
         due = [name for name in names if now - self._kinds_at.get(name, -_KINDS_SECONDS) >= _KINDS_SECONDS]
         if not due:
             return self._shares
-        listed = self._result(self._admin.list_consumer_groups(request_timeout=_timeout(until)), until, _listed)
+        listed = self._result(self._admin.list_consumer_groups(request_timeout=_timeout(until)), until, answered.listed)
         if isinstance(listed, Problem):
             return self._shares
         strangers = [name for name in due if name not in listed][:_MOST_STRANGERS]
@@ -225,7 +229,9 @@ class KafkaCluster:
 
     def _result(self, future: Future[Any], until: float, read: Callable[[Any], Any]) -> Any:
         try:
-            return read(future.result(timeout=max(until - time.monotonic(), 0.0)))
+            found = future.result(timeout=max(until - time.monotonic(), 0.0))
+            self._answered = True
+            return read(found)
         except KafkaException as failed:
             return self._problem(failed.args[0])
         except FutureTimeout:
@@ -241,13 +247,12 @@ class KafkaCluster:
     def is_spent(self) -> bool:
         """Whether another client must take over.
 
-        After a broker's restart librdkafka may send no more requests for committed offsets on the old connection,
-        for ever; only a new client asks again. A dead cluster does not get one at every tick.
+        After a broker's restart librdkafka may send no more requests for commits on the old connection, for ever.
         """
         return self._silent and time.monotonic() - self._made_at > self.life_seconds
 
     def _behind(self, code: Code, detail: str) -> Problem:
-        self._silent = True
+        self._meet_silence()
         # Callbacks are served here: errors of connections come by them only.
         self._admin.poll(0)
         if self._guard.refused(_REASON_SECONDS):
@@ -258,42 +263,18 @@ class KafkaCluster:
                 return Problem(reason, detail)
         return Problem(code, detail)
 
+    def _meet_silence(self) -> None:
+        self._silent = True
+        self.busy_until = time.monotonic() + (_UNDER_WAY_SECONDS if self._answered else 2 * _LEAST_TIMEOUT)
+
+    def close(self) -> None:
+        """End the library's client and its threads now: errors' tracebacks keep this object until a collection."""
+        del self._admin
+
     def _told(self, error: KafkaError) -> None:
-        code = _CODES.get(error.code())
-        if code is not None:
+        if (code := _CODES.get(error.code())) is not None:
             self._reasons[code] = time.monotonic()
-
-
-def _moving(found: GroupSeen | Problem) -> Problem | None:
-    """Why the coordinator cannot be asked for commits now; None when it can, or at least says why not."""
-    if isinstance(found, Problem) and (found.code in {Code.TIMEOUT, Code.UNREACHABLE} or found.detail in _MOVING):
-        return found
-    return None
 
 
 def _timeout(until: float) -> float:
     return max(until - time.monotonic() - _EARLIER, _LEAST_TIMEOUT)
-
-
-def _topic(described: Any) -> TopicSeen:
-    return TopicSeen(
-        str(described.topic_id),
-        {part.id: part.leader is not None and part.leader.id >= 0 for part in described.partitions},
-    )
-
-
-def _committed(answer: Any) -> Committed:
-    found: dict[Partition, int | None] = {}
-    for part in answer.topic_partitions:
-        # A partition with an error is left out, so it is missing; one without a commit is known to have none.
-        if part.error is None:
-            found[(part.topic, part.partition)] = part.offset if part.offset >= 0 else None
-    return found
-
-
-def _listed(listing: Any) -> set[str]:
-    return {one.group_id for one in listing.valid}
-
-
-def _group(described: Any) -> GroupSeen:
-    return GroupSeen(len(described.members), _GROUP_STATES.get(described.state.name, 0))

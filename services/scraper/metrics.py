@@ -17,6 +17,9 @@ SKIPPED = Counter("lagscale_scraper_skipped", "Slots of a tick that were not pol
 STORE_ERRORS = Counter("lagscale_scraper_store_errors", "Times that the store did not answer.")
 RESTARTS = Counter("lagscale_scraper_query_restarts", "Restarts of the streaming query after a failure.")
 LEADING = Gauge("lagscale_scraper_leading", "Whether this scraper leads: 1 or 0.")
+CLIENTS = Gauge(
+    "lagscale_scraper_clients", "Open Kafka clients of the worker process that has the most, at the newest tick."
+)
 TARGETS = Gauge("lagscale_scraper_targets", "Targets of live monitors in the newest plan.")
 SCOPES = Gauge(
     "lagscale_scraper_scopes", "Monitors whose topics are looked up, by how that went when it was last done.", ["code"]
@@ -25,6 +28,11 @@ POLL_SECONDS = Histogram(
     "lagscale_scraper_poll_seconds",
     "How long polling one slot took, seconds.",
     buckets=(0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2, 4, 8),
+)
+LARGE_SECONDS = Histogram(
+    "lagscale_scraper_large_seconds",
+    "How long a round of one large group took, which is polled beside the ticks; seconds.",
+    buckets=(0.25, 0.5, 1, 2, 4, 8, 16, 32),
 )
 BATCH_SECONDS = Histogram(
     "lagscale_scraper_batch_seconds",

@@ -52,16 +52,24 @@ class Opening:
         self.tokens.close()
         self.clients.close()
 
-    def open(self, cluster: ClusterEntry) -> KafkaCluster | Problem:
-        """The cluster's client, or why there is none. Never waits for anybody."""
+    def open(self, cluster: ClusterEntry, *, proven: bool = True) -> KafkaCluster | Problem | None:
+        """The cluster's client, or why there is none; None while none is free. Never waits for anybody.
+
+        Whoever gets one says `rest` at the end. `proven`: whether the cluster answered when it was asked last.
+        """
         try:
-            return self._opened(cluster)
+            return self._opened(cluster, proven)
         except (SecretReferenceBroken, TokenUnavailable) as missing:
             return Problem(_CODES[type(missing)], missing.message)
         except (SecretsUnreadable, ValueError) as refused:
             return Problem(_CODES.get(type(refused), Code.SETTINGS_REFUSED))
 
-    def _opened(self, cluster: ClusterEntry) -> KafkaCluster | Problem:
+    def rest(self, client: object) -> None:
+        """A user of this client has ended."""
+        if isinstance(client, KafkaCluster):
+            self.clients.rest(client)
+
+    def _opened(self, cluster: ClusterEntry, proven: bool) -> KafkaCluster | Problem | None:
         hidden = self.box.open(cluster.sealed) if cluster.sealed is not None else {}
         hidden = resolved(cluster.tenant, hidden, cluster.references, self.outside)
         # A rotated file is another version too, though nobody changed the registration.
@@ -71,13 +79,14 @@ class Opening:
             return Problem(Code.TOKEN_PENDING)
         number = None if source is None else source.number
         hand_over = None if source is None else source.hand_over
-        client = self.clients.get(
+        return self.clients.get(
             cluster.cluster_id,
             version,
             lambda: client_config(cluster.bootstrap, cluster.security, hidden, cluster.properties, hand_over),
+            tenant_id=cluster.tenant_id,
+            proven=proven,
             token=number,
         )
-        return client or Problem(Code.TOKEN_PENDING)
 
     def _source(
         self, cluster: ClusterEntry, version: tuple[int, bytes], hidden: Mapping[str, str]

@@ -13,6 +13,7 @@ from typing import Protocol
 
 from lagscale.domain.lag import Offsets
 from lagscale.store.targets import TargetEntry
+from services.scraper.fitting import fitting
 from services.scraper.problems import Code, Problem
 from services.scraper.round import Committed, Ends, GroupSeen, Partition, Polled, TopicSeen
 from services.scraper.targets import ClusterPlan, GroupPlan, Slot
@@ -21,7 +22,8 @@ from services.scraper.targets import ClusterPlan, GroupPlan, Slot
 _SLICE = 500
 #: Ends answered later than this after the commits began to come make no round; seconds.
 _SPREAD_SECONDS = 2.0
-_THREADS = 64
+#: Clusters that one task asks at once.
+THREADS = 64
 
 
 class Cluster(Protocol):
@@ -54,11 +56,12 @@ class Cluster(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TargetAnswer:
-    """What became of one target: a round or none, and its state."""
+    """What became of one target: a round or none, its state, and how many partitions its topic has, where that is told."""
 
     target: TargetEntry
     polled: Polled | None
     problem: Problem
+    partitions: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +74,8 @@ class ClusterAnswer:
     targets: tuple[TargetAnswer, ...]
 
 
-Open = Callable[[ClusterPlan], Cluster | Problem]
+Open = Callable[[ClusterPlan], Cluster | Problem | None]
+Close = Callable[[Cluster], None]
 Clock = Callable[[], int]
 
 
@@ -92,27 +96,51 @@ class Watch:
         return self.clock() + 1 + self.error_ms - since_ms
 
 
-def poll(slot: Slot, open_cluster: Open, clock: Clock, clock_error_ms: int = 0) -> list[ClusterAnswer]:
+def poll(
+    slot: Slot,
+    open_cluster: Open,
+    clock: Clock,
+    clock_error_ms: int = 0,
+    *,
+    close_cluster: Close = lambda client: None,
+    threads: int = THREADS,
+) -> list[ClusterAnswer]:
     """Poll every cluster of the slot at once; it ends within the slot's seconds and a little.
+
+    A cluster whose turn did not come in that time, or for which no client was free, has no answer: nothing is known of
+    it, and it must not look like one that does not answer.
 
     Args:
         slot: what to poll.
-        open_cluster: a cluster's client, or why there is none.
+        open_cluster: a cluster's client, or why there is none; None while none is free.
         clock: the database's clock, whole milliseconds.
         clock_error_ms: how wrong that clock can be at most.
+        close_cluster: hears when a cluster's client is used no more.
+        threads: clusters asked at once.
     """
     until = time.monotonic() + slot.seconds
     watch = Watch(clock, clock_error_ms)
+
+    def one(plan: ClusterPlan) -> ClusterAnswer | None:
+        if time.monotonic() >= until:
+            return None
+        client = open_cluster(plan)
+        if client is None or isinstance(client, Problem):
+            return None if client is None else _failed(plan, client)
+        try:
+            return _poll_cluster(plan, client, watch, until)
+        finally:
+            close_cluster(client)
+
     if len(slot.clusters) == 1:
-        return [_poll_cluster(slot.clusters[0], open_cluster, watch, until)]
-    with ThreadPoolExecutor(min(len(slot.clusters), _THREADS) or 1, "poll") as threads:
-        return list(threads.map(lambda plan: _poll_cluster(plan, open_cluster, watch, until), slot.clusters))
+        answers = [one(slot.clusters[0])]
+    else:
+        with ThreadPoolExecutor(min(len(slot.clusters), threads) or 1, "poll") as pool:
+            answers = list(pool.map(one, slot.clusters))
+    return [answer for answer in answers if answer is not None]
 
 
-def _poll_cluster(plan: ClusterPlan, open_cluster: Open, watch: Watch, until: float) -> ClusterAnswer:
-    client = open_cluster(plan)
-    if isinstance(client, Problem):
-        return _failed(plan, client)
+def _poll_cluster(plan: ClusterPlan, client: Cluster, watch: Watch, until: float) -> ClusterAnswer:
     topics = client.topics(sorted({t.topic for group in plan.groups for t in group.targets}), until)
     common = _common_problem(topics)
     if common is not None:
@@ -120,7 +148,8 @@ def _poll_cluster(plan: ClusterPlan, open_cluster: Open, watch: Watch, until: fl
     shares = client.share_groups([group.name for group in plan.groups], until)
     refused = Problem(Code.SHARE_GROUP)
     answers = [TargetAnswer(t, None, refused) for group in plan.groups if group.name in shares for t in group.targets]
-    measured = [group for group in plan.groups if group.name not in shares]
+    measured, unfit = fitting([group for group in plan.groups if group.name not in shares], topics)
+    answers += [TargetAnswer(target, None, problem, _size(target, topics)) for target, problem in unfit]
     pending: Callable[[], list[TargetAnswer]] | None = None
     for begin in range(0, len(measured), _SLICE):
         groups = measured[begin : begin + _SLICE]
@@ -232,7 +261,12 @@ class _Slice:
             None if members is None else members.state,
             *self._read_ms,
         )
-        return TargetAnswer(target, polled, problem)
+        return TargetAnswer(target, polled, problem, _size(target, self._topics))
+
+
+def _size(target: TargetEntry, topics: Mapping[str, TopicSeen | Problem]) -> int | None:
+    topic = topics.get(target.topic)
+    return len(topic.partitions) if isinstance(topic, TopicSeen) else None
 
 
 def _offsets(partition: Partition, read_committed: bool, commits: Committed, ends: Ends) -> Offsets | None:

@@ -30,6 +30,8 @@ class Code(StrEnum):
     FAILED = "failed"
     TOO_MANY_TOPICS = "too_many_topics"
     NO_MATCH = "no_match"
+    OVER_QUOTA = "over_quota"
+    LARGE = "large"
 
 
 MESSAGES: Mapping[Code, str] = {
@@ -58,18 +60,21 @@ MESSAGES: Mapping[Code, str] = {
     Code.TOO_MANY_TOPICS: "The monitor means more topics than it may measure, so it is judged by a part only; narrow its "
     "topicPattern, or leave topics out by excludeTopics.",
     Code.NO_MATCH: "There is nothing to measure: no topic matches topicPattern, or the group has committed on none.",
+    Code.OVER_QUOTA: "The tenant's quota of partitions is used up; see the text of this state.",
+    Code.LARGE: "The topic is so large that it is polled beside the ticks; its first sample comes in a moment.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """Why something could not be read."""
+    """Why something could not be read; `text` where it is more than the code and a detail say."""
 
     code: Code
     detail: str = ""
+    text: str = ""
 
     @property
     def message(self) -> str:
         """The text for the user."""
-        text = MESSAGES[self.code]
+        text = self.text or MESSAGES[self.code]
         return f"{text} ({self.detail})" if self.detail else text

@@ -12,7 +12,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Protocol
 
 import structlog
 
@@ -21,9 +20,10 @@ from lagscale.store import Lease, scopes
 from lagscale.store.scopes import ScopeEntry, ScopeState
 from lagscale.store.sync_connection import ScraperDatabase
 from lagscale.store.targets import ClusterEntry
+from services.scraper.lookup import Answer, Lookup, committed_topics
 from services.scraper.problems import Code, Problem
-from services.scraper.round import Committed, GroupSeen, Partition
 from services.scraper.scopes import resolved, unresolved
+from services.scraper.turns import in_turn
 
 log = structlog.get_logger(__name__)
 
@@ -31,32 +31,16 @@ log = structlog.get_logger(__name__)
 _LONGEST_SECONDS = 60.0
 _ANSWER_SECONDS = 5.0
 _THREADS = 32
+#: Clusters that do not answer, or never did, asked in one pass; and how long each has.
+_UNPROVEN = 8
+_UNPROVEN_SECONDS = 2.0
 #: What could not be asked is asked again after this long: each time holds up the whole pass; seconds.
 _BACKOFF_SECONDS = 15.0
 #: What has not changed is written about twice a minute.
 _WRITE_SECONDS = 30.0
 
 
-class Lookup(Protocol):
-    """The part of a cluster's client that is used here; times are `time.monotonic()` seconds."""
-
-    def listing(self, until: float) -> frozenset[str] | Problem:
-        """Names of all topics."""
-        ...
-
-    def groups(self, names: Sequence[str], until: float) -> Callable[[], Mapping[str, GroupSeen | Problem]]:
-        """States of groups."""
-        ...
-
-    def commits(
-        self, groups: Mapping[str, Sequence[Partition]], until: float
-    ) -> Callable[[], Mapping[str, Committed | Problem]]:
-        """Committed offsets; without partitions all that the group has."""
-        ...
-
-
-Open = Callable[[ClusterEntry], Lookup | Problem]
-Answer = frozenset[str] | Problem
+Open = Callable[[ClusterEntry], Lookup | Problem | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +64,10 @@ class Resolver:
 
     Args:
         database: a connection of its own.
-        open_cluster: a cluster's client, or why there is none.
+        open_cluster: a cluster's client, or why there is none; None while none is free.
         limits: how often, and how many.
         lease: the present lease; None while another scraper leads.
+        close_cluster: hears when a cluster's client is used no more.
         on_pass: hears of every pass how many monitors are in which state.
         clock: decides what is due; seconds.
     """
@@ -94,17 +79,20 @@ class Resolver:
         limits: Limits,
         lease: Callable[[], Lease | None],
         *,
+        close_cluster: Callable[[Lookup], None] = lambda client: None,
         on_pass: Callable[[Mapping[str, int]], None] = lambda counts: None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
-        self._open = open_cluster
+        self._open, self._close = open_cluster, close_cluster
         self._limits = limits
         self._lease = lease
         self._on_pass = on_pass
         self._clock = clock
         self._asked: dict[_Question, float] = {}
         self._failed: frozenset[_Question] = frozenset()
+        #: Clusters that answered when they were asked last.
+        self._proven: set[int] = set()
         # The newest complete answers, which the database is told of less often; good under one lease only.
         self._states: dict[int, ScopeState] = {}
         self._written: dict[int, float] = {}
@@ -119,6 +107,10 @@ class Resolver:
     def stop(self) -> None:
         """End soon; what is under way ends by itself."""
         self._stop.set()
+
+    def is_proven(self, cluster_id: int) -> bool:
+        """Whether the cluster answered when it was asked last."""
+        return cluster_id in self._proven
 
     def once(self) -> None:
         """One pass: ask what is due, and store what follows from the answers.
@@ -140,6 +132,9 @@ class Resolver:
         failed = {question for question, answer in answers.items() if isinstance(answer, Problem)}
         self._failed = (self._failed & self._asked.keys() - answers.keys()) | failed
         asked = [entry for entry in entries if _question(entry) in answers]
+        # What was not asked for want of a client is due again.
+        for question in due - answers.keys():
+            self._asked.pop(question, None)
         self._settle([(self._refreshed(entry), answers[_question(entry)]) for entry in asked], int(at_ms), lease)
         live = {entry.monitor_id for entry in entries}
         self._states = {number: state for number, state in self._states.items() if number in live}
@@ -160,9 +155,11 @@ class Resolver:
         """What has not been asked for as long as the most frequent of its monitors is polled."""
         now = self._clock()
         periods: dict[_Question, float] = {}
+        tenants: dict[int, int] = {}
         for entry in entries:
             period = max(self._limits.seconds, min(entry.sampling_ms / 1000, _LONGEST_SECONDS))
             question = _question(entry)
+            tenants[entry.cluster_id] = entry.tenant_id
             fresh = entry.code is None or (entry.resolved_ms is None and entry.code != Code.TOO_MANY_TOPICS)
             # A new monitor is looked up with the next pass; half a pass of jitter must not cost a whole one.
             wanted = self._limits.seconds if fresh else period
@@ -171,13 +168,25 @@ class Resolver:
             periods[question] = min(periods.get(question, wanted), wanted)
         self._asked = {question: at for question, at in self._asked.items() if question in periods}
         early = self._limits.seconds / 2
-        due = {
-            question
-            for question, period in periods.items()
-            if now - self._asked.get(question, float("-inf")) >= period - early
-        }
+        due = self._in_turn(
+            {
+                question: tenants[question.cluster_id]
+                for question, period in periods.items()
+                if now - self._asked.get(question, float("-inf")) >= period - early
+            }
+        )
         self._asked |= dict.fromkeys(due, now)
         return due
+
+    def _in_turn(self, due: Mapping[_Question, int]) -> set[_Question]:
+        """All questions to clusters that answered last, and those to a few others, the tenants taking turns."""
+        others = {question.cluster_id: tenant for question, tenant in due.items()}
+        for cluster in self._proven:
+            others.pop(cluster, None)
+        waited = {question.cluster_id: self._asked.get(question, float("-inf")) for question in due}
+        oldest_first = sorted(others, key=lambda cluster: (waited[cluster], cluster))
+        chosen = {*self._proven, *in_turn(oldest_first, others.__getitem__)[:_UNPROVEN]}
+        return {question for question in due if question.cluster_id in chosen}
 
     def _ask(self, questions: set[_Question], clusters: Mapping[int, ClusterEntry]) -> dict[_Question, Answer]:
         by_cluster: dict[int, list[_Question]] = {}
@@ -186,19 +195,34 @@ class Resolver:
         if not by_cluster:
             return {}
         with ThreadPoolExecutor(min(len(by_cluster), _THREADS), "topics") as threads:
-            found = threads.map(lambda item: self._ask_cluster(clusters[item[0]], item[1]), by_cluster.items())
-            return {question: answer for answers in found for question, answer in answers.items()}
+            # Whoever answered last first: the others may take as long as they are given.
+            items = sorted(by_cluster.items(), key=lambda item: item[0] not in self._proven)
+            found = list(threads.map(lambda item: self._ask_cluster(clusters[item[0]], item[1]), items))
+        for (cluster, _), answers in zip(items, found, strict=True):
+            if answers and all(isinstance(answer, Problem) for answer in answers.values()):
+                self._proven.discard(cluster)
+            elif answers:
+                self._proven.add(cluster)
+        return {question: answer for answers in found for question, answer in answers.items()}
 
     def _ask_cluster(self, cluster: ClusterEntry, questions: Sequence[_Question]) -> dict[_Question, Answer]:
         client = self._open(cluster)
-        if isinstance(client, Problem):
-            return dict.fromkeys(questions, client)
-        until = time.monotonic() + _ANSWER_SECONDS
+        if client is None or isinstance(client, Problem):
+            return {} if client is None else dict.fromkeys(questions, client)
+        try:
+            return self._ask_client(client, cluster, questions)
+        finally:
+            self._close(client)
+
+    def _ask_client(
+        self, client: Lookup, cluster: ClusterEntry, questions: Sequence[_Question]
+    ) -> dict[_Question, Answer]:
+        until = time.monotonic() + (_ANSWER_SECONDS if self.is_proven(cluster.cluster_id) else _UNPROVEN_SECONDS)
         groups = [question.group for question in questions if question.group is not None]
         answers: dict[_Question, Answer] = {
             question: client.listing(until) for question in questions if question.group is None
         }
-        found = _committed_topics(client, groups, until) if groups else {}
+        found = committed_topics(client, groups, until) if groups else {}
         return answers | {_Question(cluster.cluster_id, group): answer for group, answer in found.items()}
 
     def _refreshed(self, entry: ScopeEntry) -> ScopeEntry:
@@ -255,20 +279,6 @@ class Resolver:
         ):
             return True
         return now - self._written.get(state.monitor_id, float("-inf")) >= _WRITE_SECONDS
-
-
-def _committed_topics(client: Lookup, groups: Sequence[str], until: float) -> dict[str, Answer]:
-    # librdkafka crashes when a broker answers that it does not coordinate the group (confluentinc/librdkafka#5040), as
-    # all do for a while in a fresh cluster; asked for the group's state it only says so.
-    seen = client.groups(groups, until)()
-    answers: dict[str, Answer] = {group: state for group, state in seen.items() if isinstance(state, Problem)}
-    ready = [group for group in groups if group not in answers]
-    for group, committed in (client.commits(dict.fromkeys(ready, ()), until)() if ready else {}).items():
-        if isinstance(committed, Problem):
-            answers[group] = committed
-        else:
-            answers[group] = frozenset(topic for (topic, _), offset in committed.items() if offset is not None)
-    return answers
 
 
 def _question(entry: ScopeEntry) -> _Question:

@@ -39,6 +39,20 @@ class ScraperSettings(ServiceSettings):
         description="The least time between two look-ups of a cluster's topics, for monitors by a pattern or by all "
         "topics of their group; seconds. A monitor is looked up as often as it is polled, and at least every minute.",
     )
+    clients_limit: int = Field(
+        default=64,
+        ge=8,
+        le=4096,
+        description="The most Kafka clients of one worker process, which bounds its threads: each client has four, and "
+        "one for each broker. A quarter is for clusters that do not answer, or never did. With more clusters than "
+        "clients these are closed and opened again at each tick.",
+    )
+    tenant_partitions: int = Field(
+        default=60_000,
+        ge=1000,
+        description="The most partitions of one tenant that are polled at one tick; what is more waits for the next "
+        "ticks, so that it makes no other tenant wait. Groups of more than 20,000 are polled beside the ticks.",
+    )
     topics_limit: int = Field(
         default=100,
         ge=1,

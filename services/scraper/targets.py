@@ -4,37 +4,53 @@ from __future__ import annotations
 
 import zlib
 from collections import defaultdict
-from collections.abc import Collection
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from operator import itemgetter
 
 from lagscale.store.targets import ClusterEntry, Polling, TargetEntry
+from services.scraper.allowances import allowed
+from services.scraper.breaker import PROBES, Breaker
+from services.scraper.turns import in_turn
 
 #: Groups of a tick whose state and members are read at every poll; above, they take turns.
 _DESCRIBE_ALWAYS = 200
 _DESCRIBE_SECONDS = 30
 #: Groups of one cluster that stay in one slot.
 _GROUPS_TOGETHER = 250
-#: A cluster that failed is polled at once again so many times, then less and less often.
-_PATIENT_POLLS = 3
-_LONGEST_BACKOFF_SECONDS = 15
+#: A group of more partitions is polled beside the ticks: one round of it may take longer than a tick.
+LARGE_PARTITIONS = 20_000
+#: Partitions of one tenant that are polled at one tick; the rest has its turn at the next ones.
+TENANT_PARTITIONS = 60_000
+#: What shows whether a cluster answers again; its other groups follow when it does.
+_PROBED_GROUPS = 50
+#: Targets that are over their quota are asked for their size so often.
+_REFUSED_SECONDS = 60
+
+_Key = tuple[str, bool]
 
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """One group: its targets, the real interval, and whether its state is read in this round."""
+    """One group: its targets, the real interval, and whether its state is read in this round.
+
+    A `large` one may have any number of partitions, for it makes nobody wait.
+    """
 
     name: str
     targets: tuple[TargetEntry, ...]
     interval_ms: int
     describe: bool
+    large: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterPlan:
-    """The groups of a cluster that one slot polls."""
+    """The groups of a cluster that one slot polls; a proven cluster answered when it was polled last."""
 
     cluster: ClusterEntry
     groups: tuple[GroupPlan, ...]
+    proven: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +68,21 @@ class _Group:
     ticks: int
     phase: int
 
+    @property
+    def key(self) -> _Key:
+        """What it is called within its cluster, from one version of the registrations to the next."""
+        return self.name, self.targets[0].fits
+
+    @property
+    def partitions(self) -> int:
+        """As many as are known, and one of each topic that nobody has counted."""
+        return sum(1 if target.partitions is None else target.partitions for target in self.targets)
+
+    @property
+    def is_large(self) -> bool:
+        """Whether it is polled beside the ticks."""
+        return self.partitions > LARGE_PARTITIONS and self.targets[0].fits
+
 
 class Planner:
     """Plans tick after tick. It remembers when it last planned, so that a late tick leaves no group out.
@@ -59,41 +90,106 @@ class Planner:
     Args:
         tick_ms: the system's tick.
         slots: tasks for clusters in good health.
+        tenant_partitions: of one tenant, at one tick.
+        probes: see `Breaker`.
     """
 
-    def __init__(self, tick_ms: int, slots: int) -> None:
+    def __init__(
+        self, tick_ms: int, slots: int, tenant_partitions: int = TENANT_PARTITIONS, probes: int = PROBES
+    ) -> None:
         self._tick_ms = tick_ms
         self._slots = slots
         self._tick: int | None = None
         self._at_ms = 0.0
         self._version = -1
         self._groups: dict[int, list[_Group]] = {}
-        self._failures: dict[int, tuple[int, int]] = {}
+        self._tenant_partitions = tenant_partitions
+        self._breaker = Breaker(tick_ms, probes)
+        #: Groups whose turn has come, and that have not been polled since, with that tick.
+        self._owed: dict[tuple[int, _Key], int] = {}
+        self._large_groups: dict[int, list[_Group]] = {}
+        #: Large groups of proven clusters, whether or not it is their turn.
+        self.large: tuple[ClusterPlan, ...] = ()
 
-    def plan(self, polling: Polling, failed: Collection[int], at_ms: float) -> list[Slot]:
+    def plan(self, polling: Polling, unproven: Collection[int], at_ms: float) -> list[Slot]:
         """The slots of the tick at `at_ms` of the database's clock.
 
         Args:
             polling: what is registered.
-            failed: clusters whose last poll failed.
+            unproven: clusters whose last poll failed, or that were never polled.
             at_ms: now.
         """
         first, last = self._pass_to(at_ms)
         if polling.version != self._version:
             self._groups = _grouped(polling, self._tick_ms)
             self._version = polling.version
-        good: list[ClusterPlan] = []
-        bad: list[ClusterPlan] = []
-        due = {cluster: [g for g in groups if _is_due(g, first, last)] for cluster, groups in self._groups.items()}
-        always = sum(len(groups) for groups in due.values()) <= _DESCRIBE_ALWAYS
-        for cluster_id, groups in due.items():
-            if not groups or not self._may_poll(cluster_id, cluster_id in failed, last):
-                continue
-            plans = tuple(self._plan_group(group, last, always) for group in groups)
-            (bad if cluster_id in failed else good).append(ClusterPlan(polling.clusters[cluster_id], plans))
+            large = {one: [group for group in groups if group.is_large] for one, groups in self._groups.items()}
+            self._large_groups = {one: groups for one, groups in large.items() if groups}
+        due: dict[int, list[_Group]] = {}
+        for cluster, groups in self._groups.items():
+            if found := self._due(cluster, groups, first, last, is_proven=cluster not in unproven):
+                due[cluster] = found
+        tenants = {cluster: polling.clusters[cluster].tenant_id for cluster in self._groups}
+        waiting = {cluster: tenants[cluster] for cluster in due if cluster in unproven}
+        probed = {one: due[one][:_PROBED_GROUPS] for one in self._breaker.chosen(waiting, unproven, last)}
+        proven = self._shared({one: groups for one, groups in due.items() if one not in waiting}, tenants)
+        taken = {id(group) for groups in (*probed.values(), *proven.values()) for group in groups}
+        self._owed = {
+            (cluster, group.key): self._owed.get((cluster, group.key), last)
+            for cluster, groups in due.items()
+            for group in groups
+            if id(group) not in taken
+        }
+        always = len(taken) <= _DESCRIBE_ALWAYS
+
+        def planned(groups_of: Mapping[int, Sequence[_Group]], *, proven: bool) -> list[ClusterPlan]:
+            plans = {
+                one: [self._plan_group(group, last, always) for group in groups] for one, groups in groups_of.items()
+            }
+            return [ClusterPlan(polling.clusters[one], tuple(groups), proven) for one, groups in plans.items()]
+
+        self.large = tuple(self._large(polling, unproven, last))
         seconds = min(self._tick_ms / 2000, 5.0)
-        slots = [Slot(tuple(part), seconds) for part in _packed(good, self._slots)]
+        slots = [Slot(tuple(_fair(part)), seconds) for part in _packed(planned(proven, proven=True), self._slots)]
+        bad = planned(probed, proven=False)
         return [*slots, *([Slot(tuple(bad), min(seconds, 1.0))] if bad else [])]
+
+    def _large(self, polling: Polling, unproven: Collection[int], tick: int) -> Iterator[ClusterPlan]:
+        for cluster, large in self._large_groups.items():
+            if cluster not in unproven:
+                plans = [replace(self._plan_group(group, tick, True), large=True) for group in large]
+                yield ClusterPlan(polling.clusters[cluster], tuple(plans))
+
+    def _due(self, cluster: int, groups: Sequence[_Group], first: int, last: int, *, is_proven: bool) -> list[_Group]:
+        """What is owed, then whose turn comes in these ticks.
+
+        Large groups have turns of their own, but show as well as others whether a cluster answers.
+        """
+        found = [
+            group
+            for group in groups
+            if (_is_due(group, first, last) or (cluster, group.key) in self._owed)
+            and not (is_proven and group.is_large)
+        ]
+        if self._owed:
+            found.sort(key=lambda group: self._owed.get((cluster, group.key), last))
+        return found
+
+    def _shared(self, due: Mapping[int, list[_Group]], tenants: Mapping[int, int]) -> dict[int, list[_Group]]:
+        """As much of each tenant as one tick has for it: clusters by turns, what is owed first."""
+        wanted: dict[int, list[tuple[int, _Group]]] = defaultdict(list)
+        for cluster, groups in due.items():
+            wanted[tenants[cluster]] += [(cluster, group) for group in groups]
+        found: dict[int, list[_Group]] = defaultdict(list)
+        for ours in wanted.values():
+            room = self._tenant_partitions
+            fits = sum(group.partitions for _, group in ours) <= room
+            for cluster, group in ours if fits else in_turn(ours, itemgetter(0)):
+                if room <= 0:
+                    break
+                found[cluster].append(group)
+                room -= group.partitions
+        return dict(found)
 
     def _pass_to(self, at_ms: float) -> tuple[int, int]:
         """First and last tick since the last call, counted in whole ticks, so that jitter skips none."""
@@ -105,18 +201,6 @@ class Planner:
         self._tick, self._at_ms = last, at_ms
         return first, last
 
-    def _may_poll(self, cluster_id: int, failed: bool, tick: int) -> bool:
-        if not failed:
-            self._failures.pop(cluster_id, None)
-            return True
-        polls, next_tick = self._failures.get(cluster_id, (0, tick))
-        if tick < next_tick:
-            return False
-        longest = max(1, _LONGEST_BACKOFF_SECONDS * 1000 // self._tick_ms)
-        pause = min(2 ** max(0, polls - _PATIENT_POLLS), longest)
-        self._failures[cluster_id] = (min(polls + 1, 30), tick + pause)
-        return True
-
     def _plan_group(self, group: _Group, tick: int, always: bool) -> GroupPlan:
         turns = max(1, _DESCRIBE_SECONDS * 1000 // (group.ticks * self._tick_ms))
         describe = always or (tick // group.ticks + group.phase) % turns == 0
@@ -124,13 +208,14 @@ class Planner:
 
 
 def _grouped(polling: Polling, tick_ms: int) -> dict[int, list[_Group]]:
-    found: dict[tuple[int, str], list[TargetEntry]] = defaultdict(list)
-    for target in polling.targets:
+    found: dict[tuple[int, str, bool], list[TargetEntry]] = defaultdict(list)
+    for target in allowed(polling.targets, polling.quotas):
         if target.cluster_id in polling.clusters:
-            found[(target.cluster_id, target.consumer_group)].append(target)
+            found[(target.cluster_id, target.consumer_group, target.fits)].append(target)
     grouped: dict[int, list[_Group]] = defaultdict(list)
-    for (cluster_id, name), targets in found.items():
-        ticks = max(1, min(target.sampling_ms for target in targets) // tick_ms)
+    for (cluster_id, name, fits), targets in found.items():
+        interval = min(target.sampling_ms for target in targets)
+        ticks = max(1, (interval if fits else max(interval, _REFUSED_SECONDS * 1000)) // tick_ms)
         phase = zlib.crc32(f"{cluster_id}/{name}".encode())
         grouped[cluster_id].append(_Group(name, tuple(targets), ticks, phase))
     return dict(grouped)
@@ -139,6 +224,11 @@ def _grouped(polling: Polling, tick_ms: int) -> dict[int, list[_Group]]:
 def _is_due(group: _Group, first: int, last: int) -> bool:
     """Whether the group's turn lies in these ticks."""
     return (last - group.phase) // group.ticks > (first - 1 - group.phase) // group.ticks
+
+
+def _fair(plans: list[ClusterPlan]) -> list[ClusterPlan]:
+    """One cluster of each tenant after the other, so that nobody's many clusters take all the time."""
+    return in_turn(plans, lambda plan: plan.cluster.tenant_id)
 
 
 def _packed(clusters: list[ClusterPlan], slots: int) -> list[list[ClusterPlan]]:
@@ -157,6 +247,6 @@ def _packed(clusters: list[ClusterPlan], slots: int) -> list[list[ClusterPlan]]:
                 packed.append([])
                 room = share
             taken, groups = groups[:room], groups[room:]
-            packed[-1].append(ClusterPlan(plan.cluster, tuple(taken)))
+            packed[-1].append(ClusterPlan(plan.cluster, tuple(taken), plan.proven))
             room -= len(taken)
     return packed

@@ -27,6 +27,7 @@ from services.scaler.answers import Answer, Answers
 from services.scaler.decision import Subject, key_of
 from services.scaler.frozen import FrozenAnswers
 from services.scaler.last_answers import LastAnswers
+from services.scaler.rates import Rates
 from services.scaler.recorder import Recorder
 from services.scaler.scratch import ANSWERS, Scratch
 from services.scaler.snapshots import Snapshots
@@ -237,6 +238,7 @@ class Replica:
             self.last,
             recorder,
             FrozenAnswers(NoFreezes(), self._world.store, self.last),
+            rates=Rates(lambda _: 1_000_000),
         )
 
     def _clock(self) -> AbstractContextManager[object]:

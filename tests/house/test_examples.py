@@ -15,7 +15,8 @@ from pydantic import BaseModel
 from lagscale.domain.policy import Policy
 from lagscale.errors import Fault
 from services.api.cluster_payloads import ClusterIn
-from services.api.payloads import BindingIn, MonitorIn, TenantIn
+from services.api.payloads import BindingIn, MonitorIn
+from services.api.tenant_payloads import TenantIn
 from services.cli.documents import read
 from services.cli.manifests import Manifest, declared
 from services.cli.schemas import Schemas

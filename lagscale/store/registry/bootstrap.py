@@ -11,6 +11,7 @@ import sqlalchemy as sa
 import structlog
 
 from lagscale.domain.policy import Policy
+from lagscale.domain.quotas import COLUMNS, DEFAULTS
 from lagscale.domain.tenancy import ANY_NAMESPACE, DEFAULT_INSTANCE
 from lagscale.errors import Conflict, InvalidInput
 from lagscale.settings import ServiceSettings, SingleMonitorSettings
@@ -31,7 +32,7 @@ _TENANT = {
     "display_name": "",
     "auto_register": False,
     "min_sampling_seconds": 1,
-    "max_monitors": 1000,
+    **{column: DEFAULTS[quota] for quota, column in COLUMNS.items()},
     "policy_defaults": {},
     "policy_limits": {},
     "max_auto_monitors": 1000,

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, delete, func, insert, select, update
+from sqlalchemy import Select, delete, exists, func, insert, select, update
 
+from lagscale.domain.quotas import Quota
 from lagscale.errors import Conflict, Fault, InvalidInput, LagscaleError, NotAllowed, SecretsUnreadable
 from lagscale.kafka.security import privileged, shown
-from lagscale.store.registry import audit
+from lagscale.store.registry import audit, quotas
 from lagscale.store.registry.changes import Outcome, Seen, check_version, present
 from lagscale.store.registry.database import Row, TenantWork
 from lagscale.store.registry.pages import Page, Wanted, page
@@ -64,8 +65,14 @@ async def create(work: TenantWork, spec: ClusterSpec, box: SecretBox) -> Outcome
 
     Raises:
         Conflict: the name is taken.
+        QuotaExceeded: the tenant has its greatest number of clusters.
         SettingsInvalid: it has secrets and there is no key to seal them with.
     """
+    await quotas.one_at_a_time(work)
+    # Before the quota: who registers a second time is told of the first, also when no room is left.
+    if (await work.run(select(exists().where(cluster.c.name == spec.name)))).scalar_one():
+        raise Conflict("A cluster with this name exists already.")
+    await quotas.room_for(work, Quota.CLUSTERS)
     statement = insert(cluster).values(
         tenant_id=work.tenant_id,
         name=spec.name,

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from lagscale.errors import Fault
-from lagscale.store.registry import monitor_changes, monitors
+from lagscale.store.registry import monitor_changes, monitors, quotas
 from lagscale.store.registry.database import Row, TenantWork
 from lagscale.store.registry.specs import MonitorSpec, columns, draft_of, judged
 
@@ -29,7 +29,7 @@ async def follow(work: TenantWork, tick_seconds: float) -> list[Outlaw]:
         work: a transaction behind the tenant's wall, with the tenant's row as it is now.
         tick_seconds: the scraper's tick.
     """
-    await monitor_changes.in_turn(work)
+    await quotas.one_at_a_time(work)
     rows = await monitors.locked_many(work)
     changed: list[tuple[Row, MonitorSpec]] = []
     found: list[Outlaw] = []

@@ -7,35 +7,37 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from lagscale.errors import Fault, InvalidInput, QuotaExceeded
-from lagscale.store.registry import audit
+from lagscale.domain.quotas import Quota
+from lagscale.errors import Fault, InvalidInput
+from lagscale.store.registry import audit, quotas
 from lagscale.store.registry.database import Row, TenantWork
 from lagscale.store.registry.links import link, unlink_all
 from lagscale.store.registry.specs import MonitorSpec, columns
 from lagscale.store.registry.tables import cluster, monitor, monitor_version
 
 
-async def in_turn(work: TenantWork) -> None:
-    """Wait until nobody else registers monitors of this tenant; the same lock as auto-registration takes."""
-    lock = sa.text("select pg_advisory_xact_lock(hashtext('lagscale.register'), cast(:tenant as int))")
-    await work.run(lock.bindparams(tenant=work.tenant_id))
-
-
-async def room_for(work: TenantWork, more: int) -> None:
-    """Check the tenant's quota once for so many more monitors.
+async def room_for(work: TenantWork, specs: Sequence[MonitorSpec]) -> None:
+    """Check the tenant's quotas once for so many more monitors; after `quotas.one_at_a_time`.
 
     Raises:
-        QuotaExceeded: they would be more than its greatest number.
+        QuotaExceeded: they would be more than it may have, of all or of those without a list of topics; or as many
+            partitions are measured as may be.
     """
-    if more <= 0:
-        return
-    live = sa.select(sa.func.count()).select_from(monitor).where(monitor.c.deleted_at.is_(None))
-    most, have = int(work.tenant["max_monitors"]), int((await work.run(live)).scalar_one())
-    if have + more > most:
-        raise QuotaExceeded(
-            f"The tenant has {have} monitors of {most}, its greatest number, and {more} more are asked for; "
-            "delete some or ask for more."
-        )
+    if specs:
+        await quotas.room_for(work, Quota.MONITORS, len(specs))
+        await quotas.room_for(work, Quota.PARTITIONS)
+        await quotas.room_for(work, Quota.PATTERNS, sum(not spec.scope.is_listed for spec in specs))
+
+
+async def room_for_changes(work: TenantWork, pairs: Sequence[tuple[Row, MonitorSpec]]) -> None:
+    """Check the tenant's quotas for monitors that come to have no list of topics any more.
+
+    Raises:
+        QuotaExceeded: they would be more than it may have of those.
+    """
+    given_up = [spec for row, spec in pairs if row["topics"] is not None and not spec.scope.is_listed]
+    kept = [spec for row, spec in pairs if row["topics"] is None and spec.scope.is_listed]
+    await quotas.room_for(work, Quota.PATTERNS, len(given_up) - len(kept))
 
 
 async def cluster_ids(work: TenantWork, names: Iterable[str]) -> dict[str, int]:
@@ -68,7 +70,7 @@ async def create(work: TenantWork, specs: Sequence[MonitorSpec]) -> list[Row]:
     if not specs:
         return []
     numbers = await _numbers(work, specs)
-    await room_for(work, len(specs))
+    await room_for(work, specs)
     values = [
         {"tenant_id": work.tenant_id, "name": spec.name, "cluster_id": numbers[spec.cluster], **columns(spec)}
         for spec in specs
@@ -90,10 +92,12 @@ async def change(work: TenantWork, pairs: Sequence[tuple[Row, MonitorSpec]], *, 
 
     Raises:
         InvalidInput: there is no such cluster.
+        QuotaExceeded: they have more monitors without a list of topics than the tenant may have.
     """
     if not pairs:
         return []
     numbers = await _numbers(work, [spec for _, spec in pairs])
+    await room_for_changes(work, pairs)
     rows = [await _update(work, row, numbers[spec.cluster], spec, _adopted(adopt)) for row, spec in pairs]
     befores = [row for row, _ in pairs]
     await _written(work, "monitor.update", list(zip(befores, rows, strict=True)), [spec for _, spec in pairs])
@@ -106,7 +110,7 @@ async def restore(work: TenantWork, row: Row, spec: MonitorSpec) -> Row:
     Raises:
         QuotaExceeded: it is one more than the tenant may have.
     """
-    await room_for(work, 1)
+    await room_for(work, [spec])
     back = {"deleted_at": None, "auto_registered": False}
     after = await _update(work, row, row["cluster_id"], spec, back)
     await _written(work, "monitor.restore", [(None, after)], [spec])

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from lagscale.errors import Conflict, NotFound
-from lagscale.store.registry import monitor_changes
+from lagscale.store.registry import monitor_changes, quotas
 from lagscale.store.registry.changes import Outcome, Seen, check_version, present
 from lagscale.store.registry.database import Row, TenantWork
 from lagscale.store.registry.pages import Page, Wanted, page
@@ -119,9 +119,9 @@ async def create(work: TenantWork, spec: MonitorSpec) -> Outcome:
     Raises:
         Conflict: the name is taken.
         InvalidInput: there is no such cluster.
-        QuotaExceeded: the tenant has its greatest number of monitors.
+        QuotaExceeded: the tenant has its greatest number of monitors, of such without a list, or of partitions.
     """
-    await monitor_changes.in_turn(work)
+    await quotas.one_at_a_time(work)
     [row] = await monitor_changes.create(work, [spec])
     return Outcome(row, created=True, changed=True)
 
@@ -135,7 +135,7 @@ async def put(work: TenantWork, spec: MonitorSpec, seen: Seen | None) -> Outcome
         PreconditionFailed: it is not as the caller has seen it.
         InvalidInput, QuotaExceeded: as `create`.
     """
-    await monitor_changes.in_turn(work)
+    await quotas.one_at_a_time(work)
     row = await locked(work, spec.name)
     check_version(row, seen)
     if row is None:
@@ -187,7 +187,7 @@ async def deleted(work: TenantWork, name: str) -> Row:
         NotFound: none is kept.
         Conflict: the name is taken again.
     """
-    await monitor_changes.in_turn(work)
+    await quotas.one_at_a_time(work)
     newest = _joined(deleted=True).where(monitor.c.name == name).order_by(monitor.c.deleted_at.desc(), monitor.c.id)
     row = await work.find(newest.limit(1).with_for_update(of=monitor))
     taken = await locked(work, name)

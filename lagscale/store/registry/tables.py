@@ -20,6 +20,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 
+from lagscale.domain.quotas import COLUMNS as QUOTAS
+
 metadata = MetaData()
 
 _NOW = text("now()")
@@ -57,6 +59,7 @@ tenant = Table(
     Column("policy_limits", JSONB, nullable=False),
     Column("max_auto_monitors", Integer, nullable=False),
     Column("auto_expiry_days", Integer, nullable=False),
+    *[Column(name, Integer, nullable=False) for name in QUOTAS.values() if name != "max_monitors"],
 )
 
 api_key = Table(
@@ -207,6 +210,7 @@ target_state = Table(
     Column("message", Text, nullable=False),
     Column("since", _INSTANT, nullable=False),
     Column("seen_at", _INSTANT, nullable=False),
+    Column("partitions", Integer),
 )
 
 decision = Table(

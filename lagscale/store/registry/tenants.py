@@ -7,6 +7,7 @@ from typing import Any
 
 from sqlalchemy import delete, exists, func, insert, select, update
 
+from lagscale.domain.quotas import COLUMNS as QUOTAS
 from lagscale.errors import Conflict
 from lagscale.store.registry import audit
 from lagscale.store.registry.changes import Outcome, Seen, check_version
@@ -17,7 +18,7 @@ from lagscale.store.registry.tables import cluster, monitor, tenant
 #: What monitors are judged by.
 RULES = ("policy_defaults", "policy_limits", "min_sampling_seconds")
 _WRITTEN = (
-    "display_name", "auto_register", "max_monitors", "max_auto_monitors", "auto_expiry_days", *RULES,
+    "display_name", "auto_register", *QUOTAS.values(), "max_auto_monitors", "auto_expiry_days", *RULES,
 )  # fmt: skip
 
 

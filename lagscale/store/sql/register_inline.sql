@@ -1,9 +1,12 @@
 -- Creates a monitor with its first version, or says why not: exists, no_cluster, outdated (the tenant has other rules
--- by now), over_quota, over_auto_quota.
+-- by now), over_auto_quota, or the quota that is used up.
 with wanted as materialized (
     select
         t.id as tenant_id,
         c.id as cluster_id,
+        jsonb_build_object(
+            'monitors', t.max_monitors, 'patterns', t.max_patterns, 'partitions', t.max_partitions
+        ) as limits,
         case
             when exists (
                 select
@@ -14,12 +17,26 @@ with wanted as materialized (
             when t.version <> nullif(%(tenant_version)s::int, 0) then 'outdated'
             when (
                 select count(*) from monitor as m where m.tenant_id = t.id and m.deleted_at is null
-            ) >= t.max_monitors then 'over_quota'
+            ) >= t.max_monitors then 'monitors'
             when (
                 select count(*)
                 from monitor as m
                 where m.tenant_id = t.id and m.deleted_at is null and m.auto_registered
             ) >= t.max_auto_monitors then 'over_auto_quota'
+            when cardinality(%(topics)s::text[]) = 0 and (
+                select count(*) from monitor as m
+                where m.tenant_id = t.id and m.deleted_at is null and m.topics is null
+            ) >= t.max_patterns then 'patterns'
+            -- More is not known before it is measured; what does not fit then is not measured.
+            when (
+                select coalesce(sum(s.partitions), 0)
+                from target_state as s
+                where s.tenant_id = t.id
+                    and s.code <> 'over_quota'
+                    and exists (
+                        select from monitor_target as x where x.target_id = s.target_id and x.tenant_id = t.id
+                    )
+            ) >= t.max_partitions then 'partitions'
             else 'created'
         end as outcome
     from tenant as t
@@ -55,5 +72,6 @@ versioned as (
 select
     w.outcome,
     (select c.id from created as c) as monitor_id,
-    w.cluster_id
+    w.cluster_id,
+    w.limits
 from wanted as w

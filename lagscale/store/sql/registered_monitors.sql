@@ -11,7 +11,8 @@ select
     m.content_hash,
     m.version,
     coalesce(g.target_ids, '{}') as target_ids,
-    case when s.code = 'too_many_topics' then s.message else '' end as partial
+    case when s.code = 'too_many_topics' then s.message else '' end as partial,
+    coalesce(g.over_quota, '') as over_quota
 from monitor as m
 inner join cluster as c on c.id = m.cluster_id and c.tenant_id = m.tenant_id
 -- A list is what it is; topics that are looked up may be more than the monitor may measure.
@@ -19,9 +20,11 @@ left join monitor_scope as s on s.monitor_id = m.id and s.tenant_id = m.tenant_i
 left join lateral (
     select
         array_agg(x.target_id order by array_position(m.topics, t.topic), x.target_id) as target_ids,
-        array_agg(t.topic order by array_position(m.topics, t.topic), x.target_id) as topics
+        array_agg(t.topic order by array_position(m.topics, t.topic), x.target_id) as topics,
+        max(z.message) filter (where z.code = 'over_quota') as over_quota
     from monitor_target as x
     inner join lag_target as t on t.id = x.target_id and t.tenant_id = m.tenant_id
+    left join target_state as z on z.target_id = x.target_id and z.tenant_id = m.tenant_id
     where x.monitor_id = m.id and x.tenant_id = m.tenant_id
 ) as g on true
 where m.deleted_at is null

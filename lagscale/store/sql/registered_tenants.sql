@@ -8,6 +8,7 @@ select
     t.policy_defaults,
     t.policy_limits,
     t.version,
+    t.calls_per_second,
     coalesce(jsonb_object_agg(c.name, to_jsonb(c.bootstrap)) filter (where c.id is not null), '{}') as clusters
 from tenant as t
 left join cluster as c on c.tenant_id = t.id

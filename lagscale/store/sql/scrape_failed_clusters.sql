@@ -1,5 +1,5 @@
--- The clusters whose last poll failed. All tenants: one scraper polls for all.
-select s.cluster_id
-from cluster_state as s
-inner join cluster as c on c.id = s.cluster_id and c.tenant_id = s.tenant_id
-where s.code <> 'ok'
+-- The clusters whose last poll failed, or that were never polled. All tenants: one scraper polls for all.
+select c.id
+from cluster as c
+left join cluster_state as s on s.cluster_id = c.id and s.tenant_id = c.tenant_id
+where s.code is distinct from 'ok'

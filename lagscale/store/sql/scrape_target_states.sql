@@ -1,16 +1,42 @@
 -- Writes the targets' states: a change at once, the same state again when it was last seen a minute ago.
-insert into target_state as s (target_id, tenant_id, code, message, since, seen_at)
-select t.id, t.tenant_id, n.code, n.message, clock_timestamp(), clock_timestamp()
-from unnest(%(ids)s::int[], %(codes)s::text[], %(messages)s::text[]) as n (id, code, message)
-inner join lag_target as t on t.id = n.id
-order by t.id
-on conflict (target_id) do update
-    set
-        code = excluded.code,
-        message = excluded.message,
-        since = case when s.code = excluded.code then s.since else excluded.since end,
-        seen_at = excluded.seen_at
-    where
-        s.code <> excluded.code
-        or s.message <> excluded.message
-        or s.seen_at < excluded.seen_at - interval '30 seconds'
+-- Tells whether one fits its quota now that did not, or the other way round, or has more or fewer partitions.
+with before as materialized (
+    select
+        b.target_id,
+        b.code,
+        b.partitions
+    from target_state as b
+    inner join lag_target as t on t.id = b.target_id and t.tenant_id = b.tenant_id
+    where b.target_id = any(%(ids)s::int[])
+),
+
+written as (
+    insert into target_state as s (target_id, tenant_id, code, message, since, seen_at, partitions)
+    select t.id, t.tenant_id, n.code, n.message, clock_timestamp(), clock_timestamp(), n.partitions
+    from unnest(%(ids)s::int[], %(codes)s::text[], %(messages)s::text[], %(partitions)s::int[])
+        as n (id, code, message, partitions)
+    inner join lag_target as t on t.id = n.id
+    order by t.id
+    on conflict (target_id) do update
+        set
+            code = excluded.code,
+            message = excluded.message,
+            since = case when s.code = excluded.code then s.since else excluded.since end,
+            seen_at = excluded.seen_at,
+            -- A cluster that does not answer has not lost its partitions.
+            partitions = coalesce(excluded.partitions, s.partitions)
+        where
+            s.code <> excluded.code
+            or s.message <> excluded.message
+            or s.partitions is distinct from coalesce(excluded.partitions, s.partitions)
+            or s.seen_at < excluded.seen_at - interval '30 seconds'
+    returning s.target_id, s.code, s.partitions
+)
+
+select exists (
+    select
+    from written as w
+    left join before as b on b.target_id = w.target_id
+    where w.partitions is distinct from b.partitions
+        or (w.code = 'over_quota') is distinct from (coalesce(b.code, '') = 'over_quota')
+) as changed

@@ -5,12 +5,13 @@ from __future__ import annotations
 from fastapi import APIRouter, Response
 
 from services.api.access import PlatformAdmin, Viewer
-from services.api.payloads import Listing, TenantIn, TenantOut
+from services.api.payloads import Listing
 from services.api.policy_payloads import PolicyWarning
 from services.api.routers.dry_run import CAN_TRY
 from services.api.routers.preconditions import HasVersions, Seen
 from services.api.routers.requests import OperationsPart, Tenant, WantedPage, tag, tell
 from services.api.shapes import tenant_of, warnings_of
+from services.api.tenant_payloads import TenantIn, TenantOut
 
 router = APIRouter(prefix="/v1/tenants", tags=["tenants"])
 

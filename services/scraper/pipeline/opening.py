@@ -13,8 +13,8 @@ from services.scraper.opening import Opening
 from services.scraper.pipeline.options import Options
 
 
-def opening_of(options: Options) -> Opening:
-    """A set of clients of its own. Tenants' variables are those of this process, so executors need them too."""
+def opening_of(options: Options, limit: int) -> Opening:
+    """A set of clients of its own, so many at most. Tenants' variables are those of this process, so executors need them too."""
     rules = AddressRules.of_text(options.addresses)
     directory = Path(options.secret_directory) if options.secret_directory else None
-    return Opening(Clients(rules=rules), SecretBox(options.secret_keys), Outside(directory, tenant_variables()), rules)
+    return Opening(Clients(limit, rules), SecretBox(options.secret_keys), Outside(directory, tenant_variables()), rules)

@@ -16,6 +16,8 @@ class Options:
         holder: the name under which this scraper holds the lease.
         reports: the address of the service's `Reports`.
         topics_seconds: the least time between two look-ups of a cluster's topics.
+        clients_limit: the most Kafka clients of one process.
+        tenant_partitions: partitions of one tenant that are polled at one tick.
         topics_limit: the greatest number of topics of a monitor that does not list them.
         addresses: `AddressRules.text` of what may be connected to.
         secret_directory: where tenants' secrets stand as files; empty for nowhere.
@@ -31,6 +33,8 @@ class Options:
     topics_limit: int = 100
     addresses: str = ""
     secret_directory: str = ""
+    clients_limit: int = 64
+    tenant_partitions: int = 60_000
 
     @classmethod
     def read(cls, given: Mapping[str, str]) -> Options:
@@ -47,6 +51,8 @@ class Options:
             topics_limit=int(texts["topics_limit"]),
             addresses=texts.get("addresses", ""),
             secret_directory=texts.get("secret_directory", ""),
+            clients_limit=int(texts["clients_limit"]),
+            tenant_partitions=int(texts["tenant_partitions"]),
         )
 
     def texts(self) -> dict[str, str]:

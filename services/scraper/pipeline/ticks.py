@@ -10,6 +10,8 @@ import structlog
 from lagscale.errors import LagscaleError
 from lagscale.store import Lease, leases, targets
 from lagscale.store.sync_connection import ScraperDatabase
+from services.scraper.breaker import PROBES
+from services.scraper.pipeline.lane import Lane, kafka_seam
 from services.scraper.pipeline.opening import opening_of
 from services.scraper.pipeline.options import Options
 from services.scraper.reports import report
@@ -28,11 +30,18 @@ class Ticks:
     def __init__(self, options: Options) -> None:
         self._options = options
         self._database = ScraperDatabase(options.database_url, application="lagscale-scraper-plan")
-        self._planner = Planner(options.tick_ms, options.slots)
+        self._planner = Planner(options.tick_ms, options.slots, options.tenant_partitions, _probes(options))
         self._polling = targets.Polling(-1)
         self.lease: Lease | None = None
         self._resolver = _resolver(options, lambda: self.lease)
         self._resolver.start()
+        self._lane = Lane(
+            options,
+            ScraperDatabase(options.database_url, application="lagscale-scraper-large"),
+            kafka_seam(options, _few(options)),
+            lambda: self.lease,
+        )
+        self._lane.start()
 
     def keep_lease(self) -> bool:
         """Whether this scraper leads; takes the lease where it is free."""
@@ -57,11 +66,13 @@ class Ticks:
             self._report(store=False, error=away.message)
             return [], 0.0
         slots = self._planner.plan(self._polling, failed, at_ms)
+        self._lane.offer(self._planner.large)
         self._report(store=True, targets=len(self._polling.targets), clusters=len(self._polling.clusters))
         return slots, at_ms
 
     def stop(self) -> None:
         """Give the lease back, so that a standby takes over at once."""
+        self._lane.stop()
         self._resolver.stop()
         if self.lease is not None:
             try:
@@ -75,16 +86,28 @@ class Ticks:
         report(self._options.reports, "plan", leading=self.lease is not None, epoch=epoch, **facts)
 
 
+def _probes(options: Options) -> int:
+    """Clusters that do not answer, asked at one tick: as many as can count on a client."""
+    return min(PROBES, options.clients_limit // 4)
+
+
+def _few(options: Options) -> int:
+    """Clients of those who work beside the ticks."""
+    return max(options.clients_limit // 4, 8)
+
+
 def _resolver(options: Options, lease: Callable[[], Lease | None]) -> Resolver:
-    opening = opening_of(options)
+    opening = opening_of(options, _few(options))
 
     def on_pass(counts: Mapping[str, int]) -> None:
         report(options.reports, "topics", counts=dict(counts))
 
-    return Resolver(
+    resolver = Resolver(
         ScraperDatabase(options.database_url, application="lagscale-scraper-topics"),
-        opening.open,
+        lambda cluster: opening.open(cluster, proven=resolver.is_proven(cluster.cluster_id)),
         Limits(options.topics_seconds, options.topics_limit),
         lease,
         on_pass=on_pass,
+        close_cluster=opening.rest,
     )
+    return resolver

@@ -20,7 +20,7 @@ SCHEMA = (
     "epoch bigint, planned_ms bigint, kind tinyint, id int, tenant_id int, cluster_id int, code string, message string, at_ms bigint, topic_id string, "
     "interval_ms int, stale_after_ms int, limitation string, starts array<bigint>, ends array<bigint>, "
     "committed array<bigint>, highs array<bigint>, members int, group_state smallint, ends_asked_ms int, "
-    "ends_answered_ms int"
+    "ends_answered_ms int, partitions int"
 )
 _LONGS = pa.list_(pa.field("element", pa.int64()))
 ARROW = pa.schema(
@@ -30,7 +30,7 @@ ARROW = pa.schema(
         ("interval_ms", pa.int32()), ("stale_after_ms", pa.int32()), ("limitation", pa.string()),
         ("starts", _LONGS), ("ends", _LONGS), ("committed", _LONGS), ("highs", _LONGS),
         ("members", pa.int32()), ("group_state", pa.int16()), ("ends_asked_ms", pa.int32()),
-        ("ends_answered_ms", pa.int32()),
+        ("ends_answered_ms", pa.int32()), ("partitions", pa.int32()),
     ]
 )  # fmt: skip
 COLUMNS = tuple(ARROW.names)
@@ -55,7 +55,7 @@ def batches(answers: Iterable[ClusterAnswer], epoch: int, planned_ms: int) -> It
                 problem.code.value,
                 problem.message,
             )
-            + (None,) * 13
+            + (None,) * 14
         )
         rows.extend(_target_row(target, answer.cluster_id, epoch, planned_ms) for target in answer.targets)
     for begin in range(0, len(rows), _ROWS_A_BATCH):
@@ -71,7 +71,7 @@ def _target_row(answer: TargetAnswer, cluster_id: int, epoch: int, planned_ms: i
         answer.problem.message,
     )  # fmt: skip
     if polled is None:
-        return head + (None,) * 13
+        return (*head, *(None,) * 13, answer.partitions)
     return (
         *head,
         polled.at_ms,
@@ -87,6 +87,7 @@ def _target_row(answer: TargetAnswer, cluster_id: int, epoch: int, planned_ms: i
         polled.group_state,
         polled.ends_asked_ms,
         polled.ends_answered_ms,
+        answer.partitions,
     )
 
 

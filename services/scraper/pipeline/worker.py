@@ -18,7 +18,7 @@ from services.scraper.opening import Opening
 from services.scraper.pipeline import wire
 from services.scraper.pipeline.opening import opening_of
 from services.scraper.pipeline.options import Options
-from services.scraper.poll import ClusterAnswer, poll
+from services.scraper.poll import THREADS, ClusterAnswer, poll
 from services.scraper.problems import Problem
 from services.scraper.reports import report
 from services.scraper.targets import ClusterPlan, Slot
@@ -62,9 +62,9 @@ class Kept:
     database: ScraperDatabase
     opening: Opening
 
-    def open(self, plan: ClusterPlan) -> KafkaCluster | Problem:
-        """The cluster's client, or why there is none."""
-        return self.opening.open(plan.cluster)
+    def open(self, plan: ClusterPlan) -> KafkaCluster | Problem | None:
+        """The cluster's client, or why there is none; None while none is free."""
+        return self.opening.open(plan.cluster, proven=plan.proven)
 
 
 _kept: dict[Options, Kept] = {}
@@ -74,7 +74,7 @@ def kept(options: Options) -> Kept:
     """What this process keeps."""
     if options not in _kept:
         database = ScraperDatabase(options.database_url, application="lagscale-scraper-worker")
-        _kept[options] = Kept(database, opening_of(options))
+        _kept[options] = Kept(database, opening_of(options, options.clients_limit))
     return _kept[options]
 
 
@@ -100,8 +100,17 @@ def read(options: Options, slot: Slot | None, epoch: int, planned_ms: float) -> 
     if began - planned_ms > max(_TOO_LATE_MS, 2 * options.tick_ms):
         report(options.reports, "skipped", reason="the task came too late", clusters=len(slot.clusters))
         return
-    answers: list[ClusterAnswer] = poll(slot, mine.open, clock, clock.error_ms)
-    report(options.reports, "polled", milliseconds=clock() - began, clusters=len(answers))
+    threads = min(THREADS, options.clients_limit)
+    answers: list[ClusterAnswer] = poll(
+        slot, mine.open, clock, clock.error_ms, close_cluster=mine.opening.rest, threads=threads
+    )
+    report(
+        options.reports,
+        "polled",
+        milliseconds=clock() - began,
+        clusters=len(answers),
+        clients_open=len(mine.opening.clients),
+    )
     yield from wire.batches(answers, epoch, int(planned_ms))
 
 

@@ -22,14 +22,17 @@ from services.scraper.round import Before, row_after
 _KINDS = {wire.CLUSTER: "cluster", wire.TARGET: "target"}
 
 
-def write(options: Options, rows: list[dict[str, Any]]) -> BatchPart:
-    """Store one task's rows: a transaction for the samples, one for the states, one for the hint."""
+def write(options: Options, rows: list[dict[str, Any]], database: ScraperDatabase | None = None) -> BatchPart:
+    """Store one task's rows: a transaction for the samples, one for the states, one for the hint.
+
+    On this worker's connection unless another one is given.
+    """
     part = BatchPart()
     if not rows:
         return part
     lease = Lease(options.holder, rows[0]["epoch"])
     try:
-        _store(worker.kept(options).database, rows, lease, part)
+        _store(database or worker.kept(options).database, rows, lease, part)
     except LeaseLost:
         part.lost_lease = True
     except LagscaleError as away:
@@ -85,5 +88,5 @@ def _states(rows: Sequence[dict[str, Any]], kind: int) -> list[targets.State]:
     states: dict[int, targets.State] = {}
     for row in rows:
         if row["kind"] == kind and (row["id"] not in states or states[row["id"]].code == "ok"):
-            states[row["id"]] = targets.State(row["id"], row["code"], row["message"])
+            states[row["id"]] = targets.State(row["id"], row["code"], row["message"], row["partitions"])
     return list(states.values())

@@ -135,7 +135,7 @@ async def test_what_is_so_already_leaves_no_row(api: httpx.AsyncClient, own_url:
     same = [writing for writing in puts if not writing.route.endswith("/freeze")] + [
         writing for writing in WRITINGS if writing.route == "POST /v1/tenants/{tenant}/bindings"
     ]
-    for writing in WRITINGS[:6]:
+    for writing in WRITINGS[:7]:
         await run(api, writing, names)
     await run(api, same[-1], names)
     before = events(own_url)

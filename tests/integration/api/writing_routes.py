@@ -57,7 +57,14 @@ def _freezing(path: str, of: str, values: Mapping[str, str]) -> tuple[Writing, W
 
 WRITINGS = (
     Writing("POST /v1/tenants", ("tenant.create tenant/{tenant}",), body={"name": "{tenant}"}, platform=True),
-    Writing(f"PUT {_T}", ("tenant.update tenant/{tenant}",), body={"displayName": "A shop"}, platform=True, status=200),
+    Writing(f"PUT {_T}/quotas", ("tenant.quotas tenant/{tenant}",), body={"clusters": 7}, status=200),
+    Writing(
+        f"PUT {_T}",
+        ("tenant.update tenant/{tenant}",),
+        body={"displayName": "A shop", "maxClusters": 7},
+        platform=True,
+        status=200,
+    ),
     Writing(f"POST {_T}/clusters", ("cluster.create cluster/main",), body=_CLUSTER | {"name": "main"}),
     Writing(
         f"PUT {_T}/clusters/{{cluster}}",

@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
 from lagscale.errors import RateExceeded
+from lagscale.rates import Rates
 from services.api.guard import Guard
-from services.api.rates import Rates
 
 KEY, OTHER = b"k" * 32, b"o" * 32
 

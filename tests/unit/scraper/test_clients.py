@@ -22,7 +22,10 @@ class Client:
         Client.let.wait(10)
         if config.get("bad"):
             raise ValueError("refused")
-        self.config, self.life_seconds, self.is_spent = config, life_seconds, False
+        self.config, self.life_seconds, self.is_spent, self.busy_until = config, life_seconds, False, 0.0
+
+    def close(self) -> None:
+        pass
 
 
 @pytest.fixture
@@ -66,7 +69,7 @@ def test_the_client_of_the_token_before_serves_until_the_next_is_there(made: Cli
     Client.let.set()
     wait_until(lambda: made.get(1, "v", dict, token=2) is not first, 10, "the next client took over")
     # The first one may have requests under way: it is kept, but not used.
-    assert first in [old for _, old in made._retired]
+    assert first in [old.client for old in made._retired]
 
 
 def test_other_settings_never_use_the_client_of_the_old_ones(made: Clients) -> None:
@@ -75,7 +78,7 @@ def test_other_settings_never_use_the_client_of_the_old_ones(made: Clients) -> N
     assert made.get(1, "v2", dict, token=1) is None
     Client.let.set()
     assert opened(made, "v2", 1) is not first
-    assert first in [old for _, old in made._retired]
+    assert first in [old.client for old in made._retired]
 
 
 def test_a_next_client_that_cannot_be_opened_leaves_the_one_that_there_is(made: Clients) -> None:
@@ -92,3 +95,14 @@ def test_what_the_client_refuses_is_refused_and_tried_again_later(made: Clients)
     with pytest.raises(ValueError, match="refused"):
         opened(made, "v", 1, bad=True)
     assert opened(made, "v", 1) is not None
+
+
+def test_clients_that_are_being_opened_count(monkeypatch: pytest.MonkeyPatch, made: Clients) -> None:
+    few = Clients(4)
+    Client.let.clear()
+    assert [few.get(cluster, "v", dict, tenant_id=cluster, token=1) for cluster in range(6)] == [None] * 6
+    assert len(few) == 4
+    assert few.get(7, "v", dict, tenant_id=7) is None
+    Client.let.set()
+    wait_until(lambda: few.get(0, "v", dict, tenant_id=0, token=1) is not None, 10, "the client was opened")
+    assert len(few) == 4

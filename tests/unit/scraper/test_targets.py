@@ -88,8 +88,10 @@ def test_a_cluster_that_stays_dead_is_asked_less_and_less_often_but_never_given_
     asked = [n for n in range(300) if names(planner.plan(polling(1), {0}, BEGIN + n * TICK))]
     assert asked[:3] == [0, 1, 2]
     pauses = [later - sooner for sooner, later in itertools.pairwise(asked)]
-    assert pauses == sorted(pauses)
-    assert max(pauses) == 15
+    assert pauses[:5] == sorted(pauses[:5])
+    # Each pause is shorter by up to a quarter, by chance.
+    assert all(11 <= pause <= 15 for pause in pauses[8:])
+    assert len(set(pauses[8:])) > 1
 
 
 def test_a_cluster_that_answers_again_is_polled_at_every_tick() -> None:

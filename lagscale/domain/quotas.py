@@ -1,0 +1,63 @@
+"""What a tenant may use: the quotas' names, where they begin, and the one sentence of all that is refused by them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import Final
+
+
+class Quota(StrEnum):
+    """A quota by the name that the API, the errors and the metrics use."""
+
+    MONITORS = "monitors"
+    CLUSTERS = "clusters"
+    PATTERNS = "patterns"
+    PARTITIONS = "partitions"
+    CALLS = "callsPerSecond"
+    REQUESTS = "requestsPerSecond"
+
+
+#: What a new tenant has, as the columns of the table say too.
+DEFAULTS: Final[Mapping[Quota, int]] = {
+    Quota.MONITORS: 1000,
+    Quota.CLUSTERS: 50,
+    Quota.PATTERNS: 100,
+    Quota.PARTITIONS: 50_000,
+    Quota.CALLS: 500,
+    Quota.REQUESTS: 200,
+}
+#: Column of the table `tenant` by quota.
+COLUMNS: Final[Mapping[Quota, str]] = {
+    Quota.MONITORS: "max_monitors",
+    Quota.CLUSTERS: "max_clusters",
+    Quota.PATTERNS: "max_patterns",
+    Quota.PARTITIONS: "max_partitions",
+    Quota.CALLS: "calls_per_second",
+    Quota.REQUESTS: "requests_per_second",
+}
+#: What is counted, and what its owner can do without the platform's administrators.
+_WORDS: Final[Mapping[Quota, tuple[str, str]]] = {
+    Quota.MONITORS: ("monitors", "delete some"),
+    Quota.CLUSTERS: ("clusters", "delete some"),
+    Quota.PATTERNS: ("monitors without a list of topics", "list their topics, or delete some"),
+    Quota.PARTITIONS: ("measured partitions", "delete monitors, or leave topics out"),
+    Quota.CALLS: ("calls of KEDA a second", "raise pollingInterval"),
+    Quota.REQUESTS: ("API requests a second", "ask less often"),
+}
+
+
+def over_quota(quota: Quota, limit: int, found: str = "") -> str:
+    """Why something is refused: the quota, its limit, what to do, and whom to ask.
+
+    Args:
+        quota: which one.
+        limit: the tenant's.
+        found: what did not fit, as in "a topic of 600 partitions, where 200 are left"; may be left out.
+    """
+    counted, way_out = _WORDS[quota]
+    reason = f": {found}" if found else ""
+    return (
+        f"Over quota{reason}. The tenant may have {limit} {counted}; {way_out}, or ask a platform administrator "
+        f"to raise the quota `{quota.value}`."
+    )

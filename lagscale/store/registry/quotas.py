@@ -1,0 +1,132 @@
+"""Quotas of a tenant: what it may use, what it uses, and the check that whatever is created goes through."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from lagscale.domain.quotas import COLUMNS, Quota, over_quota
+from lagscale.errors import QuotaExceeded
+from lagscale.store.registry import audit
+from lagscale.store.registry.changes import Outcome, Seen, check_version
+from lagscale.store.registry.database import TenantWork, Work, before_wall
+from lagscale.store.registry.tables import cluster, lag_target, monitor, monitor_target, target_state, tenant
+
+OVER_QUOTA = "over_quota"
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """What a tenant uses at this moment.
+
+    Attributes:
+        monitors, clusters, patterns: registered ones.
+        partitions: of the targets that were measured and fit.
+        unmeasured: targets of which no partition was counted yet: how much they need is not known.
+        refused: targets that do not fit into the quota of partitions, so they are not measured.
+    """
+
+    monitors: int
+    clusters: int
+    patterns: int
+    partitions: int
+    unmeasured: int
+    refused: int
+
+    def of(self, quota: Quota) -> int:
+        """How much of a quota is used; only of those that count objects."""
+        return int(getattr(self, quota.value))
+
+
+async def one_at_a_time(work: TenantWork) -> None:
+    """Let the tenant's other creations wait until this one has ended, so that quotas are exact.
+
+    The same lock as auto-registration takes.
+    """
+    lock = sa.text("select pg_advisory_xact_lock(hashtext('lagscale.register'), cast(:tenant as int))")
+    await work.run(lock.bindparams(tenant=work.tenant_id))
+
+
+async def room_for(work: TenantWork, quota: Quota, more: int = 1) -> None:
+    """Check that so many more fit; after `one_at_a_time`.
+
+    Of partitions no more is known before they are measured than that some are left: what does not fit then is not
+    measured by the scraper, and its state says so.
+
+    Raises:
+        QuotaExceeded: they do not fit.
+    """
+    if more <= 0:
+        return
+    # Read under the lock: the row that the transaction began with may be older.
+    limit = int((await work.run(sa.select(tenant.c[COLUMNS[quota]]).where(_mine(work)))).scalar_one())
+    used = int((await work.run(sa.select(_COUNTS[quota]))).scalar_one())
+    if used + more > limit:
+        asked = "" if more == 1 else f", {more} more are asked for"
+        raise QuotaExceeded(over_quota(quota, limit, f"{used} are in use{asked}"), quota=quota.value)
+
+
+async def usage(work: TenantWork) -> Usage:
+    """What the tenant uses."""
+    counts = {quota.value: count.label(quota.value) for quota, count in _COUNTS.items()}
+    others = {"unmeasured": _UNMEASURED, "refused": _REFUSED}
+    row = await work.one(sa.select(*counts.values(), *(count.label(name) for name, count in others.items())))
+    return Usage(**{name: int(row[name]) for name in (*counts, *others)})
+
+
+async def put(work: TenantWork, limits: Mapping[Quota, int], seen: Seen | None) -> Outcome:
+    """Set the tenant's quotas; what is used already stays, also above them. Only for the platform's administrators.
+
+    Raises:
+        PreconditionFailed: the tenant has changed since the version seen.
+    """
+    # The wall of a tenant lets nobody write its row.
+    platform = await before_wall(work)
+    row = await platform.one(sa.select(tenant).where(_mine(work)).with_for_update(key_share=True))
+    check_version(row, seen)
+    wanted = {COLUMNS[quota]: limit for quota, limit in limits.items()}
+    if all(row[column] == value for column, value in wanted.items()):
+        return Outcome(row)
+    changing = sa.update(tenant).where(_mine(work)).values(version=row["version"] + 1, **wanted)
+    after = await platform.one(changing.returning(tenant))
+    await audit.record(work, "tenant.quotas", f"tenant/{row['name']}", row, after)
+    return Outcome(after, changed=True)
+
+
+async def requests_per_second(work: Work) -> dict[int, int]:
+    """Each tenant's quota of requests, by the tenant's number. All tenants: one API serves all."""
+    rows = await work.every(sa.select(tenant.c.id, tenant.c[COLUMNS[Quota.REQUESTS]].label("most")))
+    return {int(row["id"]): int(row["most"]) for row in rows}
+
+
+def _mine(work: TenantWork) -> sa.ColumnElement[bool]:
+    return tenant.c.id == work.tenant_id
+
+
+def _number(table: sa.FromClause, *where: sa.ColumnElement[bool]) -> sa.ScalarSelect[Any]:
+    return sa.select(sa.func.count()).select_from(table).where(*where).scalar_subquery()
+
+
+#: Targets without a monitor stay for their history; nobody measures them.
+_POLLED = sa.exists().where(
+    monitor_target.c.target_id == lag_target.c.id,
+    monitor_target.c.monitor_id == monitor.c.id,
+    monitor.c.deleted_at.is_(None),
+)
+_STATES = lag_target.outerjoin(target_state, target_state.c.target_id == lag_target.c.id)
+_FITS = target_state.c.code != OVER_QUOTA
+_LIVE = monitor.c.deleted_at.is_(None)
+_COUNTS: Mapping[Quota, sa.ScalarSelect[Any]] = {
+    Quota.MONITORS: _number(monitor, _LIVE),
+    Quota.CLUSTERS: _number(cluster),
+    Quota.PATTERNS: _number(monitor, _LIVE, monitor.c.topics.is_(None)),
+    Quota.PARTITIONS: sa.select(sa.func.coalesce(sa.func.sum(target_state.c.partitions), 0))
+    .select_from(_STATES)
+    .where(_POLLED, _FITS)
+    .scalar_subquery(),
+}
+_UNMEASURED = _number(_STATES, _POLLED, target_state.c.partitions.is_(None))
+_REFUSED = _number(_STATES, _POLLED, target_state.c.code == OVER_QUOTA)

@@ -1,0 +1,214 @@
+"""A tenant over its quotas, as KEDA sees it: an error that says what to do, and never a 0 that was not measured."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import grpc
+import pytest
+from prometheus_client import REGISTRY
+
+from lagscale.domain.freeze import Freeze
+from lagscale.domain.signal import Reason, Told
+from lagscale.errors import QuotaExceeded
+from services.scaler.proto import externalscaler_pb2 as pb
+
+pytestmark = pytest.mark.integration
+Code = grpc.StatusCode
+#: At one call a second a burst is 30 calls.
+MANY = 60
+TOO_LARGE = "Over quota: a topic of 90 partitions, where 7 are left. Ask for more."
+
+
+async def limited(start: Any, **settings: Any) -> Any:
+    """A world whose tenant `acme` may make one call a second."""
+    world = await start(**settings)
+    acme, other = world.registry.present.tenants
+    world.registry.change(tenants=(replace(acme, calls_per_second=1), other))
+    await seen(world)
+    return world
+
+
+async def seen(world: Any) -> None:
+    """The scaler has heard of the present registrations."""
+    await world.hints.put("lagscale_registry")
+    known = world.scaler._known
+    while known.directory.registrations.version != world.registry.present.version:
+        assert await known.changed.wait(5.0)
+
+
+async def value(world: Any, **ref: Any) -> float | grpc.aio.AioRpcError:
+    """The value, or the error."""
+    try:
+        return float((await world.metric(**ref)).metricValues[0].metricValueFloat)
+    except grpc.aio.AioRpcError as error:
+        return error
+
+
+def counted(outcome: str, quota: str = "callsPerSecond") -> float:
+    labels = {"tenant": "acme", "quota": quota, "outcome": outcome}
+    return REGISTRY.get_sample_value("lagscale_scaler_over_quota_total", labels) or 0.0
+
+
+async def test_too_many_calls_are_refused_with_the_way_out_and_never_by_a_zero(start: Any, say: Any) -> None:
+    world = await limited(start)
+    world.verdicts.judgements[1] = say.unknown()
+    before = counted("refused")
+    errors = [await value(world) for _ in range(MANY)]
+    texts = {(error.code(), error.details()) for error in errors if not isinstance(error, float)}
+    assert {code for code, _ in texts} == {Code.UNAVAILABLE, Code.RESOURCE_EXHAUSTED}
+    (text,) = [text for code, text in texts if code is Code.RESOURCE_EXHAUSTED]
+    assert all(word in text for word in ("1 calls of KEDA", "pollingInterval", "administrator", "callsPerSecond"))
+    assert counted("refused") - before == sum(error.code() is Code.RESOURCE_EXHAUSTED for error in errors)
+
+
+async def test_beyond_the_rate_a_reading_that_still_serves_is_told(start: Any, say: Any) -> None:
+    world = await limited(start, memo_seconds=10)
+    world.verdicts.judgements[1] = say.calm()
+    before = counted("from_memory")
+    assert await world.active() is False
+    assert [await value(world) for _ in range(4)] == [0.0] * 4
+    assert [await world.active() for _ in range(MANY)] == [False] * MANY
+    assert len(world.verdicts.asked) == 1
+    assert counted("from_memory") - before >= MANY - 35
+
+
+async def test_beyond_the_rate_a_held_answer_that_asks_for_replicas_stands_in(start: Any, say: Any) -> None:
+    world = await limited(start)
+    world.verdicts.judgements[1] = say.sustained(700)
+    assert [await value(world) for _ in range(MANY)] == [700.0] * MANY
+
+
+async def test_beyond_the_rate_an_old_zero_is_not_told(start: Any, say: Any) -> None:
+    world = await limited(start)
+    world.verdicts.judgements[1] = say.calm()
+    first = await value(world)
+    assert first == 0.0
+    # The bucket is emptied by another monitor, so that the memo of this one is over.
+    world.verdicts.judgements[2] = say.unknown()
+    for _ in range(MANY):
+        await value(world, name="s0-ingest-metrics", service="ingest-metrics")
+    await say.eventually(lambda: world.scaler._snapshots.remembered(asks(world)) is None)
+    outcomes = [await value(world) for _ in range(5)]
+    refused = [outcome for outcome in outcomes if not isinstance(outcome, float)]
+    assert refused
+    assert {error.code() for error in refused} == {Code.RESOURCE_EXHAUSTED}
+
+
+def asks(world: Any) -> Any:
+    """What `ingest-logs` asks for."""
+    trigger = world.scaler._servicer._reader.read({"serviceType": "ingest-logs"})
+    return next(iter(world.scaler._known.directory.resolve(trigger, "default", "shop").subjects())).ask
+
+
+async def test_the_metrics_spec_is_never_refused_and_never_counted(start: Any, say: Any) -> None:
+    world = await limited(start)
+    world.verdicts.judgements[1] = say.unknown()
+    for _ in range(MANY):
+        assert (await world.stub.GetMetricSpec(world.ref())).metricSpecs[0].targetSize == 500
+    error = await value(world)
+    assert isinstance(error, grpc.aio.AioRpcError)
+    assert error.code() is Code.UNAVAILABLE, "its calls are all left"
+
+
+async def test_another_tenant_is_not_touched(start: Any, say: Any) -> None:
+    world = await limited(start)
+    world.verdicts.judgements[1] = say.unknown()
+    for _ in range(MANY):
+        await value(world)
+    world.verdicts.judgements[3] = say.sustained(900)
+    assert await value(world, name="s0-secret-logs", service="secret-logs", namespace="market") == 900.0
+
+
+async def test_a_stream_counts_once_when_it_opens_and_not_while_it_looks(start: Any, say: Any) -> None:
+    world = await limited(start)
+    world.verdicts.judgements[1] = say.sustained(700)
+    stream = world.stub.StreamIsActive(world.ref(), timeout=20)
+    assert (await stream.read()).result is True
+    world.verdicts.judgements[2] = say.unknown()
+    outcomes = [await value(world, name="s0-ingest-metrics", service="ingest-metrics") for _ in range(MANY)]
+    assert any(isinstance(one, grpc.aio.AioRpcError) and one.code() is Code.RESOURCE_EXHAUSTED for one in outcomes)
+    world.verdicts.judgements[1] = say.calm()
+    assert (await stream.read()).result is False, "an open stream goes on"
+    codes = [await opened(world) for _ in range(3)]
+    assert Code.RESOURCE_EXHAUSTED in codes
+    stream.cancel()
+
+
+async def opened(world: Any) -> grpc.StatusCode:
+    """What becomes of a new stream: OK where it says something."""
+    stream = world.stub.StreamIsActive(world.ref(), timeout=20)
+    try:
+        await stream.read()
+    except grpc.aio.AioRpcError as refused:
+        return refused.code()
+    stream.cancel()
+    return Code.OK
+
+
+async def test_a_target_over_its_quota_is_an_error_and_no_zero(start: Any, say: Any) -> None:
+    world = await start()
+    over = replace(world.registry.present.monitors[0], over_quota=TOO_LARGE)
+    world.registry.change(monitors=(over, *world.registry.present.monitors[1:]))
+    await seen(world)
+    before = counted("refused", "partitions")
+    world.verdicts.judgements[1] = say.unknown(Reason.NO_DATA)
+    world.verdicts.holds[1] = Told(0.0, False, say.now_ms - 60_000)
+    for call in (world.metric(), world.active()):
+        with pytest.raises(grpc.aio.AioRpcError) as raised:
+            await call
+        assert (raised.value.code(), raised.value.details()) == (Code.RESOURCE_EXHAUSTED, TOO_LARGE)
+    assert counted("refused", "partitions") - before == 2
+
+
+async def test_a_target_over_its_quota_keeps_the_replicas_that_were_held(start: Any, say: Any) -> None:
+    world = await start()
+    over = replace(world.registry.present.monitors[0], over_quota=TOO_LARGE)
+    world.registry.change(monitors=(over, *world.registry.present.monitors[1:]))
+    await seen(world)
+    world.verdicts.judgements[1] = say.unknown()
+    world.verdicts.holds[1] = Told(900.0, True, say.now_ms - 60_000)
+    assert await value(world) == 900.0
+
+
+async def test_a_frozen_monitor_keeps_its_answer_beyond_the_rate(start: Any, say: Any) -> None:
+    world = await limited(start, memo_seconds=10)
+    world.verdicts.judgements[1] = say.sustained(9000)
+    world.verdicts.holds[1] = Told(1500.0, True, say.now_ms - 4000)
+    assert await value(world) == 9000.0
+    ends = {"since_ms": say.now_ms - 1000, "until_ms": say.now_ms + 3_600_000, "reason": "a move"}
+    world.registry.change(freezes=(Freeze("a", 1, cluster=None, monitor_id=1, **ends),), now_ms=say.now_ms)
+    await seen(world)
+    before = counted("from_memory")
+    assert [await value(world) for _ in range(MANY)] == [1500.0] * MANY, "not the reading that would still serve"
+    assert counted("from_memory") - before > 0
+
+
+async def test_where_the_rate_is_used_up_before_a_freeze_nothing_newer_is_told(start: Any, say: Any) -> None:
+    world = await limited(start, memo_seconds=10)
+    world.verdicts.judgements[1] = say.unknown()
+    world.verdicts.holds[1] = None
+    for _ in range(MANY):
+        await value(world)
+    ends = {"since_ms": say.now_ms - 1000, "until_ms": say.now_ms + 3_600_000, "reason": "a move"}
+    world.registry.change(freezes=(Freeze("a", 1, cluster=None, monitor_id=1, **ends),), now_ms=say.now_ms)
+    await seen(world)
+    outcomes = [await value(world) for _ in range(5)]
+    assert {outcome.code() for outcome in outcomes if not isinstance(outcome, float)} <= {
+        Code.RESOURCE_EXHAUSTED,
+        Code.UNAVAILABLE,
+    }
+    assert not [outcome for outcome in outcomes if isinstance(outcome, float)]
+
+
+async def test_an_inline_monitor_beyond_the_quota_is_refused_with_the_quotas_name(start: Any) -> None:
+    world = await start()
+    world.registry.refusal = QuotaExceeded("Over quota. Delete some.", quota="monitors")
+    ref = world.ref("", "market", cluster="main", consumerGroup="g", topic="t")
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await world.stub.GetMetrics(pb.GetMetricsRequest(scaledObjectRef=ref, metricName="x-t"), timeout=5)
+    assert raised.value.code() in {Code.RESOURCE_EXHAUSTED, Code.NOT_FOUND}
+    with pytest.raises(grpc.aio.AioRpcError) as raised:
+        await world.stub.IsActive(ref, timeout=5)
+    assert (raised.value.code(), raised.value.details()) == (Code.RESOURCE_EXHAUSTED, "Over quota. Delete some.")

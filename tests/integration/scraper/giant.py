@@ -1,0 +1,58 @@
+"""A cluster whose only topic has 100,000 partitions, below the client's seam; and a process that polls it beside ticks."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from multiprocessing.process import BaseProcess
+
+from lagscale.store import Lease
+from lagscale.store.sync_connection import ScraperDatabase
+from services.scraper.pipeline.lane import Lane, Seam
+from services.scraper.pipeline.options import Options
+from services.scraper.round import Committed, Ends, GroupSeen, Partition, TopicSeen
+from services.scraper.targets import ClusterPlan
+
+PARTITIONS = 100_000
+
+
+class Giant:
+    """Answers at once; its messages come steadily, and nobody reads them."""
+
+    def __init__(self, partitions: int = PARTITIONS) -> None:
+        self._partitions = dict.fromkeys(range(partitions), True)
+
+    def topics(self, names: Sequence[str], until: float) -> Mapping[str, TopicSeen]:
+        return {name: TopicSeen(f"id-of-{name}", self._partitions) for name in names}
+
+    def commits(self, groups: Mapping[str, Sequence[Partition]], until: float) -> Callable[[], Mapping[str, Committed]]:
+        return lambda: {name: dict.fromkeys(partitions, 5) for name, partitions in groups.items()}
+
+    def ends(
+        self, partitions: Iterable[Partition], committed_only: Iterable[Partition], until: float
+    ) -> Callable[[], Ends]:
+        asked = list(partitions)
+        end = int(time.monotonic())
+        return lambda: Ends(dict.fromkeys(asked, 0), dict.fromkeys(asked, end), {})
+
+    def groups(self, names: Sequence[str], until: float) -> Callable[[], Mapping[str, GroupSeen]]:
+        return lambda: dict.fromkeys(names, GroupSeen(1, 3))
+
+    def share_groups(self, names: Sequence[str], until: float) -> frozenset[str]:
+        return frozenset()
+
+
+def beside(options: Options, plans: Sequence[ClusterPlan], lease: Lease) -> BaseProcess:
+    """A process that polls large groups as the planner's does, for ever; the test ends it."""
+    process = multiprocessing.get_context("spawn").Process(target=_poll, args=(options, plans, lease), daemon=True)
+    process.start()
+    return process
+
+
+def _poll(options: Options, plans: Sequence[ClusterPlan], lease: Lease) -> None:
+    giant = Giant()
+    database = ScraperDatabase(options.database_url)
+    lane = Lane(options, database, Seam(lambda _: giant, lambda _: None), lambda: lease)
+    lane.offer(plans)
+    lane.run()

@@ -1,0 +1,272 @@
+"""One tenant's dead clusters and giant topic make nobody else's samples late, nor the process larger.
+
+Time goes by ticks that the test calls, so a slow machine changes nothing: an age is a number of ticks.
+"""
+
+from __future__ import annotations
+
+import gc
+import uuid
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+from statistics import quantiles
+
+import pyarrow as pa
+import pytest
+
+from devstack.server import wait_until
+from devstack.sockets import refusing, silent
+from lagscale.store import Lease, leases, targets
+from services.scraper.kafka import KafkaCluster
+from services.scraper.pipeline import worker
+from services.scraper.pipeline.sink import BatchPart, SampleWriter
+from services.scraper.poll import Cluster
+from services.scraper.problems import Problem
+from services.scraper.targets import ClusterPlan, Planner, Slot
+from tests.integration.scraper.conftest import World
+from tests.integration.scraper.giant import PARTITIONS, Giant, beside
+
+pytestmark = pytest.mark.integration
+
+TICK_MS = 1000
+#: The setting that bounds the threads; small, so that the dead clusters would not fit.
+CLIENTS = 24
+#: The library's main and background threads, its own broker, the bootstrap server and the broker behind it.
+THREADS_A_CLIENT = 6
+DEAD = 200
+OTHERS = 5
+ROUNDS = 100
+HALF = ROUNDS // 2
+#: From here on nothing may grow.
+FROM = 20
+
+
+class WithGiant(worker.Kept):
+    """What a worker keeps, with one cluster simulated below the seam."""
+
+    giant_id = -1
+    giant = Giant()
+
+    def open(self, plan: ClusterPlan) -> KafkaCluster | Problem | None:
+        if plan.cluster.cluster_id == self.giant_id:
+            simulated: Cluster = self.giant
+            return simulated  # type: ignore[return-value]
+        return super().open(plan)
+
+
+class Town:
+    """Many tenants, their clusters, and rounds of all of them."""
+
+    def __init__(self, world: World, tick_ms: int) -> None:
+        self.world, self.tick_ms = world, tick_ms
+        world.options = replace(world.options, tick_ms=tick_ms, clients_limit=CLIENTS)
+        self.planner = Planner(tick_ms, world.options.slots, world.options.tenant_partitions, CLIENTS // 4)
+        self.at_ms = 0.0
+        self.slots: list[Slot] = []
+        self.topic = world.topic()
+        self.loud = self.tenant(max_clusters=1000, max_partitions=1_000_000)
+        lease = leases.keep(world.database, world.options.holder, 600)
+        assert lease is not None
+        self.lease: Lease = lease
+
+    def tenant(self, **quotas: int) -> int:
+        """A tenant; the clusters that follow are its."""
+        names, values = ["name", *quotas], [f"t-{uuid.uuid4().hex[:10]}", *quotas.values()]
+        statement = f"insert into tenant ({', '.join(names)}) values ({', '.join(['%s'] * len(values))}) returning id"
+        self.world.tenant = int(self.world.ask(statement, *values)[0][0])
+        return self.world.tenant
+
+    def target(self, address: str | None = None) -> tuple[int, int]:
+        """A cluster of the present tenant with one target; both ids."""
+        cluster = self.world.cluster(address)
+        (target,) = self.world.monitor(cluster, f"g-{uuid.uuid4().hex[:8]}", self.topic, sampling_ms=self.tick_ms)
+        return cluster, target
+
+    def round(self) -> list[BatchPart]:
+        """One tick: plan, then poll and write slot after slot."""
+        world = self.world
+        now_ms, _ = world.database.now_ms()
+        self.at_ms = max(now_ms, self.at_ms + self.tick_ms)
+        polling, unproven = targets.read(world.database), targets.failed_clusters(world.database)
+        self.slots = self.planner.plan(polling, unproven, self.at_ms)
+        parts = []
+        for slot in self.slots:
+            batches: list[pa.RecordBatch] = list(worker.read(world.options, slot, self.lease.epoch, now_ms))
+            parts.append(SampleWriter(world.options).write(iter(batches)))
+        return parts
+
+    def stored(self, wanted: Sequence[int]) -> dict[int, int]:
+        """Rows of each target."""
+        found = self.world.ask(
+            "select target_id, count(*) from every_lag_sample where target_id = any(%s) group by target_id",
+            list(wanted),
+        )
+        return dict(found)
+
+
+class Ages:
+    """How old each target's newest sample is after each round, in ticks."""
+
+    def __init__(self, town: Town) -> None:
+        self._town = town
+        self._rows: dict[int, int] = {}
+        self._last: dict[int, int] = {}
+        self.seen: list[int] = []
+
+    def note(self, wanted: Sequence[int], number: int) -> None:
+        rows = self._town.stored(wanted)
+        for target in wanted:
+            if rows.get(target, 0) > self._rows.get(target, 0):
+                self._last[target] = number
+            self.seen.append(number - self._last.get(target, -1))
+        self._rows = rows
+
+    def p99(self) -> float:
+        return quantiles(self.seen, n=100)[-1]
+
+
+def status(name: str) -> int:
+    """A number of this process's: of threads, or kB."""
+    lines = Path("/proc/self/status").read_text(encoding="ascii").splitlines()
+    return int(next(line for line in lines if line.startswith(f"{name}:")).split()[1])
+
+
+class Grown:
+    """Threads, clients and memory of this process, round after round."""
+
+    def __init__(self, kept: worker.Kept) -> None:
+        self._kept = kept
+        self._before = status("Threads")
+        self.threads: list[int] = []
+        self.clients: list[int] = []
+        self.kilobytes: dict[int, int] = {}
+
+    def note(self, number: int) -> None:
+        self.threads.append(status("Threads") - self._before)
+        self.clients.append(len(self._kept.clients))
+        if number in {FROM, ROUNDS - 1}:
+            gc.collect()
+            self.kilobytes[number] = status("VmRSS")
+
+    def check(self) -> None:
+        assert max(self.clients) <= CLIENTS
+        assert max(self.threads) <= CLIENTS * (THREADS_A_CLIENT + 1) + 8
+        # A client kept for each probe would be tens of megabytes more, and hundreds of threads.
+        assert self.kilobytes[ROUNDS - 1] - self.kilobytes[FROM] < 48 * 1024
+
+
+@pytest.fixture
+def town(world: World, request: pytest.FixtureRequest) -> Iterator[Town]:
+    made = Town(world, getattr(request, "param", TICK_MS))
+    # The group coordinator of a fresh broker needs a moment; that is no matter of fairness.
+    world.commit(f"g-{uuid.uuid4().hex[:8]}", made.topic, 0)
+    yield made
+    worker.forget(world.options)
+
+
+@pytest.mark.timeout(240)
+def test_dead_clusters_and_a_giant_of_one_tenant_make_nobody_wait_and_nothing_grow(town: Town) -> None:
+    world = town.world
+    giant_cluster, giant = town.target("127.0.0.1:9")
+    kept = simulated(town, giant_cluster)
+    with silent(DEAD) as accepting, refusing(DEAD) as closed, ExitStack() as stack:
+        dead = [town.target(address)[0] for address in (*accepting, *closed)]
+        others = []
+        for _ in range(OTHERS):
+            town.tenant()
+            others.append(town.target()[1])
+        ages, late, grown = Ages(town), Ages(town), Grown(kept)
+        aside = None
+        for number in range(ROUNDS):
+            town.round()
+            ages.note(others, number)
+            grown.note(number)
+            # A round never lasts longer than half a tick for whatever does not answer, and holds no giant.
+            assert all(slot.seconds <= town.tick_ms / 2000 for slot in town.slots)
+            assert not any(group.large for slot in town.slots for plan in slot.clusters for group in plan.groups)
+            if aside is None and town.planner.large:
+                aside = beside(world.options, town.planner.large, town.lease)
+                stack.callback(aside.terminate)
+            if number == HALF:
+                # Who comes later is as welcome.
+                town.tenant()
+                newcomer = town.target()[1]
+            if number > HALF:
+                late.note([newcomer], number - HALF - 1)
+        assert aside is not None, "the giant was found and is polled aside"
+        wait_until(lambda: town.stored([giant]).get(giant, 0) >= 2, 60, "the giant was measured twice")
+    assert ages.p99() <= 2
+    assert late.p99() <= 2
+    grown.check()
+    codes = dict(world.ask("select code, count(*) from cluster_state where cluster_id = any(%s) group by code", dead))
+    assert sum(codes.values()) == 2 * DEAD, "each of the dead was asked"
+    assert "ok" not in codes
+    assert codes["unreachable"] >= DEAD
+    assert len(world.rows(giant)[0]["lags"]) == PARTITIONS
+
+
+def simulated(town: Town, cluster: int) -> WithGiant:
+    """What the worker keeps from now on: this cluster is answered below the client's seam."""
+    options = town.world.options
+    usual = worker.kept(options)
+    kept = WithGiant(usual.database, usual.box, usual.clients)
+    kept.giant_id = cluster
+    worker._kept[options] = kept
+    return kept
+
+
+def neighbours(town: Town) -> dict[int, int]:
+    """Other tenants with one cluster and one target each, measured already: cluster by target."""
+    found: dict[int, int] = {}
+    for _ in range(OTHERS):
+        town.tenant()
+        cluster, target = town.target()
+        found[target] = cluster
+    wait_until(lambda: bool(town.round()) and len(town.stored([*found])) == OTHERS, 60, "the others are measured")
+    return found
+
+
+def crowd(town: Town, addresses: Sequence[str]) -> list[int]:
+    """Clusters of the loud tenant that are said to have answered when they were polled last."""
+    town.world.tenant = town.loud
+    made = [town.target(address)[0] for address in addresses]
+    town.world.ask(
+        "insert into cluster_state (cluster_id, tenant_id, code, since, seen_at) "
+        "select id, tenant_id, 'ok', now(), now() from cluster where id = any(%s)",
+        made,
+    )
+    return made
+
+
+@pytest.mark.parametrize("town", [2000], indirect=True)
+def test_hundreds_that_answered_a_moment_ago_and_fall_silent_together_make_nobody_wait(town: Town) -> None:
+    with silent(DEAD) as accepting, refusing(DEAD) as closed:
+        others = neighbours(town)
+        dead = crowd(town, (*accepting, *closed))
+        ages = Ages(town)
+        for number in range(6):
+            town.round()
+            ages.note([*others], number)
+    assert max(ages.seen) <= 2
+    states = town.world.ask("select code from cluster_state where cluster_id = any(%s) and code = 'ok'", dead)
+    # As many at each tick as there are clients for one tenant, so all of them in time.
+    assert 2 * DEAD - len(states) >= 6 * CLIENTS // 2, "they are found out"
+
+
+@pytest.mark.parametrize("town", [2000], indirect=True)
+def test_no_cluster_is_said_to_be_dead_only_because_its_turn_did_not_come(town: Town) -> None:
+    with silent(CLIENTS * 3) as accepting:
+        others = neighbours(town)
+        dead = crowd(town, accepting)
+        town.round()
+        states = town.world.ask("select code, count(*) from cluster_state where cluster_id = any(%s) group by 1", dead)
+        assert 0 < dict(states)["timeout"] <= CLIENTS, "so many were asked"
+        assert dict(states)["ok"] >= CLIENTS * 2, "of the others nothing is said"
+        assert {
+            code
+            for (code,) in town.world.ask(
+                "select code from cluster_state where cluster_id = any(%s)", [*others.values()]
+            )
+        } == {"ok"}

@@ -94,6 +94,27 @@ def test_diff_names_each_field_and_exits_1_and_changes_nothing(command: Command,
     assert api("GET", f"/tenants/{tenant}/monitors") == before
 
 
+def test_quotas_are_declared_with_their_tenant_and_taken_back_by_a_file_without_them(
+    command: Command, shop: Path, api: Api
+) -> None:
+    tenant = tenant_in(shop)
+    change(shop, "displayName: The shop", "maxClusters: 80")
+    assert command("apply", "-f", str(shop)).code == 0
+    assert api("GET", f"/tenants/{tenant}/quotas")["clusters"] == {"limit": 80, "used": 1}
+    exported = command("export", tenant).out
+    assert "maxClusters: 80" in exported
+    assert "maxPartitions" not in exported, "what is the default is not written"
+    api("PUT", f"/tenants/{tenant}/quotas", {"clusters": 90, "partitions": 70_000})
+    told = command("diff", "-f", str(shop))
+    assert told.out.splitlines()[:3] == [
+        f"~ tenant {tenant}",
+        "    maxClusters: 90 -> 80",
+        "    maxPartitions: 70000 -> not given",
+    ]
+    assert command("apply", "-f", str(shop)).code == 0
+    assert api("GET", f"/tenants/{tenant}/quotas")["partitions"]["limit"] == 50_000
+
+
 def test_another_secret_is_a_difference_that_is_not_shown(
     command: Command, shop: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

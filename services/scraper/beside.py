@@ -18,9 +18,15 @@ class Beside:
     def __init__(self) -> None:
         self._threads: ThreadPoolExecutor | None = None
         self._opening: dict[Key, Future[KafkaCluster]] = {}
+        self._unproven: set[Key] = set()
 
-    def open(self, key: Key, make: Callable[[], KafkaCluster]) -> KafkaCluster | None:
+    def open(self, key: Key, make: Callable[[], KafkaCluster], *, proven: bool = True) -> KafkaCluster | None:
         """The client that was asked for earlier; None while it is being opened.
+
+        Args:
+            key: whose, and with what.
+            make: opens it.
+            proven: whether the cluster answered when it was asked last.
 
         Raises:
             ValueError: from `make`.
@@ -31,6 +37,9 @@ class Beside:
         if asked is None:
             self._threads = self._threads or ThreadPoolExecutor(_THREADS, "opening")
             self._opening[key] = self._threads.submit(make)
+            self._unproven &= self._opening.keys()
+            if not proven:
+                self._unproven.add(key)
             return None
         if not asked.done():
             return None
@@ -41,6 +50,10 @@ class Beside:
 
     def __len__(self) -> int:
         return len(self._opening)
+
+    def count_unproven(self) -> int:
+        """Those being opened to clusters of which nobody knows whether they answer."""
+        return len(self._unproven & self._opening.keys())
 
     def close(self) -> None:
         """Open nothing more."""

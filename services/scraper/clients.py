@@ -25,6 +25,19 @@ _UNPROVEN_SHARE = 4
 _UNPROVEN_MOST = 2
 
 
+@dataclass(frozen=True, slots=True)
+class _Wanted:
+    key: Key
+    tenant_id: int
+    proven: bool
+    token: int | None
+
+    @property
+    def beside(self) -> Key:
+        """Under which it is opened beside."""
+        return self.key[0], (self.key[1], self.token)
+
+
 @dataclass(slots=True)
 class _Kept:
     key: Key
@@ -87,7 +100,8 @@ class Clients:
                     self._retired.append(self._kept.pop(stale))
                 kept = self._kept.get(key)
                 if kept is None or kept.client.is_spent or kept.token != token:
-                    client = self._fresh(key, kept, config, token, lambda: self._has_room(key, tenant_id, proven, gone))
+                    wanted = _Wanted(key, tenant_id, proven, token)
+                    client = self._fresh(wanted, kept, config, gone)
                     if client is not None:
                         if kept is not None:
                             self._retired.append(kept)
@@ -121,17 +135,11 @@ class Clients:
         return len(self._kept) + len(self._retired) + len(self._beside)
 
     def _fresh(
-        self,
-        key: Key,
-        kept: _Kept | None,
-        config: Callable[[], Mapping[str, Any]],
-        token: int | None,
-        has_room: Callable[[], bool],
+        self, wanted: _Wanted, kept: _Kept | None, config: Callable[[], Mapping[str, Any]], gone: list[_Kept]
     ) -> KafkaCluster | None:
         """Another client in place of the kept one; None while there is none."""
-        beside = (key[0], (key[1], token))
         # What is being opened has its room already.
-        if beside not in self._beside and not has_room():
+        if wanted.beside not in self._beside and not self._has_room(wanted, gone):
             return None
         # What stays silent, as a lost coordinator may for hours, gets another one less and less often.
         spent = kept is not None and kept.client.is_spent
@@ -141,26 +149,29 @@ class Clients:
             return KafkaCluster(config(), life, self._rules)
 
         try:
-            return make() if token is None else self._beside.open(beside, make)
+            if wanted.token is None:
+                return make()
+            return self._beside.open(wanted.beside, make, proven=wanted.proven)
         except ValueError:
             if kept is None:
                 raise
             # The same settings were taken once, so the one that there is serves on.
             return None
 
-    def _has_room(self, key: Key, tenant_id: int, proven: bool, gone: list[_Kept]) -> bool:
+    def _has_room(self, wanted: _Wanted, gone: list[_Kept]) -> bool:
         now = time.monotonic()
         gone += [kept for kept in self._retired if kept.is_idle(now)]
         self._retired = [kept for kept in self._retired if not kept.is_idle(now)]
-        while len(self) >= self._limit or (not proven and self._count_unproven() >= self._most_unproven):
-            victim = self._victim(tenant_id, proven, now)
-            if victim is None or victim == key:
+        while len(self) >= self._limit or (not wanted.proven and self._count_unproven() >= self._most_unproven):
+            victim = self._victim(wanted.tenant_id, wanted.proven, now)
+            if victim is None or victim == wanted.key:
                 return False
             gone.append(self._kept.pop(victim))
         return True
 
     def _count_unproven(self) -> int:
-        return sum(not kept.proven for kept in (*self._kept.values(), *self._retired))
+        kept = sum(not one.proven for one in (*self._kept.values(), *self._retired))
+        return kept + self._beside.count_unproven()
 
     def _victim(self, tenant_id: int, proven: bool, now: float) -> Key | None:
         """Whose client is given up for another one: the longest unused one of the tenant that has the most of them."""

@@ -106,3 +106,13 @@ def test_clients_that_are_being_opened_count(monkeypatch: pytest.MonkeyPatch, ma
     Client.let.set()
     wait_until(lambda: few.get(0, "v", dict, tenant_id=0, token=1) is not None, 10, "the client was opened")
     assert len(few) == 4
+
+
+def test_no_more_than_half_are_opened_for_those_who_never_answered(made: Clients) -> None:
+    few = Clients(8)
+    Client.let.clear()
+    theirs = [few.get(cluster, "v", dict, tenant_id=1, proven=False, token=1) for cluster in range(20)]
+    assert theirs == [None] * 20
+    assert len(few) == 4
+    Client.let.set()
+    assert few.get(100, "v", dict, tenant_id=2) is not None

@@ -147,7 +147,7 @@ class Grown:
 
     def note(self, number: int) -> None:
         self.threads.append(status("Threads") - self._before)
-        self.clients.append(len(self._kept.clients))
+        self.clients.append(len(self._kept.opening.clients))
         if number in {FROM, ROUNDS - 1}:
             gc.collect()
             self.kilobytes[number] = status("VmRSS")
@@ -241,7 +241,7 @@ def simulated(town: Town, cluster: int) -> WithGiant:
     """What the worker keeps from now on: this cluster is answered below the client's seam."""
     options = town.world.options
     usual = worker.kept(options)
-    kept = WithGiant(usual.database, usual.box, usual.clients)
+    kept = WithGiant(usual.database, usual.opening)
     kept.giant_id = cluster
     worker._kept[options] = kept
     return kept

@@ -1,0 +1,203 @@
+"""Every policy of the whole database, word by word: a new one, or another word of one, is written down here too.
+
+The policies of a table are permissive: each of them opens the wall for its roles, so each has to be wanted.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import psycopg
+import pytest
+from psycopg import errors as pg
+
+from tests.integration.migrations.test_roles import SERVICES, attempt
+
+pytestmark = pytest.mark.integration
+
+
+class Policy(NamedTuple):
+    """One row of `pg_policies`; the two expressions are as PostgreSQL prints them, None for none."""
+
+    name: str
+    roles: tuple[str, ...]
+    command: str
+    using: str | None
+    check: str | None
+
+
+_MINE = "(tenant_id = present_tenant())"
+_ME = "(id = present_tenant())"
+_ADMINISTRATORS = "(current_setting('lagscale.platform'::text, true) = 'on'::text)"
+_API, _SCALER, _SCRAPER = "lagscale_api", "lagscale_scaler", "lagscale_scraper"
+
+#: The functions that tidy up, and the migrations.
+OF_OWNER = Policy("of_owner", ("lagscale_owner",), "ALL", "true", "true")
+OF_TENANT = Policy("of_tenant", (_API, _SCALER), "ALL", _MINE, _MINE)
+#: Platform administrators, after their key was checked.
+OF_PLATFORM = Policy("of_platform", (_API,), "ALL", _ADMINISTRATORS, _ADMINISTRATORS)
+#: One scraper measures for all tenants.
+OF_SCRAPER = Policy("of_scraper", (_SCRAPER,), "ALL", "true", "true")
+#: One scaler answers all tenants, from registrations in its memory.
+OF_SCALER_CACHE = Policy("of_scaler_cache", (_SCALER,), "SELECT", "true", None)
+
+WALL = {OF_OWNER, OF_TENANT, OF_PLATFORM}
+POLICIES: dict[str, set[Policy]] = {
+    "api_key": WALL,
+    "audit_event": WALL,
+    "cluster": WALL | {OF_SCRAPER, OF_SCALER_CACHE},
+    "cluster_state": WALL | {OF_SCRAPER, OF_SCALER_CACHE},
+    # Decisions of all tenants go out in one batch, and are never read by the scaler.
+    "decision": WALL | {Policy("of_scaler_told", (_SCALER,), "INSERT", None, "true")},
+    "frozen_answer": WALL,
+    # Read through the two views alone, written by the scraper alone; the API may not even name it.
+    "lag_sample": {
+        OF_OWNER,
+        Policy("of_scraper", (_SCRAPER,), "INSERT", None, "true"),
+        Policy("of_views", ("lagscale_reader",), "SELECT", "true", None),
+    },
+    "lag_target": WALL | {OF_SCRAPER, OF_SCALER_CACHE},
+    # Which monitors were asked for is written in one statement, and a grant allows that column alone.
+    "monitor": WALL | {OF_SCRAPER, OF_SCALER_CACHE, Policy("of_scaler_asked", (_SCALER,), "UPDATE", "true", None)},
+    "monitor_scope": WALL | {OF_SCRAPER, OF_SCALER_CACHE},
+    "monitor_target": WALL | {OF_SCRAPER, OF_SCALER_CACHE},
+    # A trigger of the owner writes it; the API reads it.
+    "monitor_target_span": {
+        OF_OWNER,
+        OF_TENANT._replace(roles=(_API,)),
+        OF_PLATFORM._replace(command="SELECT", check=None),
+    },
+    "monitor_version": WALL | {OF_SCALER_CACHE},
+    "namespace_binding": WALL | {OF_SCALER_CACHE},
+    "scaling_freeze": WALL | {OF_SCALER_CACHE},
+    "target_state": WALL | {OF_SCRAPER, OF_SCALER_CACHE},
+    "tenant": {OF_OWNER, OF_TENANT._replace(using=_ME, check=_ME), OF_PLATFORM, OF_SCRAPER, OF_SCALER_CACHE},
+}
+#: What runs with the owner's rights, and who may call it; triggers nobody calls.
+OWNERS_FUNCTIONS = {
+    "drop_samples_before": {_SCRAPER},
+    "tidy_registry": {_SCRAPER},
+    "registration_changed": set[str](),
+    "remember_monitor_target": set[str](),
+}
+#: Views, who owns them, and who may read them: rows are seen with the owner's sight.
+VIEWS = {
+    "tenant_lag_sample": ("lagscale_reader", {_API}),
+    "every_lag_sample": ("lagscale_reader", {_SCALER, _SCRAPER}),
+}
+_OURS = "current_schema()::regnamespace"
+
+
+def test_the_policies_are_those_that_are_wanted(shared_url: str) -> None:
+    found: dict[str, set[Policy]] = {}
+    with psycopg.connect(shared_url) as connection:
+        rows = connection.execute(
+            "select tablename, policyname, array(select unnest(roles) order by 1)::text[], cmd, qual, with_check "
+            "from pg_policies where permissive = 'PERMISSIVE' and schemaname not like '\\_timescaledb%'"
+        ).fetchall()
+        everything = connection.execute("select count(*) from pg_policies").fetchone()
+    for table, name, roles, *others in rows:
+        found.setdefault(table, set()).add(Policy(name, tuple(roles), *others))
+    for table in found.keys() | POLICIES.keys():
+        assert found.get(table) == POLICIES.get(table), f"of {table}: write a new policy down here, with its reason"
+    assert everything == (len(rows),), "there is a policy of another kind, or of another schema"
+
+
+def test_every_table_that_names_tenants_has_policies_and_they_are_forced(shared_url: str) -> None:
+    with psycopg.connect(shared_url) as connection:
+        rows = connection.execute(
+            "select c.relname, c.relrowsecurity and c.relforcerowsecurity, pg_get_userbyid(c.relowner) from pg_class c "
+            f"where c.relnamespace = {_OURS} and c.relkind in ('r', 'p', 'f', 'm') "
+            "and (c.relname = 'tenant' or exists (select from pg_attribute a where a.attrelid = c.oid "
+            "and a.attname like '%tenant%' and not a.attisdropped))"
+        ).fetchall()
+    assert {name: (forced, owner) for name, forced, owner in rows} == dict.fromkeys(POLICIES, (True, "lagscale_owner"))
+
+
+def test_no_service_can_act_as_another_role(shared_url: str) -> None:
+    with psycopg.connect(shared_url) as connection:
+        for service in SERVICES:
+            # A member of the owner, or of a role that bypasses the walls, has none.
+            reachable = connection.execute(
+                "select rolname from pg_roles where pg_has_role(%s, oid, 'MEMBER') and rolname <> %s",
+                (service, service),
+            ).fetchall()
+            assert reachable == [], service
+        rows = connection.execute(
+            "select rolname, rolsuper or rolbypassrls or rolcreaterole or rolcreatedb or rolcanlogin from pg_roles "
+            "where rolname like 'lagscale\\_%'"
+        ).fetchall()
+        owners = connection.execute(
+            "select distinct d.classid::regclass::text, r.rolname from pg_shdepend d "
+            "join pg_roles r on r.oid = d.refobjid where d.deptype = 'o' and r.rolname = any(%s)",
+            (list(SERVICES),),
+        ).fetchall()
+    assert not any(mighty for _, mighty in rows), rows
+    assert owners == [], "a service's role owns something"
+
+
+def test_what_runs_with_the_owners_rights_is_known(shared_url: str) -> None:
+    with psycopg.connect(shared_url) as connection:
+        definers = connection.execute(
+            "select p.proname, p.proconfig, array(select r.rolname::text from pg_roles r where r.rolname = any(%s) "
+            f"and has_function_privilege(r.oid, p.oid, 'EXECUTE') order by 1) from pg_proc p "
+            f"where p.pronamespace = {_OURS} and p.prosecdef",
+            (list(SERVICES),),
+        ).fetchall()
+    triggers = {"registration_changed", "remember_monitor_target"}
+    assert {name for name, *_ in definers} == set(OWNERS_FUNCTIONS)
+    for name, settings, callers in definers:
+        assert any(setting.startswith("search_path=") for setting in settings or ()), f"{name} trusts its caller's path"
+        if name not in triggers:
+            assert set(callers) == OWNERS_FUNCTIONS[name], name
+
+
+def test_what_sees_with_anothers_rights_is_known(shared_url: str) -> None:
+    with psycopg.connect(shared_url) as connection:
+        views = connection.execute(
+            "select c.relname, pg_get_userbyid(c.relowner), array(select r.rolname::text from pg_roles r "
+            "where r.rolname = any(%s) and has_table_privilege(r.oid, c.oid, 'SELECT') order by 1), c.reloptions "
+            f"from pg_class c where c.relnamespace = {_OURS} and c.relkind = 'v'",
+            (list(SERVICES),),
+        ).fetchall()
+        others = {name: (owner, set(readers)) for name, owner, readers, _ in views}
+    assert {name: found for name, found in others.items() if found[1]} == VIEWS
+    walled = {name: options for name, _, _, options in views}["tenant_lag_sample"]
+    assert walled == ["security_barrier=true"], "a function in a condition would see rows that the view leaves out"
+
+
+def test_no_service_reaches_a_chunk_by_any_command(shared_url: str) -> None:
+    with psycopg.connect(shared_url) as connection:
+        connection.execute(_THREE_CHUNKS)
+        chunks = [
+            row[0]
+            for row in connection.execute(
+                "select inhrelid::regclass::text from pg_inherits where inhparent = 'lag_sample'::regclass"
+            )
+        ]
+        hypertable = connection.execute("select count(*) from pg_extension where extname = 'timescaledb'").fetchone()
+        assert (len(chunks) >= 3) == (hypertable == (1,))
+        for role in SERVICES:
+            for relation in ("lag_sample", *chunks):
+                for statement in (
+                    f"select 1 from {relation}",
+                    f"copy {relation} to stdout",
+                    f"update {relation} set tenant_id = 1",
+                    f"delete from {relation}",
+                    f"truncate {relation}",
+                    f"create view seen as select * from {relation}",
+                    f"insert into {relation} (target_id) select target_id from {relation}",
+                ):
+                    _refused(connection, role, statement)
+
+
+def _refused(connection: psycopg.Connection[Any], role: str, statement: str) -> None:
+    with pytest.raises(pg.InsufficientPrivilege):
+        attempt(connection, role, 1, statement)
+
+
+_THREE_CHUNKS = """
+insert into lag_sample (ts, target_id, tenant_id, epoch, notes, lags, ends, parts, never, oldest_age, total_lag,
+  max_lag, lagging, none_total, none_max, none_lagging)
+select now() - n * interval '6 hours', 1, 1, 0, 0, '{1}', '{2}', 1, 0, 0, 1, 1, 1, 0, 0, 0 from generate_series(0, 2) n
+"""

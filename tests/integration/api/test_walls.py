@@ -108,6 +108,26 @@ async def test_another_tenants_object_is_like_none_on_every_route(shop: Shop, ot
             assert foreign[0] == 404, f"{where}: {foreign}"
 
 
+async def test_no_conflict_tells_what_another_tenant_has(shop: Shop, other: Shop) -> None:
+    theirs = fresh("theirs")
+    bound = await other.api.post(f"{other.path}/bindings", json={"namespace": theirs})
+    assert bound.status_code == 201, bound.text
+    key = await shop.key("tenant-admin")
+    await shop.api.get("/v1/tenants", headers=key)
+    for method, path, body, taken in (
+        ("POST", f"{shop.path}/bindings", {"namespace": "{name}"}, theirs),
+        ("POST", "/v1/tenants", {"name": "{name}"}, other.name),
+        ("PUT", "/v1/tenants/{name}", {}, other.name),
+    ):
+        (foreign, of_foreign), (missing, of_missing) = [
+            await ask(shop.api, method, filled(path, {"name": name}), filled(body, {"name": name}), key)
+            for name in (taken, fresh("none"))
+        ]
+        assert foreign == missing, path
+        assert foreign[0] == 403, f"{path}: {foreign}"
+        assert of_foreign == of_missing, path
+
+
 async def test_a_path_names_things_and_counts_none(shop: Shop, shared_url: str) -> None:
     await shop.monitor("orders")
     with psycopg.connect(shared_url) as connection:

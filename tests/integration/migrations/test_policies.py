@@ -27,6 +27,12 @@ VIEWS = {
     "tenant_lag_sample": ("lagscale_reader", {_API}),
     "every_lag_sample": ("lagscale_reader", {_SCALER, _SCRAPER}),
 }
+#: Unique index over the rows of all tenants -> why it tells nobody what another tenant has.
+UNIQUE_OVER_ALL = {
+    "api_key_prefix_key": "it is drawn at random",
+    "namespace_binding_instance_namespace_key": "the platform's administrators alone bind",
+    "tenant_name_key": "the platform's administrators alone make tenants",
+}
 _OURS = "current_schema()::regnamespace"
 
 
@@ -106,6 +112,21 @@ def test_what_sees_with_anothers_rights_is_known(shared_url: str) -> None:
     assert {name: found for name, found in others.items() if found[1]} == VIEWS
     walled = {name: options for name, _, _, options in views}["tenant_lag_sample"]
     assert walled == ["security_barrier=true"], "a function in a condition would see rows that the view leaves out"
+
+
+def test_a_name_is_unique_within_a_tenant_only(shared_url: str) -> None:
+    """What is unique over all tenants tells by a conflict what another one has, unless only the platform names it."""
+    with psycopg.connect(shared_url) as connection:
+        indexes = connection.execute(
+            "select i.indexrelid::regclass::text, array(select a.attname::text from pg_attribute a "
+            "where a.attrelid = i.indrelid and a.attnum = any(i.indkey)) from pg_index i "
+            "where i.indisunique and i.indrelid::regclass::text = any(%s)",
+            (list(POLICIES),),
+        ).fetchall()
+    assert len(indexes) > 15
+    # Ids are the store's: nobody can choose one.
+    shared = {name for name, columns in indexes if not any(column.endswith("id") for column in columns)}
+    assert shared == UNIQUE_OVER_ALL.keys()
 
 
 def test_no_service_reaches_a_chunk_by_any_command(shared_url: str) -> None:

@@ -1,0 +1,112 @@
+"""Two walled tenants, and the edges that they are asked through."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any
+
+import grpc
+import httpx
+import pytest
+import structlog
+from cryptography import x509
+
+from devstack.certificates import Authority, Request
+from lagscale.kafka.addresses import ANYWHERE
+from lagscale.kafka.findings import Findings, Question
+from lagscale.kafka.looking import Looks
+from lagscale.store.decisions import PostgresDecisions
+from lagscale.store.freezes import PostgresFreezes
+from lagscale.store.pool import open_pool
+from lagscale.store.postgres import PostgresVerdicts
+from lagscale.store.registrations import PostgresRegistrations
+from services.scaler.process import Parts, Scaler
+from services.scaler.proto import externalscaler_pb2_grpc as pb_grpc
+from services.scaler.settings import ScalerSettings
+from tests.fuzz.walled_tenants import Walled
+from tests.fuzz.walls import Pair
+from tests.integration.api.serving import ADMIN, bearer, serving
+from tests.integration.scaler.conftest import eventually
+
+
+class _Told(Looks):
+    """Looks at no cluster, and tells which one it was to look at."""
+
+    async def look(self, tenant_id: int, cluster_id: int, question: Question, *, patient: bool = False) -> Findings:
+        return Findings(problem="unreachable", text=f"{question.bootstrap} {question.secrets}")
+
+
+@pytest.fixture
+def quiet() -> Iterator[None]:
+    """Thousands of refusals are no news."""
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
+    yield
+    structlog.reset_defaults()
+
+
+@pytest.fixture
+async def api(shared_url: str, quiet: None) -> AsyncIterator[httpx.AsyncClient]:
+    """The API, asked with the bootstrap key."""
+    async with serving(shared_url, looks=(ANYWHERE, _Told(1.0))) as client:
+        client.headers.update(bearer(ADMIN))
+        yield client
+
+
+@pytest.fixture
+async def pair(api: httpx.AsyncClient, shared_url: str) -> Pair:
+    """Two tenants that differ in what they hold, and in no name but their own and one more."""
+    return await Walled.made(api, shared_url, 771_377_717), await Walled.made(api, shared_url, 393_939_919)
+
+
+@pytest.fixture
+async def stubs(shared_url: str, tmp_path: Path, pair: Pair) -> AsyncIterator[dict[str, Any]]:
+    """KEDA instance -> its connection to one scaler on the real store; the "stranger" is bound to nobody."""
+    servers, clients = Authority.make("servers"), Authority.make("clients")
+    pair_of_server = servers.pair("localhost")
+    files = {"crt": pair_of_server.certificate, "key": pair_of_server.key, "ca": clients.certificate}
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    settings = ScalerSettings(
+        database_url=shared_url,
+        scratch_dir=tmp_path,
+        drain_seconds=0,
+        scaler_http_listen="127.0.0.1:0",
+        scaler_grpc_security="mtls",
+        scaler_tls_certificate_file=tmp_path / "crt",
+        scaler_tls_key_file=tmp_path / "key",
+        scaler_tls_client_ca_file=tmp_path / "ca",
+    )
+    async with AsyncExitStack() as stack:
+        pool = open_pool(shared_url, "lagscale_scaler", 2, application="walls")
+        await pool.open(wait=True)
+        stack.push_async_callback(pool.close)
+        scaler = Scaler(_parts(pool), settings, "walls")
+        port, _ = await scaler.start("127.0.0.1:0")
+        stack.push_async_callback(scaler.stop)
+        await eventually(lambda: scaler._known.directory is not None)
+        made = {}
+        for instance in (pair[0].instance, pair[1].instance, "stranger"):
+            name = f"spiffe://{instance}" if instance == "stranger" else instance
+            shown = clients.sign(Request("keda", (x509.UniformResourceIdentifier(name),)))
+            credentials = grpc.ssl_channel_credentials(
+                servers.certificate.encode(), shown.key.encode(), shown.certificate.encode()
+            )
+            channel = grpc.aio.secure_channel(
+                f"localhost:{port}", credentials, options=[("grpc.use_local_subchannel_pool", 1)]
+            )
+            made[instance] = pb_grpc.ExternalScalerStub(await stack.enter_async_context(channel))
+        yield made
+
+
+def _parts(pool: Any) -> Parts:
+    async def never() -> AsyncIterator[str]:
+        await asyncio.Event().wait()
+        yield ""
+
+    return Parts(
+        PostgresVerdicts(pool), PostgresRegistrations(pool), PostgresDecisions(pool), PostgresFreezes(pool), never
+    )

@@ -1,0 +1,67 @@
+"""Two tenants with equally named everything, over REST, gRPC and SQL: nothing of one ever reaches the other."""
+
+from __future__ import annotations
+
+import os
+import random as seeded
+from random import Random
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.fuzz.driver_log import asked
+from tests.fuzz.random_calls import METHODS, Call, RandomCalls
+from tests.fuzz.random_requests import routes
+from tests.fuzz.walled_tenants import MISSING
+from tests.fuzz.walls import OverRest, Pair, over_grpc, over_sql
+
+#: In CI; `make fuzz` asks for 100,000.
+REQUESTS = max(20_000, int(os.environ.get("LAGSCALE_FUZZ_EXAMPLES", "0")))
+#: What a replica asks the store beside its calls.
+BESIDE_CALLS = {"registry_version", "append_decisions", "mark_asked"}
+pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(300 + REQUESTS // 20)]
+
+
+async def test_no_request_shows_or_changes_another_tenants_rows(
+    api: httpx.AsyncClient, pair: Pair, shared_url: str
+) -> None:
+    document = (await api.get("/openapi.json")).json()
+    walls = OverRest(api, document, pair, shared_url)
+    await walls.run(Random(seeded.getrandbits(32)), REQUESTS * 40 // 100)
+    assert set(walls.own) == {route for route, _ in routes(document)}, "a route was never asked"
+    # What is the platform's is refused by the role. Everything else must have been found.
+    reached = {route: {code for code, times in codes.items() if times} for route, codes in walls.own.items()}
+    unreached = {route: codes for route, codes in reached.items() if codes != {403} and min(codes, default=999) >= 400}
+    assert unreached == {}, "no request of this route found what it asked for"
+
+
+async def test_no_call_of_keda_tells_another_tenants_lag(pair: Pair, stubs: dict[str, Any], shared_url: str) -> None:
+    told, methods = await over_grpc(Random(seeded.getrandbits(32)), stubs, pair, shared_url, REQUESTS * 40 // 100)
+    assert set(methods) == set(METHODS), "a method was never asked"
+    assert min(codes["OK"] for codes in methods.values()) > 0, methods
+    assert min(told["OK"], told["NOT_FOUND"], told["INVALID_ARGUMENT"], told["lag"]) > 10, told
+
+
+async def test_what_is_not_the_callers_is_refused_without_a_question_to_the_store(
+    pair: Pair, stubs: dict[str, Any]
+) -> None:
+    mine, theirs = pair
+    asking = RandomCalls(Random(seeded.getrandbits(32)), mine, theirs)
+    with asked() as of_own:
+        own = Call("GetMetrics", "prod", {"serviceType": "orders"}, "orders")
+        assert (await own.send(stubs[mine.instance], mine.names))[0] == "OK"
+    assert "judge_fast" in of_own or "judge_full" in of_own, of_own
+    for names in (theirs.names, MISSING):
+        with asked() as seen:
+            for _ in range(300):
+                call = asking.next()
+                call.metadata["tenant"] = "{tenant}"
+                assert (await call.send(stubs[mine.instance], names))[0] != "OK"
+        assert [statement for statement in seen if statement not in BESIDE_CALLS] == [], names
+
+
+async def test_no_statement_of_the_api_reaches_over_the_wall(pair: Pair, shared_url: str) -> None:
+    ran = over_sql(Random(seeded.getrandbits(32)), pair, shared_url, REQUESTS * 20 // 100)
+    assert ran["rows"] > REQUESTS // 100, ran
+    assert ran["InsufficientPrivilege"] > 20, ran

@@ -29,6 +29,7 @@ ACROSS: Mapping[str, Mapping[str, str]] = {
     "scrape_failed_clusters": {"cluster_state s": "one scraper polls for all tenants"},
     "scrape_insert": {"lag_sample lag_sample": "one scraper writes for all tenants; each row carries its own"},
     "scrape_newest": {"lag_target t": "ids of the scraper's own plan, of all tenants"},
+    "scrape_quotas": {"tenant t": "one scraper polls for all tenants"},
     "scrape_target_states": {"lag_target t": "one scraper polls for all tenants; the row's tenant is the target's"},
     "scrape_targets": {"lag_target t": "one scraper polls for all tenants"},
     "scrape_topic_ids": {"lag_target t": "ids of the scraper's own plan, of all tenants"},
@@ -36,6 +37,8 @@ ACROSS: Mapping[str, Mapping[str, str]] = {
 #: Where a transaction of the registry has more than one tenant's sight -> why. Everything else goes by `tenant(...)`.
 SIGHTS: Mapping[str, str] = {
     "lagscale/store/registry/bootstrap.py _ensure platform": "the one tenant of a one-tenant system is made at its start",
+    "lagscale/store/registry/quotas.py put before_wall": "no tenant writes its own row; the platform's role is checked",
+    "lagscale/store/registry/rotation.py rotate platform": "whoever has the database's URL and the keys seals all anew",
     "services/api/access.py _found platform": "whose key it is, is what is asked",
     "services/api/access.py _of_token platform": "whose token it is, is what is asked",
     "services/api/audit.py _work within": "the platform's own audit, which is all of it; else the named tenant's",
@@ -48,6 +51,7 @@ SIGHTS: Mapping[str, str] = {
     "services/api/operations.py list_tenants within": "as many as the caller sees: all, or its own",
     "services/api/operations.py put_tenant within": "it may have to be made; the platform's role is checked",
     "services/api/operations.py revoke_platform_key within": "the platform's keys: its role is checked",
+    "services/api/tenant_rates.py read platform": "a replica counts the requests of all tenants",
 }
 
 

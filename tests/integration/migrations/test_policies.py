@@ -20,6 +20,7 @@ OWNERS_FUNCTIONS = {
     "drop_samples_before": {_SCRAPER},
     "tidy_registry": {_SCRAPER},
     "registration_changed": set[str](),
+    "tell_registration_change": {_SCRAPER},
     "remember_monitor_target": set[str](),
 }
 #: Views, who owns them, and who may read them: rows are seen with the owner's sight.

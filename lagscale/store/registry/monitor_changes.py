@@ -34,7 +34,8 @@ async def room_for(work: TenantWork, more: int) -> None:
     if have + more > most:
         raise QuotaExceeded(
             f"The tenant has {have} monitors of {most}, its greatest number, and {more} more are asked for; "
-            "delete some or ask for more."
+            "delete some or ask for more.",
+            field="maxMonitors",
         )
 
 

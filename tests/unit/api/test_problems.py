@@ -74,7 +74,7 @@ def problem(answer: httpx.Response, status: int) -> dict[str, Any]:
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == MEDIA_TYPE
     body: dict[str, Any] = answer.json()
-    assert set(body) == {"type", "title", "status", "detail", "errors"}
+    assert set(body) == {"type", "title", "status", "detail", "field", "wayOut", "errors"}
     assert body["status"] == status
     assert body["type"].startswith("urn:lagscale:problem:")
     assert body["title"]

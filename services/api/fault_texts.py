@@ -18,6 +18,7 @@ _TEXTS: Final[Mapping[str, str]] = {
     "dict_type": "must be a JSON object",
     "timezone_aware": "must have its time zone, as in 2030-01-31T12:00:00Z",
 }
+_LONGEST = 64
 _SUBJECT = re.compile(r"^(?:Input|Value|String|List|Dictionary|Data|Number)\b(?: item)? should ")
 
 
@@ -39,4 +40,5 @@ def _field(location: tuple[int | str, ...]) -> str:
         return str(place)
     if place == "header":
         return "-".join(part.capitalize() for part in str(path[0]).split("-"))
-    return ".".join(str(part) for part in path)
+    # Names of the caller's own are shown, and may have any length.
+    return ".".join(str(part)[:_LONGEST] for part in path)

@@ -19,6 +19,8 @@ _KEDA_SASL = {"plaintext": "PLAIN", "scram_sha256": "SCRAM-SHA-256", "scram_sha5
 _PUBLIC = {"protocol": "protocol", "mechanism": "mechanism", "username": "username", "ca": "ca",
            "certificate": "certificate", "cert": "certificate", "verifyHostname": "verify_hostname"}  # fmt: skip
 _SECRET = {"password": "password", "key": "key", "keyPassword": "key_password"}
+#: What a caller may give under `secrets`.
+SECRETS = tuple(_SECRET)
 _PEM = {"ca": "CERTIFICATE", "certificate": "CERTIFICATE", "key": "PRIVATE KEY"}
 
 

@@ -13,6 +13,7 @@ from lagscale.domain.tenancy import NAME, is_name
 from lagscale.settings import split_address
 from lagscale.store.registry.keys import TENANT_ADMIN, TENANT_VIEWER
 from lagscale.topic_scope import MOST_EXCLUDED
+from services.api.cluster_security import SECRETS
 from services.api.policy_payloads import PolicyLimit, PolicyText, PolicyWarning
 
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
@@ -158,6 +159,7 @@ class ClusterIn(Payload):
         default=None,
         examples=[{"password": "correct-horse-battery"}],
         description="`password`, `key`, `keyPassword`. Encrypted, never shown. Left out: as before; empty: removed.",
+        json_schema_extra={"writeOnly": True, "propertyNames": {"enum": list(SECRETS)}},
     )
 
 

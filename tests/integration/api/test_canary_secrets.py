@@ -6,13 +6,16 @@ The secrets are found in the API's document, so that a new one is met here.
 from __future__ import annotations
 
 import json
+import re
 import signal
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
+from devstack.issuer import Issuer
 from devstack.server import free_port
 from lagscale.store.migrate import migrate
 from lagscale.store.secrets import generate_key
@@ -94,37 +97,75 @@ def test_every_secret_is_met() -> None:
     assert {"POST", "PUT"} <= {method for method, _, _ in secret_routes()}
 
 
-def test_a_secret_where_it_belongs_shows_nowhere(empty_url: str) -> None:
-    migrate(empty_url)
+@contextmanager
+def observed(url: str, **settings: str) -> Iterator[tuple[str, list[str]]]:
+    """The address of a process at DEBUG, and its log once it has ended."""
     address = free_address()
-    settings = {
-        "LAGSCALE_DATABASE_URL": empty_url,
+    given = {
+        "LAGSCALE_DATABASE_URL": url,
         "LAGSCALE_LOG_LEVEL": "debug",
         "LAGSCALE_SECRET_KEYS": generate_key(),
-        "LAGSCALE_PREFLIGHT_SECONDS": "1",
         "LAGSCALE_KEY_RATE": "0",
     }
-    with running(address, **settings) as process:
-        assert process.stderr is not None
-        logged: list[str] = []
+    logged: list[str] = []
+    with running(address, **given, **settings) as process:
         # A pipe that nobody reads would hold the process up.
         reader = threading.Thread(target=lambda pipe: logged.append(pipe.read()), args=(process.stderr,))
         reader.start()
         eventually(lambda: status(address, "/readyz") == 200)
-        sent(address, "PUT", SHOP, OURS, {})
-        wrong = [sent(address, *one) for one in requests()]
-        read = [sent(address, *one) for one in looks()]
+        yield address, logged
         process.send_signal(signal.SIGTERM)
         process.wait(20)
         reader.join(20)
-        (logs,) = logged
+
+
+def absent(secret: str, **places: str) -> None:
+    for place, text in places.items():
+        found = text.find(secret)
+        assert found < 0, f"{secret} shows in {place}: {text[max(0, found - 300) :][:700]}"
+
+
+def test_a_secret_where_it_belongs_shows_nowhere(empty_url: str) -> None:
+    migrate(empty_url)
+    with observed(empty_url, LAGSCALE_PREFLIGHT_SECONDS="1") as (address, logged):
+        sent(address, "PUT", SHOP, OURS, {})
+        wrong = [sent(address, *one) for one in requests()]
+        read = [sent(address, *one) for one in looks()]
+    (logs,) = logged
     codes = {text[:3] for text in wrong}
     # They were taken, refused for each reason, and looked at with the secret in hand.
     assert {"200", "201", "401", "409", "412", "415", "422"} <= codes, codes
-    assert "500" not in codes | {text[:3] for text in read}
+    assert "500" not in codes
     assert {text[:3] for text in read} <= {"200", "201"}
     assert '"hasSecrets":true' in "".join(read)
     assert logs.count("request_served") > len(wrong)
-    for place, text in (("answers", "".join(wrong + read)), ("logs", logs), ("store", stored(empty_url))):
-        found = text.find(CANARY)
-        assert found < 0, f"{CANARY} shows in {place}: {text[max(0, found - 300) :][:700]}"
+    absent(CANARY, answers="".join(wrong + read), logs=logs, store=stored(empty_url))
+
+
+def test_keys_and_tokens_that_are_valid_show_only_where_they_are_made(empty_url: str) -> None:
+    migrate(empty_url)
+    keys = f"{SHOP}/keys"
+    with Issuer() as issuer:
+        settings = {"LAGSCALE_OIDC_ISSUER": issuer.url, "LAGSCALE_OIDC_AUDIENCES": issuer.audience}
+        with observed(empty_url, **settings) as (address, logged):
+            sent(address, "PUT", SHOP, OURS, {})
+            made = sent(address, "POST", keys, OURS, {"name": "ci", "role": "tenant-admin"})
+            platform = sent(address, "POST", "/v1/keys", OURS, {"name": "team"})
+            (first,), (second,) = (re.findall(r'"key":"(lsk_[^"]+)"', text) for text in (made, platform))
+            turned = sent(address, "POST", f"{keys}/{first.split('_')[1]}/rotate", OURS, {})
+            (third,) = re.findall(r'"key":"(lsk_[^"]+)"', turned)
+            token = issuer.token({"tenant": "shop", "role": "tenant-admin"})
+            secrets = [first, second, third, token]
+            shown = []
+            for secret in secrets:
+                caller = {"Authorization": f"Bearer {secret}"}
+                shown += [sent(address, "PUT", f"{SHOP}/clusters/main", caller, cluster())]
+                shown += [sent(address, "GET", path, caller, None) for path in (keys, f"{SHOP}/audit/export", SHOP)]
+            for path in ("/v1/keys", "/v1/audit/export", "/metrics", "/openapi.json"):
+                shown.append(sent(address, "GET", path, OURS, None))
+    (logs,) = logged
+    assert {text[:3] for text in shown} <= {"200", "201"}
+    for secret in secrets:
+        # What names a key in URLs is no secret; what follows it is.
+        hidden = secret.split("_", 2)[2] if secret.startswith("lsk_") else secret.split(".")[1]
+        absent(hidden, answers="".join(shown), logs=logs, store=stored(empty_url))

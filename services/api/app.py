@@ -13,6 +13,7 @@ from fastapi.openapi.utils import get_openapi
 
 from lagscale.store.registry.database import RegistryDatabase
 from services.api.access import Access
+from services.api.bodies import LimitedBody
 from services.api.came_from import CameFrom
 from services.api.conditions import Conditions
 from services.api.evidence import Evidence
@@ -21,7 +22,9 @@ from services.api.freezing import Freezing
 from services.api.metrics import Measured
 from services.api.operations import Operations
 from services.api.preflights import Preflights
-from services.api.problems import MEDIA_TYPE, Problem, install
+from services.api.problem_answers import documented, narrowed
+from services.api.problem_kinds import MOST_BODY
+from services.api.problems import MEDIA_TYPE, install
 from services.api.quota_operations import QuotaOperations
 from services.api.routers import (
     audit,
@@ -49,20 +52,6 @@ Objects are named in URLs by their names. Lists are read page by page: give `nex
 following one. Errors are `application/problem+json`. An object of another tenant is answered like one that does not
 exist.
 """
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    401: {"model": Problem, "description": "No valid key or token."},
-    403: {"model": Problem, "description": "The key's role does not allow it."},
-    404: {"model": Problem, "description": "No such object for this caller."},
-    409: {"model": Problem, "description": "The name is taken, or the object is in use."},
-    412: {"model": Problem, "description": "The object is not as `If-Match` or `If-None-Match` says."},
-    422: {"model": Problem, "description": "Faults in the request; `errors` names each field."},
-    429: {
-        "model": Problem,
-        "description": "The tenant's quota is used up, or too many requests came; `Retry-After` tells when to go on.",
-    },
-    500: {"model": Problem, "description": "A defect."},
-    503: {"model": Problem, "description": "The store, or the tokens' issuer, does not answer; retry."},
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +97,7 @@ def create_app(parts: Parts) -> FastAPI:
     app.state.validation = parts.validation
     app.state.rates = parts.rates
     app.state.quotas = QuotaOperations(parts.database)
+    app.add_middleware(LimitedBody, most=MOST_BODY)
     app.add_middleware(Measured)
     app.add_middleware(CameFrom, trusted=parts.trusted_proxies)
     install(app)
@@ -115,7 +105,7 @@ def create_app(parts: Parts) -> FastAPI:
         tenants, quotas, clusters, preflights, monitors, monitors_bulk, validations, explain, compare, states, bindings,
         keys, freezes, audit, health,
     ):  # fmt: skip
-        app.include_router(part.router, responses=_PROBLEMS)
+        app.include_router(part.router, responses=documented())
     app.include_router(health.open_router)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
     return app
@@ -135,7 +125,8 @@ def _document(app: FastAPI) -> dict[str, Any]:
             title=app.title, version=app.version, description=app.description, routes=app.routes, tags=app.openapi_tags
         )
         for operations in document["paths"].values():
-            for operation in operations.values():
+            for method, operation in operations.items():
+                narrowed(method, operation)
                 for status, answer in operation.get("responses", {}).items():
                     if int(status) >= 400 and "application/json" in answer.get("content", {}):
                         answer["content"][MEDIA_TYPE] = answer["content"].pop("application/json")

@@ -127,7 +127,8 @@ def _check(change: ChangeIn, row: Row | None, place: int) -> None:
     try:
         check_version(row, seen)
     except PreconditionFailed as wrong:
-        raise PreconditionFailed(f"items.{place}.version, monitor {_name(change)!r}: {wrong.message}") from wrong
+        field = f"items.{place}.version"
+        raise PreconditionFailed(f"{field}, monitor {_name(change)!r}: {wrong.message}", field=field) from wrong
 
 
 def _step(row: Row | None, draft: Draft, spec: MonitorSpec) -> _Step:

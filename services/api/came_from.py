@@ -28,7 +28,7 @@ class CameFrom:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and (found := _address(scope)) is not None:
             # In one spelling, or an IPv4 proxy is not known again on a socket of IPv6.
-            scope = {**scope, "client": (found, scope["client"][1])}
+            scope["client"] = (found, scope["client"][1])
         await self._app(scope, receive, send)
 
     async def _bound(self, scope: Scope, receive: Receive, send: Send) -> None:

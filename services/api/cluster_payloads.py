@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
+from services.api.cluster_security import SECRET_NAMES
 from services.api.payloads import Name, Payload, Scalar, Server, State, WarningOut, listed
 
 
@@ -29,6 +30,7 @@ class ClusterIn(Payload):
         description="`password`, `key`, `keyPassword`, `awsAccessKeyID`, `awsSecretAccessKey`, `awsSessionToken`: texts, "
         "encrypted and never shown; or references to a file or a variable of the tenant. Left out: as before; empty: "
         "removed.",
+        json_schema_extra={"writeOnly": True, "propertyNames": {"enum": list(SECRET_NAMES)}},
     )
     properties: dict[str, Scalar] = Field(
         default_factory=dict,

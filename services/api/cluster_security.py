@@ -35,6 +35,8 @@ _SECRET = {
     "awsSecretAccessKey": "aws_secret_access_key", "awsSessionToken": "aws_session_token",
     "username": "username", "ca": "ca", "certificate": "certificate", "cert": "certificate", "tokenCa": "token_ca",
 }  # fmt: skip
+#: What a caller may give under `secrets`.
+SECRET_NAMES = tuple(_SECRET)
 #: What KEDA has and librdkafka has not -> the way out.
 _DROPPED = {
     "keytab": "cannot be stored; a platform administrator sets the property sasl.kerberos.keytab to a mounted file",

@@ -18,6 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
 from lagscale.settings import ServiceSettings, SingleMonitorSettings
+from services.api.problem_kinds import FRAMEWORK, KINDS, TYPE, type_of
 from services.scaler.metadata import render_docs
 from tests.house.pictures import SCENES, picture
 
@@ -185,11 +186,46 @@ def render_metrics() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def render_errors() -> str:
+    """The page of all kinds of problems of the API."""
+    lines = [
+        "# Errors of the REST API",
+        "",
+        "Every error is `application/problem+json` (RFC 9457), whatever `Accept` says:",
+        "",
+        "| key | |",
+        "|---|---|",
+        "| `type` | the kind, as a URI of the list below; it does not change |",
+        "| `title` | the kind in words |",
+        "| `status` | of HTTP |",
+        "| `detail` | what is wrong here |",
+        "| `field` | what of the request is at fault |",
+        "| `wayOut` | what to do |",
+        "| `errors` | every fault of the input, each with its `field` and a `text` that says what must be there |",
+        "",
+        "`field` is the first field of `errors`; or a query parameter or a header by its name; or `path` (a name in the URL,",
+        "or the object that it leads to), `method` or `body`; or the tenant's limit that is used up, as `maxMonitors`. It is",
+        "null where nothing of the request is at fault.",
+        "",
+        "What is no HTTP at all is refused by the server in bare text, with 400.",
+        "",
+        "## By status",
+        "",
+    ]
+    ours = [(type_of(error), (error.__doc__ or "").strip(), kind) for error, kind in KINDS.items()]
+    framework = [(TYPE + kind.name, kind.title, kind) for kind in FRAMEWORK]
+    for name, title, kind in sorted([*ours, *framework], key=lambda found: (found[2].status, found[0])):
+        blamed = "nothing of the request" if kind.field is None else f"`{kind.field}`, if the error names no other"
+        lines += [f"### `{name}`", "", f"{kind.status}. {title} Field: {blamed}. {kind.way_out}", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
 #: Page -> what renders it.
 PAGES: Mapping[str, Callable[[], str]] = {
     "settings.md": render_settings,
     "metrics.md": render_metrics,
     "metadata.md": render_docs,
+    "errors.md": render_errors,
     **{f"pictures/{name}.svg": partial(picture, name) for name in SCENES},
 }
 

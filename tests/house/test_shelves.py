@@ -10,6 +10,7 @@ SHELVES = {"house", "unit", "contract", "integration", "fuzz", "spark", "e2e", "
 SHARED = {
     "tests/__init__.py", "tests/conftest.py", "tests/samples.py", "tests/canary.py", "tests/api_document.py",
     "tests/policies.py",
+    "tests/write_only.py",
 }  # fmt: skip
 SKIPPING = {"skip", "skipif", "importorskip", "xfail"}
 

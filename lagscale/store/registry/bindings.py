@@ -42,7 +42,8 @@ async def put(work: Work, tenant_id: int, instance: str, namespace: str) -> Outc
     if rows:
         raise Conflict(
             "This namespace, or the whole of its KEDA instance, is bound already: "
-            f"a binding of `{ANY_NAMESPACE}` excludes every other one of its instance. Delete those bindings first."
+            f"a binding of `{ANY_NAMESPACE}` excludes every other one of its instance. Delete those bindings first.",
+            field="namespace",
         )
     adding = insert(binding).values(tenant_id=tenant_id, instance=instance, namespace=namespace).returning(binding)
     made = await work.one(adding)

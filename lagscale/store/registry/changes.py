@@ -48,7 +48,8 @@ def check_version(row: Row | None, seen: Seen | None) -> None:
         return
     if seen.absent:
         if row is not None:
-            raise PreconditionFailed("It exists already; leave If-None-Match out to change it, or take another name.")
+            text = "It exists already; leave If-None-Match out to change it, or take another name."
+            raise PreconditionFailed(text, field="If-None-Match")
         return
     if row is None:
         raise PreconditionFailed("It does not exist, and If-Match asks for it; leave If-Match out to create it.")

@@ -32,6 +32,7 @@ _CONFLICTS = {
     "namespace_binding_instance_namespace_key": "This namespace is bound already; delete that binding first.",
     "monitor_cluster_id_fkey": "Monitors use this cluster; delete them first.",
 }
+_NAMES = {"tenant_name_key", "cluster_tenant_id_name_key", "monitor_name"}
 #: While this is true, transactions are undone at their end: what is answered is what would be.
 TRYING: ContextVar[bool] = ContextVar("trying", default=False)
 
@@ -224,7 +225,10 @@ def _translated(wrong: sa.exc.DBAPIError) -> BaseException:
 
 def _of_driver(cause: BaseException) -> BaseException:
     if isinstance(cause, pg.UniqueViolation | pg.ForeignKeyViolation | pg.RestrictViolation):
-        return Conflict(_CONFLICTS.get(cause.diag.constraint_name or ""))
+        constraint = cause.diag.constraint_name or ""
+        # Where another object has it, the name that was given is at fault; else the object that the path names.
+        named = {"field": "name"} if constraint in _NAMES else {}
+        return Conflict(_CONFLICTS.get(constraint), **named)
     if isinstance(cause, pg.InvalidParameterValue):
         # What PostgreSQL says of a role that is not there yet: nobody has migrated any database of this server.
         return StoreUnavailable("The store's schema is not this version's; run `lagscale migrate`.")

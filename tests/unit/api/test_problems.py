@@ -62,7 +62,8 @@ async def api(operations: Broken) -> AsyncIterator[httpx.AsyncClient]:
         database,
         Access(database, ADMIN),
         operations,
-        *(kind.__new__(kind) for kind in (Evidence, Explanations, Conditions, Preflights, Validation)),
+        Evidence(database, None),
+        *(kind.__new__(kind) for kind in (Explanations, Conditions, Preflights, Validation)),
     )
     transport = httpx.ASGITransport(create_app(parts), raise_app_exceptions=False)
     headers = {"Authorization": f"Bearer {ADMIN}"}
@@ -74,7 +75,7 @@ def problem(answer: httpx.Response, status: int) -> dict[str, Any]:
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == MEDIA_TYPE
     body: dict[str, Any] = answer.json()
-    assert set(body) == {"type", "title", "status", "detail", "errors"}
+    assert set(body) == {"type", "title", "status", "detail", "field", "wayOut", "errors"}
     assert body["status"] == status
     assert body["type"].startswith("urn:lagscale:problem:")
     assert body["title"]
@@ -128,7 +129,8 @@ async def test_a_name_that_none_can_have_is_not_found(api: httpx.AsyncClient, na
 async def test_a_defect_is_a_problem_without_its_text_but_logged(api: httpx.AsyncClient) -> None:
     with capture_logs() as lines:
         assert "canary" not in str(problem(await api.get("/v1/tenants/shop"), 500))
-    assert "request_broke" in {line["event"] for line in lines}
+    routes = {line.get("route") for line in lines if line["event"] == "request_broke"}
+    assert routes == {"/v1/tenants/{tenant}"}
 
 
 @pytest.mark.parametrize(

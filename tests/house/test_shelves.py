@@ -9,6 +9,7 @@ SHELVES = {"house", "unit", "contract", "integration", "fuzz", "spark", "e2e", "
 #: What several shelves share.
 SHARED = {
     "tests/__init__.py", "tests/conftest.py", "tests/samples.py", "tests/canary.py", "tests/api_document.py",
+    "tests/policies.py",
 }  # fmt: skip
 SKIPPING = {"skip", "skipif", "importorskip", "xfail"}
 

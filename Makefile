@@ -44,7 +44,7 @@ test: $(STAMP) ## Everything: the quick part's linters, then all shelves of test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@bash services/scaler/proto/generate.sh --check
-	$(BIN)/pytest tests -n $(JOBS) --dist loadgroup --no-loadscope-reorder --max-worker-restart 0
+	$(BIN)/pytest tests -n $(JOBS) --no-loadscope-reorder --max-worker-restart 0
 
 bench: $(STAMP) ## Cost of a verdict, of a round of 5,000 groups, and of dead clusters for others; figures of one run.
 	$(BIN)/python -m tests.bench.verdict

@@ -11,10 +11,12 @@ import uuid
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from alembic import command
 from alembic.config import Config
+from xdist.scheduler import LoadScopeScheduling
 
 from devstack.broker import Broker
 from devstack.database import Database
@@ -28,10 +30,16 @@ _ONE_AT_A_TIME = frozenset({"e2e", "spark"})
 _SECONDS: Counter[str] = Counter()
 
 
-def pytest_itemcollected(item: pytest.Item) -> None:
-    """Keep a file's tests in one process, because they share what their module sets up."""
-    shelf = _shelf(item.nodeid)
-    item.add_marker(pytest.mark.xdist_group("stack" if shelf in _ONE_AT_A_TIME else item.nodeid.partition("::")[0]))
+class ByFile(LoadScopeScheduling):  # type: ignore[misc]
+    """A file's tests stay in one process, because they share what their module sets up."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        return "stack" if _shelf(nodeid) in _ONE_AT_A_TIME else nodeid.partition("::")[0]
+
+
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> ByFile:
+    """Part the tests over processes."""
+    return ByFile(config, log)
 
 
 @pytest.hookimpl(trylast=True)

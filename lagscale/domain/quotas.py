@@ -47,6 +47,12 @@ _WORDS: Final[Mapping[Quota, tuple[str, str]]] = {
 }
 
 
+def field_of(quota: Quota) -> str:
+    """The tenant's field that sets it, as users write it."""
+    first, *rest = COLUMNS[quota].split("_")
+    return first + "".join(word.capitalize() for word in rest)
+
+
 def over_quota(quota: Quota, limit: int, found: str = "") -> str:
     """Why something is refused: the quota, its limit, what to do, and whom to ask.
 

@@ -96,7 +96,7 @@ async def _of_family(_request: Request, error: Exception) -> JSONResponse:
         raise error
     kind = kind_of(error)
     faults: Sequence[Fault] = error.faults if isinstance(error, errors.InvalidInput) else ()
-    named = faults[0].field if faults else error.facts.get("field", error.facts.get("quota", kind.field))
+    named = faults[0].field if faults else error.facts.get("field", kind.field)
     if kind.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         log.warning("request_failed", error=type(error).__name__, text=error.message)
     return _answer(

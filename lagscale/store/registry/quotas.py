@@ -8,7 +8,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from lagscale.domain.quotas import COLUMNS, Quota, over_quota
+from lagscale.domain.quotas import COLUMNS, Quota, field_of, over_quota
 from lagscale.errors import QuotaExceeded
 from lagscale.store.registry import audit
 from lagscale.store.registry.changes import Outcome, Seen, check_version
@@ -66,7 +66,9 @@ async def room_for(work: TenantWork, quota: Quota, more: int = 1) -> None:
     used = int((await work.run(sa.select(_COUNTS[quota]))).scalar_one())
     if used + more > limit:
         asked = "" if more == 1 else f", {more} more are asked for"
-        raise QuotaExceeded(over_quota(quota, limit, f"{used} are in use{asked}"), quota=quota.value)
+        raise QuotaExceeded(
+            over_quota(quota, limit, f"{used} are in use{asked}"), quota=quota.value, field=field_of(quota)
+        )
 
 
 async def usage(work: TenantWork) -> Usage:

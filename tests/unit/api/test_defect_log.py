@@ -25,6 +25,8 @@ def logged(request: pytest.FixtureRequest) -> Iterator[None]:
     level = root.level
     structlog.reset_defaults()
     configure_logging("api", "debug", json=request.param)
+    # A module's logger that is kept would write in this form for ever.
+    structlog.configure(cache_logger_on_first_use=False)
     ours = list(root.handlers)
     yield
     for handler in ours:

@@ -141,7 +141,7 @@ class Kafka:
 
 #: A fresh topic's leader and a fresh group's coordinator need a moment.
 _again = Retrying(
-    retry=retry_if_exception_type(KafkaException), wait=wait_fixed(0.1), stop=stop_after_delay(15), reraise=True
+    retry=retry_if_exception_type(KafkaException), wait=wait_fixed(0.1), stop=stop_after_delay(60), reraise=True
 )
 
 

@@ -99,6 +99,11 @@ class Trial:
         self.admin.poll(0)
         return [(int(one.id), str(one.host), int(one.port)) for one in answer.brokers.values()]
 
+    def advertised_refused(self, servers: Sequence[str]) -> list[str]:
+        """What was refused beside the servers themselves: listeners that they advertise, so one of them has answered."""
+        own = {"{}:{}".format(*split_server(server)) for server in servers}
+        return [address for address in self.guard.refused() if address not in own]
+
     def reason(self) -> tuple[str, str]:
         """Named state and text of why nobody answered."""
         told = [(_kind(error), error.str()) for error in self._errors]
@@ -134,7 +139,10 @@ def try_address(config: Mapping[str, Any], address: str, rules: AddressRules, un
     except KafkaException:
         kind, text = trial.reason()
         failed = Step(Outcome.FAILED, text)
-        if kind == TLS_FAILED:
+        if trial.advertised_refused([address]):
+            seen.tls, seen.authenticated = (OK if tls else _UNUSED), (OK if sasl else _UNUSED)
+            seen.answered = OK
+        elif kind == TLS_FAILED:
             seen.tls = failed
         elif kind == AUTHENTICATION_FAILED:
             seen.tls, seen.authenticated = (OK if tls else _UNUSED), failed

@@ -85,13 +85,15 @@ def look(question: Question, findings: Findings) -> None:
         findings.problem, findings.text = "settings_refused", SETTINGS
         return
     try:
-        brokers = trial.brokers(until)
+        told = [AddressSeen(f"{host}:{port}", number) for number, host, port in trial.brokers(until)]
     except KafkaException:
-        findings.problem, findings.text = trial.reason()
-        if trial.guard.refused():
-            findings.problem, findings.text = "address_refused", f"A bootstrap server {REFUSED}."
-        return
-    told = [AddressSeen(f"{host}:{port}", number) for number, host, port in brokers]
+        # The client may have left the server for a listener that it advertises before that answered.
+        told = [AddressSeen(address) for address in trial.advertised_refused(servers)]
+        if not told:
+            findings.problem, findings.text = trial.reason()
+            if trial.guard.refused():
+                findings.problem, findings.text = "address_refused", f"A bootstrap server {REFUSED}."
+            return
     if _refused(told, rules, until, findings, question.each_address) or trial.guard.refused():
         findings.problem = "address_refused"
         findings.text = f"A listener that the brokers advertise {REFUSED}."

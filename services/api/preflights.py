@@ -145,7 +145,7 @@ def warnings_of(found: Findings) -> list[WarningOut]:
         for step in _failed(seen)
     ]
     warnings += [
-        WarningOut(field="bootstrapServers", text=f"Broker {seen.broker} advertises {seen.address}: {step.text}")
+        WarningOut(field="bootstrapServers", text=f"{_who(seen)} advertises {seen.address}: {step.text}")
         for seen in found.advertised
         for step in _failed(seen)
     ]
@@ -161,6 +161,10 @@ def warnings_of(found: Findings) -> list[WarningOut]:
         warnings = warnings[:_MOST_WARNINGS]
         warnings.append(WarningOut(field="preflight", text=f"{left} more like these; see the cluster's preflight."))
     return warnings
+
+
+def _who(seen: AddressSeen) -> str:
+    return "A broker" if seen.broker is None else f"Broker {seen.broker}"
 
 
 def _failed(seen: AddressSeen) -> list[Step]:

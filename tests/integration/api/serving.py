@@ -6,10 +6,12 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import httpx
+import pytest
 
 from lagscale.kafka.addresses import ANYWHERE, AddressRules
 from lagscale.kafka.credentials import Outside
 from lagscale.kafka.looking import Looks
+from lagscale.store import pool as silence
 from lagscale.store.pool import open_pool
 from lagscale.store.postgres import PostgresVerdicts
 from lagscale.store.recent import RecentRounds
@@ -45,7 +47,10 @@ async def serving(
     outside: Outside = Outside(),  # noqa: B008 - it never changes
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A client without any key, whose address is `peer`."""
-    database = RegistryDatabase(url, size=4)
+    # As patient as it takes: the machine may be slow, and how a store that hangs is met has tests of its own.
+    patience = pytest.MonkeyPatch()
+    patience.setattr(silence, "SILENCE_SECONDS", 60.0)
+    database = RegistryDatabase(url, size=4, seconds=30)
     pool = open_pool(url, "lagscale_scaler", 1, application="test")
     await pool.open(wait=True)
     access = Access(database, ADMIN, tokens=tokens, guard=guard)
@@ -71,6 +76,7 @@ async def serving(
         await access.close()
         await pool.close()
         await database.close()
+        patience.undo()
 
 
 def bearer(text: str) -> dict[str, str]:

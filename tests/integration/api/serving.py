@@ -47,10 +47,10 @@ async def serving(
     outside: Outside = Outside(),  # noqa: B008 - it never changes
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A client without any key, whose address is `peer`."""
-    # As patient as it takes: the machine may be slow, and how a store that hangs is met has tests of its own.
+    # More patient than a service: the machine may be slow.
     patience = pytest.MonkeyPatch()
-    patience.setattr(silence, "SILENCE_SECONDS", 60.0)
-    database = RegistryDatabase(url, size=4, seconds=30)
+    patience.setattr(silence, "SILENCE_SECONDS", 10.0)
+    database = RegistryDatabase(url, size=4, seconds=8)
     pool = open_pool(url, "lagscale_scaler", 1, application="test")
     await pool.open(wait=True)
     access = Access(database, ADMIN, tokens=tokens, guard=guard)

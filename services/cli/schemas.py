@@ -74,10 +74,18 @@ class Schemas:
         """Whether the API can tell what a change would come to, without making it."""
         return "dryRun" in self._parameters(kind)
 
-    def trial(self, kind: Kind) -> str:
-        """The query of such a question; what only looks at the network is left to the change itself."""
-        looks = [f"{name}=false" for name in sorted(_LOOKS & self._parameters(kind))]
-        return "?" + "&".join(["dryRun=true", *looks])
+    def query(self, kind: Kind, *, dry: bool, looks: bool) -> str:
+        """The query of a write.
+
+        Args:
+            kind: what is written.
+            dry: only ask what it would come to; what looks at the network is then left to the change itself.
+            looks: look at the network.
+        """
+        parts = ["dryRun=true"] if dry else []
+        if dry or not looks:
+            parts += [f"{name}=false" for name in sorted(_LOOKS & self._parameters(kind))]
+        return "?" + "&".join(parts) if parts else ""
 
     def _parameters(self, kind: Kind) -> frozenset[str]:
         return frozenset(one["name"] for one in self._puts[kind.name].get("parameters", ()))

@@ -8,7 +8,11 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
+import sqlalchemy as sa
 
+from lagscale.domain.quotas import Quota
+from lagscale.store.registry import quotas
+from lagscale.store.registry.database import RegistryDatabase, Scope
 from tests.integration.api.conftest import Shop
 
 pytestmark = pytest.mark.integration
@@ -195,6 +199,24 @@ async def test_no_monitor_is_added_when_the_measured_partitions_are_used_up(shop
     refused = await shop.monitor("third", topics=["more"])
     assert refused.status_code == 429
     assert "600 measured partitions" in refused.json()["detail"]
+
+
+async def test_a_registry_that_grows_is_planned_for_as_it_is(shop: Shop, shared_url: str) -> None:
+    # A plan kept from when the tables were empty compares every target with every monitor, a thousand times each.
+    database = RegistryDatabase(shared_url, size=1)
+    kinds = (
+        "select count(*), sum(generic_plans), sum(custom_plans) from pg_prepared_statements where statement like :like"
+    )
+    try:
+        for _ in range(20):
+            async with database.tenant(Scope(None, "test"), shop.name) as work:
+                await quotas.room_for(work, Quota.PARTITIONS)
+        async with database.tenant(Scope(None, "test"), shop.name) as work:
+            found = (await work.run(sa.text(kinds).bindparams(like="%monitor_target.target_id%"))).one()
+    finally:
+        await database.close()
+    assert (found[0], found[1]) == (1, 0)
+    assert found[2] > 5, "more often than it takes a database to keep a plan by itself"
 
 
 async def test_targets_that_do_not_fit_are_counted_apart(shop: Shop, shared_url: str) -> None:

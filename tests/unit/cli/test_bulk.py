@@ -82,14 +82,19 @@ def test_faults_of_items_are_those_of_the_objects_at_their_lines(
 def test_a_refused_request_is_made_again_one_by_one(
     command: Command, fake: FakeApi, tmp_path: Path, refused: Answer
 ) -> None:
+    looks = []
+
     def before(request: httpx.Request) -> Answer | None:
         bulk = request.url.path.endswith("/bulk") and "dryRun" not in request.url.params
+        if request.method == "PUT":
+            looks.append(request.url.params.get("validate"))
         return refused if bulk or request.url.path.endswith("/m-007") else None
 
     fake.before = before
     done = command("apply", "-f", many(tmp_path))
     assert (done.code, done.out.splitlines()[-1]) == (10, "59 created, 0 the same, 1 not done.")
     assert "monitor shop/m-007: " in done.err
+    assert looks == ["false"] * MANY, "no more of them look at their cluster than in the one request"
 
 
 def test_an_api_that_goes_away_ends_it_and_tells_what_was_done(command: Command, fake: FakeApi, tmp_path: Path) -> None:

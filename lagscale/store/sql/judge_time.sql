@@ -49,15 +49,19 @@ from asks as a
 left join lateral (
     -- The time lag of every partition now, where the ends since its message came are without a fall.
     select
-        bool_and(c.told) as told,
-        max(c.lower) as longest,
-        (array_agg(c.target_id order by c.lower desc, c.target_id, c.part) filter (where c.part is not null))[1] as target_id,
-        (array_agg(c.part order by c.lower desc, c.target_id, c.part) filter (where c.part is not null))[1] as part,
-        (array_agg(c.lower order by c.estimate desc, c.lower desc, c.upper desc) filter (where c.part is not null))[1] as lower,
-        (array_agg(c.estimate order by c.estimate desc, c.lower desc, c.upper desc) filter (where c.part is not null))[1] as estimate,
-        (array_agg(c.upper order by c.estimate desc, c.lower desc, c.upper desc) filter (where c.part is not null))[1] as upper
+        c.told,
+        c.longest[1] as longest,
+        (-c.longest[2])::int as target_id,
+        (-c.longest[3])::int as part,
+        c.shown[1] as estimate,
+        c.shown[2] as lower,
+        c.shown[3] as upper
     from (
-        select t.target_id, k.part, k.lower, k.estimate, k.upper, n.oldest_age = 0 and k.told as told
+        -- Of arrays the greatest is the first of an order, at the price of no sort; of equal waits the first partition.
+        select
+            bool_and(n.oldest_age = 0 and k.upper is not null) as told,
+            max(array[k.lower, -t.target_id, -k.part]) as longest,
+            max(array[k.estimate, k.lower, k.upper]) as shown
         from unnest(a.targets) as t (target_id)
         cross join lateral (
             select s.ts, s.lags, s.ends, s.flags, s.epoch, s.oldest_age
@@ -82,13 +86,13 @@ left join lateral (
             where s.target_id = t.target_id and s.tenant_id = a.tenant_id and s.ts < n.ts
                 and not exists (
                     select
-                    from unnest(q.positions, s.ends) as p (position, ending)
+                    from (select unnest(q.positions) as position, unnest(s.ends) as ending) as p
                     where p.position is not null and coalesce(p.ending > p.position, true)
                 )
             order by s.ts desc
             limit 1
         ) as f on true
-        cross join lateral (
+        left join lateral (
             with rounds as (
                 select
                     s.ts,
@@ -104,46 +108,58 @@ left join lateral (
                 where s.target_id = t.target_id and s.tenant_id = a.tenant_id and s.ts >= f.ts and s.ts <= n.ts
             ),
 
-            course as materialized (
-                select r.*, p.part, p.position, p.ending, p.before_ending
+            course as (
+                -- A hole, a fall, another topic id: nothing is told. Else one round is the first with the message.
+                select
+                    p.part,
+                    p.position,
+                    case
+                        when bool_and(
+                            r.comparable and p.ending is not null and coalesce(p.ending >= p.before_ending, true)
+                        )
+                            then min(array[
+                                (extract(epoch from n.ts - r.ts) * 1000)::bigint, r.asked, r.answered, p.ending,
+                                (extract(epoch from n.ts - r.before_ts) * 1000)::bigint,
+                                r.before_asked, r.before_answered, p.before_ending
+                            ]) filter (where p.ending > p.position and p.before_ending <= p.position)
+                    end as passing
                 from rounds as r
-                cross join lateral unnest(q.positions, r.ends, r.before_ends)
-                with ordinality as p (position, ending, before_ending, part)
+                cross join lateral (
+                    select
+                        generate_subscripts(q.positions, 1) as part,
+                        unnest(q.positions) as position,
+                        unnest(r.ends) as ending,
+                        unnest(r.before_ends) as before_ending
+                ) as p
                 where p.position is not null
+                group by p.part, p.position
             ),
 
             passed as (
-                -- Where no end fell, there is one such round for each partition.
                 select
                     t.target_id as target,
                     e.part,
-                    e.ts,
+                    n.ts,
                     e.position,
-                    (extract(epoch from n.ts - e.ts) * 1000)::bigint as new_age,
-                    e.asked,
-                    e.answered,
-                    e.ending,
-                    (extract(epoch from n.ts - e.before_ts) * 1000)::bigint as old_age,
-                    e.before_asked,
-                    e.before_answered,
-                    e.before_ending
+                    e.passing[1] as new_age,
+                    e.passing[2] as asked,
+                    e.passing[3] as answered,
+                    e.passing[4] as ending,
+                    e.passing[5] as old_age,
+                    e.passing[6] as before_asked,
+                    e.passing[7] as before_answered,
+                    e.passing[8] as before_ending
                 from course as e
-                where e.ending > e.position and e.before_ending <= e.position
             ),
 
-            bounds as (
+            bounds as materialized (
+                -- Once for each partition; what is told has an upper bound, for both ends are known.
 -- include part_bounds
             )
 
-            select b.part, b.lower, b.estimate, b.upper, true as told
+            select b.part, b.lower, b.estimate, b.upper
             from bounds as b
-            union all
-            -- A hole, a fall, another topic id, or no round without the message: nothing is told.
-            select null, 0, 0, null, coalesce(
-                bool_and(e.comparable and e.ending is not null and coalesce(e.ending >= e.before_ending, true)), false
-            )
-            from course as e
-        ) as k
+        ) as k on true
         -- Conditions on the gate alone: when they are false, nothing below is read.
         where g.decidable and g.hot and a.by_time
     ) as c
@@ -152,20 +168,23 @@ left join lateral (
     -- Has the longest wait been above the threshold for the sustain time, without a gap?
     with trail as materialized (
         select
-            r.ts,
-            r.ends[w.part] as ending,
-            r.ends[w.part] - r.lags[w.part] as position,
-            r.epoch,
-            coalesce(r.flags[w.part], 0) as flag,
-            cardinality(r.lags) < w.part as unnamed,
-            r.ts + coalesce(r.ends_answered, 0) * interval '1 millisecond' as read_at,
+            r.*,
             lag(r.ts) over (order by r.ts) as before_ts,
-            lag(r.ends[w.part]) over (order by r.ts) as before_ending,
-            max(r.ts) filter (where r.ts <= g.at - a.sustain_time) over () as anchor
-        from every_lag_sample as r
-        where r.target_id = w.target_id and r.tenant_id = a.tenant_id and r.ts <= g.at
-            and r.ts >= g.at - a.sustain_time - 2 * a.gap_time - a.level * interval '1 millisecond'
-            and (r.lags[w.part] is not null or cardinality(r.lags) < w.part)
+            lag(r.ending) over (order by r.ts) as before_ending
+        from (
+            select
+                s.ts,
+                s.ends[w.part] as ending,
+                s.ends[w.part] - s.lags[w.part] as position,
+                s.epoch,
+                coalesce(s.flags[w.part], 0) as flag,
+                cardinality(s.lags) < w.part as unnamed,
+                s.ts + coalesce(s.ends_answered, 0) * interval '1 millisecond' as read_at
+            from every_lag_sample as s
+            where s.target_id = w.target_id and s.tenant_id = a.tenant_id and s.ts <= g.at
+                and s.ts >= g.at - a.sustain_time - 2 * a.gap_time - a.level * interval '1 millisecond'
+                and (s.lags[w.part] is not null or cardinality(s.lags) < w.part)
+        ) as r
     )
 
     select
@@ -176,13 +195,14 @@ left join lateral (
                 from trail as r
                 where r.read_at < k.ts - a.level * interval '1 millisecond' and r.ending > k.position
             )
-        ) filter (where k.ts >= k.anchor)
-        and coalesce(max(k.ts - k.before_ts) filter (where k.ts > k.anchor) <= a.gap_time, a.sustain = 0)
+        ) filter (where k.ts >= o.anchor)
+        and coalesce(max(k.ts - k.before_ts) filter (where k.ts > o.anchor) <= a.gap_time, a.sustain = 0)
         -- What came before the partition was named, or before its commit was reset, proves nothing.
         and not bool_or(k.unnamed or k.flag & 80 <> 0)
         and not coalesce(bool_or(k.ending < k.before_ending), false)
         and min(k.epoch) = max(k.epoch) as lasted
     from trail as k
+    cross join (select max(r.ts) filter (where r.ts <= g.at - a.sustain_time) as anchor from trail as r) as o
     where w.told and w.longest > a.level
 ) as h on true
 cross join lateral (

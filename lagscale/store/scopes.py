@@ -105,7 +105,7 @@ def read(database: ScraperDatabase) -> tuple[list[ScopeEntry], dict[int, Cluster
         StoreUnavailable: the store did not answer.
     """
     with database.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
-        entries = [_entry(row) for row in cursor.execute(load("scope_read"), prepare=True).fetchall()]
+        entries = [_entry(row) for row in cursor.execute(load("scope_read")).fetchall()]
         clusters = cursor.execute(load("scrape_clusters")).fetchall() if entries else []
     return entries, {row["id"]: cluster_of(row) for row in clusters}
 

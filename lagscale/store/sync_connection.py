@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import sys
 import threading
 from collections.abc import Iterator
 from typing import Any, TypeVar
@@ -28,6 +29,10 @@ _LIMITS = (
     "set statement_timeout = '3s'; set idle_in_transaction_session_timeout = '2s'; set jit = off; "
     "set max_parallel_workers_per_gather = 0"
 )
+
+#: Only what asks for it keeps its plan, as it reads by a key: one that is kept from a small registry compares each row
+#: with each of a grown one.
+_NEVER = sys.maxsize
 
 Result = TypeVar("Result")
 
@@ -110,6 +115,7 @@ class ScraperDatabase:
                 application_name=self._application,
                 **_CONNECT,  # type: ignore[arg-type]
             )
+            connection.prepare_threshold = _NEVER
             try:
                 connection.execute(f"set role {ROLE}; {_LIMITS}")
             except BaseException:

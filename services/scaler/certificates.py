@@ -182,11 +182,12 @@ class Certificates:
         return fetch
 
     def _refuse(self, why: str) -> None:
-        if why and why != self._refused:
+        told, self._refused = self._refused, why
+        metrics.CERTIFICATE_REFUSED.set(bool(why))
+        if why and why != told:
+            # Counted when the state can be seen: whoever waits for the count finds it so.
             metrics.CERTIFICATE_RELOADS.labels("refused").inc()
             log.error("certificate_refused", error=why, expires_at=self.material.expires_at.isoformat())
-        self._refused = why
-        metrics.CERTIFICATE_REFUSED.set(bool(why))
 
     def _tell(self) -> None:
         material = self.material

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -58,14 +58,16 @@ class Request:
 
 
 class RandomRequests:
-    """Requests of one tenant, with names, keys and cursors of its own and of another."""
+    """Requests of one tenant, with names, keys and cursors of its own and of another; of some routes, or of all."""
 
-    def __init__(self, random: Random, document: Document, mine: Walled, theirs: Walled) -> None:
+    def __init__(
+        self, random: Random, document: Document, mine: Walled, theirs: Walled, some: Collection[str] = ()
+    ) -> None:
         self._random = random
         self._document = document
         self._mine = mine
         self._theirs = theirs
-        self._routes = list(routes(document))
+        self._routes = [(route, operation) for route, operation in routes(document) if not some or route in some]
 
     def next(self) -> Request:
         """One request."""

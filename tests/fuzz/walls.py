@@ -15,16 +15,18 @@ import httpx
 import psycopg
 
 from tests.fuzz.random_calls import RandomCalls
-from tests.fuzz.random_requests import RandomRequests, Request
+from tests.fuzz.random_requests import RandomRequests, Request, routes
 from tests.fuzz.random_statements import random_statement
 from tests.fuzz.walled_tenants import MISSING, Names, Walled, fingerprint, number_of, tables_of
 from tests.integration.api.statements import statements
 
-_FREEZE = {"reason": "to be ended", "forSeconds": 600}
+_FREEZE = {"reason": "to be found", "forSeconds": 600}
 
 Pair = tuple[Walled, Walled]
 #: Requests of one tenant before the other one's rows are looked at.
 BLOCK = 500
+#: Requests at most of routes that chance has missed.
+_MORE = 10 * BLOCK
 #: What each replica writes when it likes.
 _WRITTEN_LATER = ("decision",)
 
@@ -42,17 +44,28 @@ class OverRest:
         self.own: dict[str, Counter[int]] = defaultdict(Counter)
 
     async def run(self, random: Random, requests: int) -> None:
-        """Send so many, or a few more."""
+        """Send so many, or a few more; and some more of the routes that found nothing by chance."""
         number = 0
-        while self.sent < requests:
+        while self.sent < requests or (self.missed() and self.sent < requests + _MORE):
             number += 1
             mine, theirs = self._pair if number % 2 else self._pair[::-1]
             await mine.refill()
-            before, until = fingerprint(self._url, theirs.name), min(self.sent + BLOCK, requests)
-            asking = RandomRequests(random, self._document, mine, theirs)
+            before, until = fingerprint(self._url, theirs.name), self.sent + BLOCK
+            asking = RandomRequests(
+                random, self._document, mine, theirs, self.missed() if self.sent >= requests else ()
+            )
             while self.sent < until:
                 await self._ask(asking, mine, theirs)
             assert fingerprint(self._url, theirs.name) == before
+
+    def missed(self) -> dict[str, Counter[int]]:
+        """Route -> what was answered, of routes that found nothing yet. What is the platform's is refused by the role."""
+        asked = {route: self.own[route] for route, _ in routes(self._document)}
+        return {
+            route: codes
+            for route, codes in asked.items()
+            if set(+codes) != {403} and not any(code < 400 for code in +codes)
+        }
 
     async def _ask(self, asking: RandomRequests, mine: Walled, theirs: Walled) -> None:
         request = asking.next()
@@ -68,9 +81,10 @@ class OverRest:
             assert stray.status_code == missing.status_code >= 400, f"{request}: {stray.text} {missing.text}"
             assert nameless(stray.text, theirs.names) == nameless(missing.text, MISSING), request
             assert of_stray == of_missing, request
-        if request.able and request.route.startswith("DELETE") and request.route.endswith("/freeze"):
+        method, _, path = request.route.partition(" ")
+        if request.able and method in {"GET", "DELETE"} and path.endswith("/freeze"):
             # There is one too seldom for chance to find each kind within the requests of a run.
-            put = replace(request, route=request.route.replace("DELETE", "PUT"), query={}, body=_FREEZE)
+            put = replace(request, route=f"PUT {path}", query={}, body=_FREEZE)
             await self._send(put, mine.names, theirs)
         own, _ = await self._send(request, mine.names, theirs)
         self.own[request.route][own.status_code] += request.able

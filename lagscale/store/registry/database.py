@@ -33,8 +33,6 @@ _CONFLICTS = {
     "monitor_cluster_id_fkey": "Monitors use this cluster; delete them first.",
 }
 _NAMES = {"tenant_name_key", "cluster_tenant_id_name_key", "monitor_name"}
-#: Each statement is planned for the tables as they are: a plan kept from a small registry loops over a grown one.
-_PLANS = "set plan_cache_mode = force_custom_plan"
 #: While this is true, transactions are undone at their end: what is answered is what would be.
 TRYING: ContextVar[bool] = ContextVar("trying", default=False)
 
@@ -106,8 +104,10 @@ class RegistryDatabase:
         async def connect() -> PatientConnection:
             # The scaler's kind of connection: a store that accepts and stays silent fails a request, it hangs none.
             connection = await PatientConnection.connect(url, connect_timeout=max(2, round(seconds)))
+            # A plan that is kept from a small registry compares each row with each of a grown one.
+            connection.prepare_threshold = None
             await take_role(connection, ROLE)
-            await connection.execute(f"{_PLANS}; set statement_timeout = {milliseconds}")
+            await connection.execute(f"set statement_timeout = {milliseconds}")
             await connection.commit()
             return connection
 

@@ -204,19 +204,15 @@ async def test_no_monitor_is_added_when_the_measured_partitions_are_used_up(shop
 async def test_a_registry_that_grows_is_planned_for_as_it_is(shop: Shop, shared_url: str) -> None:
     # A plan kept from when the tables were empty compares every target with every monitor, a thousand times each.
     database = RegistryDatabase(shared_url, size=1)
-    kinds = (
-        "select count(*), sum(generic_plans), sum(custom_plans) from pg_prepared_statements where statement like :like"
-    )
     try:
         for _ in range(20):
             async with database.tenant(Scope(None, "test"), shop.name) as work:
                 await quotas.room_for(work, Quota.PARTITIONS)
-        async with database.tenant(Scope(None, "test"), shop.name) as work:
-            found = (await work.run(sa.text(kinds).bindparams(like="%monitor_target.target_id%"))).one()
+                await quotas.usage(work)
+                kept = await work.every(sa.text("select statement from pg_prepared_statements"))
     finally:
         await database.close()
-    assert (found[0], found[1]) == (1, 0)
-    assert found[2] > 5, "more often than it takes a database to keep a plan by itself"
+    assert kept == []
 
 
 async def test_targets_that_do_not_fit_are_counted_apart(shop: Shop, shared_url: str) -> None:

@@ -11,7 +11,7 @@ from devstack.server import wait_until
 from lagscale.domain.lag import Flag, Sample
 from lagscale.domain.markers import Note, Row, TargetRound, extend
 from lagscale.errors import LeaseLost, StoreTimeout, StoreUnavailable
-from lagscale.store import Lease, leases
+from lagscale.store import Lease, leases, scopes, targets
 from lagscale.store.postgres_sync import PostgresSamples, TopicId
 from lagscale.store.sync_connection import ScraperDatabase
 
@@ -91,6 +91,18 @@ def test_a_target_without_rows_or_without_existence(store: PostgresSamples, targ
     known = store.known([target, 10_000_000])
     assert list(known) == [target]
     assert (known[target].row, known[target].topic_id, known[target].epoch) == (None, None, 0)
+
+
+def test_what_is_read_as_a_whole_is_planned_each_time(world: World, store: PostgresSamples, target: int) -> None:
+    # A plan of a registry of one monitor compares each row with each when there are thousands.
+    for _ in range(10):
+        targets.read(world.database)
+        scopes.read(world.database)
+        store.known([target])
+    with world.database.transaction() as connection:
+        kept = [text for (text,) in connection.execute("select statement from pg_prepared_statements")]
+    assert [text for text in kept if "monitor" in text] == []
+    assert any("every_lag_sample" in text for text in kept), "what is read by a key is planned once"
 
 
 def test_topic_ids_are_remembered(world: World, store: PostgresSamples, target: int, lease: Lease) -> None:

@@ -96,8 +96,7 @@ class Clients:
         gone: list[_Kept] = []
         try:
             with self._lock:
-                for stale in [other for other in self._kept if other[0] == cluster_id and other != key]:
-                    self._retired.append(self._kept.pop(stale))
+                self._retire_others(key, gone)
                 kept = self._kept.get(key)
                 if kept is None or kept.client.is_spent or kept.token != token:
                     wanted = _Wanted(key, tenant_id, proven, token)
@@ -160,14 +159,25 @@ class Clients:
 
     def _has_room(self, wanted: _Wanted, gone: list[_Kept]) -> bool:
         now = time.monotonic()
-        gone += [kept for kept in self._retired if kept.is_idle(now)]
-        self._retired = [kept for kept in self._retired if not kept.is_idle(now)]
+        self._let_go(self._retired, gone, now)
         while len(self) >= self._limit or (not wanted.proven and self._count_unproven() >= self._most_unproven):
             victim = self._victim(wanted.tenant_id, wanted.proven, now)
             if victim is None or victim == wanted.key:
                 return False
             gone.append(self._kept.pop(victim))
         return True
+
+    def _retire_others(self, key: Key, gone: list[_Kept]) -> None:
+        """Retire the cluster's clients of other versions, and close those that can be: the library may still wake them."""
+        for stale in [other for other in self._kept if other[0] == key[0] and other != key]:
+            self._retired.append(self._kept.pop(stale))
+        # Closing takes its time, which is the cluster's own.
+        self._let_go([kept for kept in self._retired if kept.key[0] == key[0]], gone, time.monotonic())
+
+    def _let_go(self, some: list[_Kept], gone: list[_Kept], now: float) -> None:
+        idle = [kept for kept in some if kept.is_idle(now)]
+        gone += idle
+        self._retired = [kept for kept in self._retired if kept not in idle]
 
     def _count_unproven(self) -> int:
         kept = sum(not one.proven for one in (*self._kept.values(), *self._retired))

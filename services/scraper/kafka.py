@@ -1,7 +1,7 @@
 """The only room that knows the Kafka client: requests to one cluster, and clients kept per process.
 
-librdkafka up to 2.16 can abort its process when a broker dies between the look-up of a coordinator and the request to
-it (confluentinc/librdkafka#5397), and when it authenticates anew on a connection that is in use. That ends a worker and
+librdkafka up to 2.16 can abort its process when a coordinator is told too late (`coordinated.py`), when one moves
+(confluentinc/librdkafka#5040), and when it authenticates anew on a connection that is in use. That ends a worker and
 fails a batch; the query is then started again.
 """
 
@@ -29,6 +29,7 @@ from lagscale.kafka.guard import open_admin
 from lagscale.kafka.kinds import KINDS, REASONS
 from services.scraper import answered
 from services.scraper.client_log import library_log
+from services.scraper.coordinated import Coordinated
 from services.scraper.coordinators import OFFSETS_TOPIC, USUAL_SLOTS, first_of_each_slot, slot_of, why_moving
 from services.scraper.problems import Code, Problem
 from services.scraper.round import Committed, Ends, GroupSeen, Partition, TopicSeen
@@ -69,8 +70,8 @@ class KafkaCluster:
         self._made_at = time.monotonic()
         self.life_seconds = life_seconds
         self._silent = self._answered = False
-        #: Until then the library may be at work on what was given up here: closed now, it could crash.
-        self.busy_until = 0.0
+        self._given_up_until = 0.0
+        self._commits, self._states = Coordinated(), Coordinated()
         self._slots: int | None = None
         self._shares: frozenset[str] = frozenset()
         self._kinds_at: dict[str, float] = {}
@@ -102,19 +103,16 @@ class KafkaCluster:
     ) -> Callable[[], dict[str, Committed | Problem]]:
         """Ask for the groups' committed offsets, all at once; the answer is collected by calling the result."""
         unsettled = self._unsettled(list(groups), until)
-        timeout = _timeout(until)
-        asked: dict[str, Future[Any]] = {}
-        for group, partitions in groups.items():
-            if group in unsettled:
-                continue
+
+        def send(group: str, timeout: float) -> Future[Any]:
             # No partition named means all that the group has commits of.
-            wanted = [TopicPartition(topic, number) for topic, number in partitions] or None
-            asked |= self._admin.list_consumer_group_offsets(
-                [ConsumerGroupTopicPartitions(group, wanted)], request_timeout=timeout
-            )
-        return lambda: (
-            unsettled | {group: self._result(future, until, answered.committed) for group, future in asked.items()}
-        )
+            wanted = [TopicPartition(topic, number) for topic, number in groups[group]] or None
+            request = [ConsumerGroupTopicPartitions(group, wanted)]
+            asked: Mapping[str, Future[Any]] = self._admin.list_consumer_group_offsets(request, request_timeout=timeout)
+            return asked[group]
+
+        collect = self._commits.ask([group for group in groups if group not in unsettled], send, until)
+        return lambda: unsettled | collect(lambda future: self._result(future, until, answered.committed))
 
     def _unsettled(self, groups: list[str], until: float) -> dict[str, Problem]:
         """The groups whose coordinator is moving, or does not answer.
@@ -175,8 +173,13 @@ class KafkaCluster:
         """Ask for the groups' states and member counts; collected by calling the result."""
         if (refused := self._refusal(until)) is not None:
             return lambda: dict.fromkeys(names, refused)
-        asked = self._admin.describe_consumer_groups(list(names), request_timeout=_timeout(until)) if names else {}
-        return lambda: {name: self._result(future, until, answered.group) for name, future in asked.items()}
+
+        def send(name: str, timeout: float) -> Future[Any]:
+            asked: Mapping[str, Future[Any]] = self._admin.describe_consumer_groups([name], request_timeout=timeout)
+            return asked[name]
+
+        collect = self._states.ask(names, send, until)
+        return lambda: collect(lambda future: self._result(future, until, answered.group))
 
     def share_groups(self, names: Sequence[str], until: float) -> frozenset[str]:
         """Which of the groups are share groups; looked up for new names, and every half minute for all.
@@ -227,7 +230,9 @@ class KafkaCluster:
                 found[(key.topic, key.partition)] = offset
         return found
 
-    def _result(self, future: Future[Any], until: float, read: Callable[[Any], Any]) -> Any:
+    def _result(self, future: Future[Any] | None, until: float, read: Callable[[Any], Any]) -> Any:
+        if future is None:
+            return self._behind(Code.TIMEOUT, "")
         try:
             found = future.result(timeout=max(until - time.monotonic(), 0.0))
             self._answered = True
@@ -265,7 +270,13 @@ class KafkaCluster:
 
     def _meet_silence(self) -> None:
         self._silent = True
-        self.busy_until = time.monotonic() + (_UNDER_WAY_SECONDS if self._answered else 2 * _LEAST_TIMEOUT)
+        self._given_up_until = time.monotonic() + (_UNDER_WAY_SECONDS if self._answered else 2 * _LEAST_TIMEOUT)
+
+    @property
+    def busy_until(self) -> float:
+        """Until when the library may be at work on what was given up here: closed before that, it could crash."""
+        is_quiet = self._commits.is_quiet and self._states.is_quiet
+        return self._given_up_until if is_quiet else float("inf")
 
     def close(self) -> None:
         """End the library's client and its threads now: errors' tracebacks keep this object until a collection."""

@@ -3,14 +3,15 @@
 For `kafka.py`. librdkafka up to 2.16 aborts its process when a request ends by its own limit of time while its
 coordinator is looked up, and the look-up is answered later (confluentinc/librdkafka#5397). Thousands of groups that are
 asked for at once make a healthy broker that late. So the library has far more time than its caller, who goes on without
-an answer; what is still under way is not asked for again; and no more is under way than is answered soon.
+an answer; what he gave up is not asked for again before it has ended; and no more is under way than is answered soon.
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -24,16 +25,18 @@ Read = Callable[["Future[Any] | None"], Answer]
 
 
 class Coordinated:
-    """Requests of one kind to the coordinators of one cluster, by the group's name."""
+    """Requests of one kind to the coordinators of one cluster, by the group's name. For several threads."""
 
     def __init__(self) -> None:
-        self._under_way: dict[str, Future[Any]] = {}
+        self._under_way: set[Future[Any]] = set()
+        self._given_up: dict[str, Future[Any]] = {}
         self._late: frozenset[str] = frozenset()
+        self._lock = threading.Lock()
 
     @property
     def is_quiet(self) -> bool:
         """Whether nothing is under way."""
-        return all(future.done() for future in self._under_way.values())
+        return not self._under_way
 
     def ask(
         self, groups: Collection[str], send: Callable[[str, float], Future[Any]], until: float
@@ -48,30 +51,37 @@ class Coordinated:
         Returns:
             Collects what it is given to read: a future that may not be done, or None for what was not asked.
         """
-        self._forget_done()
         patience = max(PATIENCE, 2 * (until - time.monotonic()))
-        free = [group for group in groups if group not in self._under_way]
+        given_up = self._note({})
+        free = [group for group in groups if group not in given_up]
         waiting = deque(sorted(free, key=lambda group: group not in self._late))
-        asked: deque[str] = deque()
+        asked: deque[tuple[str, Future[Any]]] = deque()
 
         def send_more() -> None:
             while waiting and len(asked) < AT_ONCE and time.monotonic() < until:
                 group = waiting.popleft()
-                self._under_way[group] = send(group, patience)
-                asked.append(group)
+                future = send(group, patience)
+                self._under_way.add(future)
+                future.add_done_callback(self._under_way.discard)
+                asked.append((group, future))
 
         def collect(read: Read[Answer]) -> dict[str, Answer]:
             found: dict[str, Answer] = {}
+            mine: dict[str, Future[Any]] = {}
             while asked:
-                group = asked.popleft()
-                found[group] = read(self._under_way[group])
+                group, future = asked.popleft()
+                mine[group] = future
+                found[group] = read(future)
                 send_more()
-            self._forget_done()
-            self._late = frozenset(group for group in groups if group not in found or group in self._under_way)
+            given_up = self._note(mine)
+            self._late = frozenset(group for group in groups if group not in found or group in given_up)
             return {group: found[group] if group in found else read(None) for group in groups}
 
         send_more()
         return collect
 
-    def _forget_done(self) -> None:
-        self._under_way = {group: future for group, future in self._under_way.items() if not future.done()}
+    def _note(self, more: Mapping[str, Future[Any]]) -> frozenset[str]:
+        """The groups whose requests are under way though nobody waits for them any more, these included."""
+        with self._lock:
+            self._given_up = {group: one for group, one in (self._given_up | dict(more)).items() if not one.done()}
+            return frozenset(self._given_up)

@@ -95,6 +95,18 @@ def test_what_is_under_way_is_not_asked_for_again_until_it_has_ended(library: Li
     assert requests.ask(["a", "b"], library.send, LATER)(read) == {"a": "A", "b": "B"}
 
 
+def test_two_who_ask_at_once_have_their_own_answers(library: Library) -> None:
+    requests = Coordinated()
+    library.answers = False
+    first = requests.ask(["a", "b"], library.send, LATER)
+    library.sent["a"].set_result("A")
+    library.sent["b"].set_result("B")
+    library.answers = True
+    second = requests.ask(["b", "c"], library.send, LATER)
+    assert second(read) == {"b": "B", "c": "C"}
+    assert first(read) == {"a": "A", "b": "B"}
+
+
 def test_who_was_not_asked_comes_first_the_next_time(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
     monkeypatch.setattr(coordinated, "time", SimpleNamespace(monotonic=lambda: clock[0]))

@@ -101,7 +101,7 @@ class KafkaCluster:
     def commits(
         self, groups: Mapping[str, Sequence[Partition]], until: float
     ) -> Callable[[], dict[str, Committed | Problem]]:
-        """Ask for the groups' committed offsets, all at once; the answer is collected by calling the result."""
+        """Ask for the groups' committed offsets; the answers are collected by calling the result."""
         unsettled = self._unsettled(list(groups), until)
 
         def send(group: str, timeout: float) -> Future[Any]:

@@ -30,20 +30,20 @@ down: $(STAMP) ## End what `make up` started.
 status: $(STAMP) ## Show what `make up` started.
 	@$(BIN)/python -m devstack status
 
-check: $(STAMP) ## The quick part: style, types, import contracts, generated code, house and unit tests.
+check: $(STAMP) ## The quick part: style, types, import contracts, generated code, conventions and unit tests.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	@bash services/scaler/proto/generate.sh --check
-	$(BIN)/pytest tests/house tests/unit
+	@bash services/scaler/grpc/proto/generate.sh --check
+	$(BIN)/pytest tests/conventions tests/unit
 
 test: $(STAMP) ## Everything: the quick part's linters, then all shelves of tests.
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
-	@bash services/scaler/proto/generate.sh --check
+	@bash services/scaler/grpc/proto/generate.sh --check
 	$(BIN)/pytest tests -n $(JOBS) --no-loadscope-reorder --max-worker-restart 0
 
 bench: $(STAMP) ## Cost of a verdict, of a round of 5,000 groups, and of dead clusters for others; figures of one run.
@@ -73,4 +73,4 @@ lock: $(STAMP) ## Resolve the dependencies anew and write the locks: names, vers
 	@awk '/^uv==/{on=1;print;next} on&&/^    --hash/{print;next} {on=0}' requirements/dev.lock > requirements/uv.lock
 
 proto: $(STAMP) ## Generate the gRPC code from its proto.
-	@bash services/scaler/proto/generate.sh
+	@bash services/scaler/grpc/proto/generate.sh

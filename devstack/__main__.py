@@ -24,7 +24,7 @@ from devstack.kept import Kept
 from devstack.running import Running
 from devstack.server import ServerFailed
 from devstack.stack import Addresses, Stack, one_monitor_variables
-from lagscale.store.registry.bootstrap import monitor_name
+from lagscale.store.registry.single_monitor import monitor_name
 
 _ROOT = Path(__file__).resolve().parents[1]
 _UP = _ROOT / ".devstack/up"

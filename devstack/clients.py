@@ -15,8 +15,8 @@ from confluent_kafka.admin import AdminClient, OffsetSpec
 from confluent_kafka.cimpl import NewTopic
 from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_fixed
 
-from services.scaler.proto import externalscaler_pb2 as wire
-from services.scaler.proto.externalscaler_pb2_grpc import ExternalScalerStub
+from services.scaler.grpc.proto import externalscaler_pb2 as wire
+from services.scaler.grpc.proto.externalscaler_pb2_grpc import ExternalScalerStub
 
 #: KEDA sets no deadline; whoever asks here notices a call that hangs.
 CALL_SECONDS = 5.0

@@ -17,7 +17,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lagscale.errors import Fault, SettingsInvalid
 from lagscale.kafka.addresses import AddressRules
-from lagscale.kafka.references import VARIABLES
+from lagscale.kafka.secret_references import VARIABLES
 
 PREFIX = "LAGSCALE_"
 

@@ -23,9 +23,9 @@ from devstack.database import Database
 
 ROOT = Path(__file__).parents[1]
 #: From the cheapest to the dearest: what is cheap fails first.
-SHELVES = ("house", "unit", "contract", "integration", "fuzz", "spark", "e2e")
+SHELVES = ("conventions", "unit", "contract", "integration", "fuzz", "spark", "e2e")
 #: Where several processes share the tests, what takes long and cannot be parted comes first.
-_IN_PARTS = ("e2e", "spark", "house", "unit", "fuzz", "integration", "contract")
+_IN_PARTS = ("e2e", "spark", "conventions", "unit", "fuzz", "integration", "contract")
 _ONE_AT_A_TIME = frozenset({"e2e", "spark"})
 _SECONDS: Counter[str] = Counter()
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
-from lagscale.domain.keys import BY_NAME
+from lagscale.domain.policy.keys import BY_NAME
 
 #: What a monitor's, a cluster's or a tenant's name looks like; a monitor's name is its metric name.
 NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")

@@ -19,7 +19,7 @@ create table lag_sample (
   -- arrays over partitions: [partition + 1]; NULL = missing from this round (or outside the limitation, by flag)
   lags          bigint[] not null,      -- for an uncommitted partition end - start
   ends          bigint[] not null,      -- position = end - lag
-  flags         smallint[],             -- bits of lagscale.domain.lag.Flag; NULL when all are 0
+  flags         smallint[],             -- bits of lagscale.domain.lag.samples.Flag; NULL when all are 0
   lost          bigint[],               -- messages lost to retention; NULL when there are none
   -- the last sample of every partition that is missing here; NULL when none is missing
   carried_lags  bigint[],

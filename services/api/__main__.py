@@ -15,30 +15,30 @@ import uvicorn
 from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
 from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
-from lagscale.kafka.credentials import Outside
-from lagscale.kafka.looking import Looks
+from lagscale.kafka.probe.runner import Looks
+from lagscale.kafka.secrets import Outside
 from lagscale.settings import SingleMonitorSettings, load, split_address, tenant_variables
-from lagscale.store.pool import Pool, open_pool
-from lagscale.store.postgres import PostgresVerdicts
-from lagscale.store.recent import RecentRounds
-from lagscale.store.registrations import ROLE as SCALER_ROLE
-from lagscale.store.registrations import PostgresRegistrations
-from lagscale.store.registry.bootstrap import ensure_single_monitor, single_monitor
-from lagscale.store.registry.database import RegistryDatabase
-from lagscale.store.secrets import SecretBox
+from lagscale.store.connection import Pool, open_pool
+from lagscale.store.encryption import SecretBox
+from lagscale.store.registrations.load import ROLE as SCALER_ROLE
+from lagscale.store.registrations.load import PostgresRegistrations
+from lagscale.store.registry.session import RegistryDatabase
+from lagscale.store.registry.single_monitor import ensure_single_monitor, single_monitor
+from lagscale.store.samples.read import RecentRounds
+from lagscale.store.verdicts.judge import PostgresVerdicts
 from lagscale.telemetry import configure_logging
-from services.api.access import Access
 from services.api.app import Parts, create_app
-from services.api.conditions import Conditions
-from services.api.evidence import Evidence
-from services.api.explanations import Explanations
-from services.api.identity import access_by
+from services.api.auth.access import Access
+from services.api.auth.identity import access_by
+from services.api.auth.tenant_rates import TenantRates
+from services.api.explain.explanation import Explanations
+from services.api.group_status.counts import StateCounts
+from services.api.group_status.group_status import Conditions
 from services.api.operations import Operations
-from services.api.preflights import Preflights
+from services.api.preflight.preflight import Preflights
 from services.api.settings import ApiSettings
-from services.api.state_counts import StateCounts
-from services.api.tenant_rates import TenantRates
-from services.api.validation import Validation
+from services.api.validation.validation import Validation
+from services.api.verdicts.evidence import Evidence
 
 log = structlog.get_logger(__name__)
 

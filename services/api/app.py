@@ -11,40 +11,38 @@ from typing import Any
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from lagscale.store.registry.database import RegistryDatabase
-from services.api.access import Access
-from services.api.bodies import LimitedBody
-from services.api.came_from import CameFrom
-from services.api.conditions import Conditions
-from services.api.evidence import Evidence
-from services.api.explanations import Explanations
-from services.api.freezing import Freezing
+from lagscale.store.registry.session import RegistryDatabase
+from services.api.audit import routes as audit_routes
+from services.api.auth.access import Access
+from services.api.auth.tenant_rates import TenantRates
+from services.api.bindings import routes as bindings_routes
+from services.api.client_address import CameFrom
+from services.api.clusters import routes as clusters_routes
+from services.api.compare import routes as compare_routes
+from services.api.explain import routes as explain_routes
+from services.api.explain.explanation import Explanations
+from services.api.freezes import routes as freezes_routes
+from services.api.freezes.freezing import Freezing
+from services.api.group_status import routes as group_status_routes
+from services.api.group_status.group_status import Conditions
+from services.api.health import routes as health_routes
+from services.api.keys import routes as keys_routes
 from services.api.metrics import Measured
+from services.api.middleware import LimitedBody
+from services.api.monitors import bulk_routes
+from services.api.monitors import routes as monitors_routes
 from services.api.operations import Operations
-from services.api.preflights import Preflights
+from services.api.preflight import routes as preflight_routes
+from services.api.preflight.preflight import Preflights
 from services.api.problem_answers import documented, narrowed
-from services.api.problem_kinds import MOST_BODY
+from services.api.problem_types import MOST_BODY
 from services.api.problems import MEDIA_TYPE, install
-from services.api.quota_operations import QuotaOperations
-from services.api.routers import (
-    audit,
-    bindings,
-    clusters,
-    compare,
-    explain,
-    freezes,
-    health,
-    keys,
-    monitors,
-    monitors_bulk,
-    preflights,
-    quotas,
-    states,
-    tenants,
-    validations,
-)
-from services.api.tenant_rates import TenantRates
-from services.api.validation import Validation
+from services.api.quotas import routes as quotas_routes
+from services.api.quotas.operations import QuotaOperations
+from services.api.tenants import routes as tenants_routes
+from services.api.validation import routes as validation_routes
+from services.api.validation.validation import Validation
+from services.api.verdicts.evidence import Evidence
 
 _ABOUT = """Registers what Lagscale measures, and shows what it saw and judged.
 
@@ -102,11 +100,11 @@ def create_app(parts: Parts) -> FastAPI:
     app.add_middleware(CameFrom, trusted=parts.trusted_proxies)
     install(app)
     for part in (
-        tenants, quotas, clusters, preflights, monitors, monitors_bulk, validations, explain, compare, states, bindings,
-        keys, freezes, audit, health,
+        tenants_routes, quotas_routes, clusters_routes, preflight_routes, monitors_routes, bulk_routes, validation_routes, explain_routes, compare_routes, group_status_routes, bindings_routes,
+        keys_routes, freezes_routes, audit_routes, health_routes,
     ):  # fmt: skip
         app.include_router(part.router, responses=documented())
-    app.include_router(health.open_router)
+    app.include_router(health_routes.open_router)
     app.openapi = lambda: _document(app)  # type: ignore[method-assign]
     return app
 

@@ -6,24 +6,24 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 
 from lagscale.errors import Fault, InvalidInput
-from lagscale.store.registry import audit, bindings, clusters, inheritance, keys, monitors, tenants
-from lagscale.store.registry.changes import Outcome, Seen, check_version
+from lagscale.store.encryption import SecretBox
+from lagscale.store.registry import api_keys, audit, bindings, clusters, monitors, tenant_rules, tenants
+from lagscale.store.registry.api_keys import NewKey
 from lagscale.store.registry.clusters import ClusterSpec
-from lagscale.store.registry.database import RegistryDatabase, Row, Scope, TenantWork, before_wall, behind_wall
-from lagscale.store.registry.inheritance import Outlaw
-from lagscale.store.registry.keys import NewKey
+from lagscale.store.registry.monitor_spec import Draft, MonitorSpec, built, draft_of
 from lagscale.store.registry.monitors import Filters
-from lagscale.store.registry.pages import Page, Wanted
-from lagscale.store.registry.specs import Draft, MonitorSpec, built, draft_of
-from lagscale.store.secrets import SecretBox
-from services.api.cluster_payloads import ClusterIn
-from services.api.cluster_specs import cluster_spec
-from services.api.monitor_drafts import drafted
-from services.api.payloads import BindingIn, KeyIn, MonitorIn, PlatformKeyIn
-from services.api.tenant_payloads import TenantIn
-from services.api.tenant_rules import tenant_values
+from lagscale.store.registry.paging import Page, Wanted
+from lagscale.store.registry.session import RegistryDatabase, Row, Scope, TenantWork, before_wall, behind_wall
+from lagscale.store.registry.tenant_rules import Outlaw
+from lagscale.store.registry.versions import Outcome, Seen, check_version
+from services.api.clusters.schemas import ClusterIn
+from services.api.clusters.spec import cluster_spec
+from services.api.monitors.drafts import drafted
+from services.api.schemas import BindingIn, KeyIn, MonitorIn, PlatformKeyIn
+from services.api.tenants.rules import tenant_values
+from services.api.tenants.schemas import TenantIn
 
-_TENANT_ROLES = (keys.TENANT_ADMIN, keys.TENANT_VIEWER)
+_TENANT_ROLES = (api_keys.TENANT_ADMIN, api_keys.TENANT_VIEWER)
 
 
 class Operations:
@@ -57,13 +57,13 @@ class Operations:
             if not tenants.changes_rules(outcome):
                 return outcome, []
             behind = await behind_wall(work, outcome.row)
-            return outcome, await inheritance.follow(behind, self._tick)
+            return outcome, await tenant_rules.follow(behind, self._tick)
 
     async def outlaws(self, scope: Scope, tenant: str, wanted: Wanted) -> tuple[list[Outlaw], str | None]:
         """Of a page of monitors those that the tenant's rules forbid, and the cursor of the next page."""
         async with self._database.tenant(scope, tenant) as work:
             page = await monitors.listed(work, wanted)
-            return inheritance.outlaws(work, page.rows, self._tick), page.after
+            return tenant_rules.outlaws(work, page.rows, self._tick), page.after
 
     async def delete_tenant(self, scope: Scope, name: str, seen: Seen | None) -> None:
         async with self._database.tenant(scope, name, lock=True) as work:
@@ -167,29 +167,29 @@ class Operations:
 
     async def list_keys(self, scope: Scope, tenant: str, wanted: Wanted) -> Page:
         async with self._database.tenant(scope, tenant) as work:
-            return await keys.listed(work, wanted)
+            return await api_keys.listed(work, wanted)
 
     async def create_key(self, scope: Scope, tenant: str, given: KeyIn) -> NewKey:
         if given.role not in _TENANT_ROLES:
             raise InvalidInput([Fault("role", f"must be {' or '.join(_TENANT_ROLES)}")])
         async with self._database.tenant(scope, tenant) as work:
-            return await keys.create(work, given.name, given.role, given.expires_at)
+            return await api_keys.create(work, given.name, given.role, given.expires_at)
 
     async def revoke_key(self, scope: Scope, tenant: str, prefix: str) -> None:
         async with self._database.tenant(scope, tenant) as work:
-            await keys.revoke(work, prefix)
+            await api_keys.revoke(work, prefix)
 
     async def list_platform_keys(self, scope: Scope, wanted: Wanted) -> Page:
         async with self._database.within(scope) as work:
-            return await keys.listed(work, wanted)
+            return await api_keys.listed(work, wanted)
 
     async def create_platform_key(self, scope: Scope, given: PlatformKeyIn) -> NewKey:
         async with self._database.within(scope) as work:
-            return await keys.create(work, given.name, keys.PLATFORM_ADMIN, given.expires_at)
+            return await api_keys.create(work, given.name, api_keys.PLATFORM_ADMIN, given.expires_at)
 
     async def revoke_platform_key(self, scope: Scope, prefix: str) -> None:
         async with self._database.within(scope) as work:
-            await keys.revoke(work, prefix)
+            await api_keys.revoke(work, prefix)
 
     def _cluster(self, name: str, given: ClusterIn, scope: Scope) -> ClusterSpec:
         spec = cluster_spec(name, given, platform=scope.platform)

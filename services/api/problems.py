@@ -16,7 +16,7 @@ from starlette.exceptions import HTTPException
 from lagscale import errors
 from lagscale.errors import Fault, LagscaleError
 from services.api.fault_texts import fault_of
-from services.api.problem_kinds import (
+from services.api.problem_types import (
     BODY,
     FRAMEWORK,
     INTERNAL_ERROR,

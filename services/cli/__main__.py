@@ -6,7 +6,7 @@ import sys
 
 from lagscale.errors import InvalidInput, LagscaleError
 from lagscale.telemetry import configure_logging
-from services.cli.commands import app
+from services.cli.app import app
 from services.cli.exits import exit_code
 
 

@@ -16,15 +16,15 @@ from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential_ji
 
 from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
 from lagscale.settings import SingleMonitorSettings, load
-from lagscale.store.decisions import PostgresDecisions
-from lagscale.store.freezes import PostgresFreezes
-from lagscale.store.pool import open_pool
-from lagscale.store.postgres import PostgresVerdicts
-from lagscale.store.registrations import ROLE, PostgresRegistrations, changes
-from lagscale.store.registry.bootstrap import ensure_single_monitor
+from lagscale.store.connection import open_pool
+from lagscale.store.registrations.answers import PostgresDecisions
+from lagscale.store.registrations.frozen_answers import PostgresFreezes
+from lagscale.store.registrations.load import ROLE, PostgresRegistrations, changes
+from lagscale.store.registry.single_monitor import ensure_single_monitor
+from lagscale.store.verdicts.judge import PostgresVerdicts
 from lagscale.telemetry import configure_logging
-from services.scaler.process import Parts, Scaler
-from services.scaler.server import grpc_address as address_of
+from services.scaler.grpc.server import grpc_address as address_of
+from services.scaler.replica import Parts, Scaler
 from services.scaler.settings import ScalerSettings
 
 log = structlog.get_logger("services.scaler")

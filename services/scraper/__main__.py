@@ -17,21 +17,21 @@ from tenacity import Retrying, retry_if_exception_type, stop_when_event_set, wai
 from tenacity.nap import sleep_using_event
 
 from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
+from lagscale.health_http import StatusServer
 from lagscale.settings import SingleMonitorSettings, load, split_address
-from lagscale.status_http import StatusServer
-from lagscale.store.postgres_sync import REMOVAL_SECONDS
-from lagscale.store.registry.bootstrap import ensure_single_monitor
-from lagscale.store.secrets import SecretBox
+from lagscale.store.encryption import SecretBox
+from lagscale.store.registry.single_monitor import ensure_single_monitor
+from lagscale.store.samples.write import REMOVAL_SECONDS
 from lagscale.store.sync_connection import ScraperDatabase
 from lagscale.telemetry import configure_logging
 from services.scraper import metrics
 from services.scraper.health import Health
-from services.scraper.reports import Reports
-from services.scraper.retention import Retention
+from services.scraper.housekeeping import Retention
 from services.scraper.settings import ScraperSettings
+from services.scraper.worker_reports import Reports
 
 if TYPE_CHECKING:
-    from services.scraper.pipeline.query import Pipeline
+    from services.scraper.spark.query import Pipeline
 
 log = structlog.get_logger("services.scraper")
 
@@ -109,8 +109,8 @@ class _Scraping(threading.Thread):
 
     def run(self) -> None:
         """Until the service stops, or the session is lost."""
-        from services.scraper.pipeline.options import Options
-        from services.scraper.pipeline.query import Pipeline
+        from services.scraper.engine.options import Options
+        from services.scraper.spark.query import Pipeline
 
         settings = self._settings
         # Spark would take the first python3 of PATH for its workers.

@@ -1,4 +1,4 @@
-"""What the scraper's probes read, from the pipeline's reports; `lagscale.status_http` serves it."""
+"""What the scraper's probes read, from the pipeline's reports; `lagscale.health_http` serves it."""
 
 from __future__ import annotations
 

@@ -15,14 +15,14 @@ from rich.console import Console
 from rich.table import Table
 
 from devstack.database import Database
-from lagscale.domain.policy import Policy
-from lagscale.domain.signal import Ask
-from lagscale.store.pool import open_pool
-from lagscale.store.postgres import PostgresVerdicts
-from services.scaler import snapshots
+from lagscale.domain.policy.policy import Policy
+from lagscale.domain.verdict.contract import Ask
+from lagscale.store.connection import open_pool
+from lagscale.store.verdicts.judge import PostgresVerdicts
+from services.scaler.answers import snapshots
 from tests.bench.verdict import BUSY, _history
 from tests.conftest import migrate
-from tests.samples import store_rows
+from tests.support.samples import store_rows
 
 CALLERS, MONITORS, SLOTS, ROUNDS = 64, 640, 4, 5
 

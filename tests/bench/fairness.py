@@ -22,10 +22,10 @@ from devstack.database import Database
 from devstack.server import wait_until
 from devstack.sockets import refusing, silent
 from devstack.stack import Stack
-from lagscale.store import Lease
-from lagscale.store.targets import ClusterEntry, TargetEntry
-from services.scraper.pipeline.options import Options
-from services.scraper.targets import ClusterPlan, GroupPlan
+from lagscale.store.records import Lease
+from lagscale.store.scraping.targets import ClusterEntry, TargetEntry
+from services.scraper.engine.options import Options
+from services.scraper.planning.planner import ClusterPlan, GroupPlan
 from tests.integration.scraper.giant import PARTITIONS, beside
 
 _DEAD = 200

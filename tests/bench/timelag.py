@@ -11,7 +11,7 @@ from statistics import median, quantiles
 from rich.console import Console
 from rich.table import Table
 
-from lagscale.domain.timelag import time_lag
+from lagscale.domain.lag.time_lag import time_lag
 from tests.fuzz.timelag_cases import MS, PRODUCERS, Case, case
 
 CASES = 4_000

@@ -19,14 +19,14 @@ from rich.console import Console
 from rich.table import Table
 
 from devstack.database import Database
-from lagscale.domain.lag import Sample
-from lagscale.domain.markers import Row, TargetRound
-from lagscale.domain.policy import Policy
-from lagscale.domain.signal import Ask
-from lagscale.store.pool import open_pool
-from lagscale.store.postgres import PostgresVerdicts
+from lagscale.domain.lag.rounds import Row, TargetRound
+from lagscale.domain.lag.samples import Sample
+from lagscale.domain.policy.policy import Policy
+from lagscale.domain.verdict.contract import Ask
+from lagscale.store.connection import open_pool
+from lagscale.store.verdicts.judge import PostgresVerdicts
 from tests.conftest import migrate
-from tests.samples import as_rows, store_rows
+from tests.support.samples import as_rows, store_rows
 
 PARTITIONS, WIDE, INTERVAL_MS, HOURS = 12, 1_000, 10_000, 2
 FLEET = 1_000

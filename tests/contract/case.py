@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from lagscale.domain.policy import Policy
-from lagscale.domain.signal import Ask, Judgement, Reason, Told, Verdict
+from lagscale.domain.policy.policy import Policy
+from lagscale.domain.verdict.contract import Ask, Judgement, Reason, Told, Verdict
 from tests.contract.histories import History, ms
 from tests.contract.random_histories import Instant, RandomHistory
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from lagscale.domain.markers import TargetRound
-from lagscale.domain.persistence import hold, judge, judge_once
-from lagscale.domain.signal import Ask, Island, Judgement, Told, Verdict
+from lagscale.domain.lag.rounds import TargetRound
+from lagscale.domain.verdict.contract import Ask, Island, Judgement, Told, Verdict
+from lagscale.domain.verdict.evaluate import hold, judge, judge_once
 from tests.contract.database import TENANT, Stored
 from tests.contract.random_histories import Instant, RandomHistory
 

@@ -10,12 +10,12 @@ from typing import ClassVar
 
 import psycopg
 
-from lagscale.domain.markers import Row
-from lagscale.domain.signal import Ask, Judgement
-from lagscale.store import postgres
-from lagscale.store.pool import Pool, open_pool
-from lagscale.store.postgres import PostgresVerdicts
-from lagscale.store.sample_columns import COLUMNS, copy_line
+from lagscale.domain.lag.rounds import Row
+from lagscale.domain.verdict.contract import Ask, Judgement
+from lagscale.store.connection import Pool, open_pool
+from lagscale.store.samples.columns import COLUMNS, copy_line
+from lagscale.store.verdicts import judge as postgres
+from lagscale.store.verdicts.judge import PostgresVerdicts
 
 TENANT = 7
 _TARGETS = itertools.count(1)

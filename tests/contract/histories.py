@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lagscale.domain.lag import Offsets, Sample, measure
-from lagscale.domain.markers import Note, Row, TargetRound, extend, is_born
+from lagscale.domain.lag.rounds import Note, Row, TargetRound, extend, is_born
+from lagscale.domain.lag.samples import Offsets, Sample, measure
 
 #: t = 0 of every history: 2026-01-05 10:00:00 UTC.
 BEGIN_MS = 1_767_607_200_000

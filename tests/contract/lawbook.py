@@ -9,11 +9,11 @@ from functools import partial
 from random import Random
 from unittest import mock
 
-from lagscale.domain.persistence import judge, judge_once
-from lagscale.domain.policy import Policy
-from lagscale.domain.signal import Judgement
-from lagscale.domain.stabilisation import stabilised
-from lagscale.store import postgres
+from lagscale.domain.policy.policy import Policy
+from lagscale.domain.verdict.contract import Judgement
+from lagscale.domain.verdict.evaluate import judge, judge_once
+from lagscale.domain.verdict.stabilization import stabilised
+from lagscale.store.verdicts import judge as postgres
 from tests.contract import laws
 from tests.contract.breakages import Breakage
 from tests.contract.database import TENANT, Stored

@@ -11,10 +11,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from random import Random
 
-from lagscale.domain.lag import Flag, Sample
-from lagscale.domain.markers import Row, TargetRound
-from lagscale.domain.policy import Metric, PersistenceScope, Policy
-from lagscale.domain.signal import Judgement, Reason, Verdict
+from lagscale.domain.lag.rounds import Row, TargetRound
+from lagscale.domain.lag.samples import Flag, Sample
+from lagscale.domain.policy.policy import Metric, PersistenceScope, Policy
+from lagscale.domain.verdict.contract import Judgement, Reason, Verdict
 from tests.contract.random_broker import INTERVAL_MS
 from tests.contract.random_histories import Instant, RandomHistory, marked
 

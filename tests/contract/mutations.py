@@ -10,13 +10,13 @@ import sys
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib.resources import files
 from random import Random
 from unittest import mock
 
 from devstack.database import Database
-from lagscale.domain.signal import Judgement, Told
-from lagscale.store import postgres, queries
+from lagscale.domain.verdict.contract import Judgement, Told
+from lagscale.store import queries
+from lagscale.store.verdicts import judge
 from tests.conftest import migrate
 from tests.contract.breakages import BREAKAGES, Breakage
 from tests.contract.comparison import Asked, Difference, held_otherwise, judged_otherwise, prepare
@@ -65,7 +65,7 @@ def broken(breakage: Breakage) -> Iterator[None]:
 
 def text_of(statement: str) -> str:
     """A statement's or a part's own text."""
-    return files("lagscale.store").joinpath("sql", f"{statement}.sql").read_text(encoding="utf-8")
+    return queries.statements()[statement].read_text(encoding="utf-8")
 
 
 @contextmanager
@@ -76,7 +76,7 @@ def replaced(statement: str, slipped: str) -> Iterator[None]:
         plain = slipped if name == statement else text_of(name)
         return queries._INCLUDE.sub(lambda found: load(found[1]), plain)
 
-    with mock.patch.object(postgres, "load", load):
+    with mock.patch.object(judge, "load", load):
         yield
 
 

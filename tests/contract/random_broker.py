@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from lagscale.domain.lag import Offsets, Sample, measure
-from lagscale.domain.markers import Note, Row, TargetRound, extend, is_born
+from lagscale.domain.lag.rounds import Note, Row, TargetRound, extend, is_born
+from lagscale.domain.lag.samples import Offsets, Sample, measure
 from tests.contract.histories import BEGIN_MS
 
 INTERVAL_MS = 10_000

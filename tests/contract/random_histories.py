@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from lagscale.domain.markers import Row, TargetRound, extend
-from lagscale.domain.policy import Metric, OffsetResetPolicy, PersistenceScope, Policy
-from lagscale.domain.signal import Ask
+from lagscale.domain.lag.rounds import Row, TargetRound, extend
+from lagscale.domain.policy.policy import Metric, OffsetResetPolicy, PersistenceScope, Policy
+from lagscale.domain.verdict.contract import Ask
 from tests.contract.histories import BEGIN_MS
 from tests.contract.random_broker import RandomGroup, RandomTopic
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from lagscale.domain.lag import Offsets
-from lagscale.domain.markers import Row
-from lagscale.domain.policy import Metric, OffsetResetPolicy, Policy
+from lagscale.domain.lag.rounds import Row
+from lagscale.domain.lag.samples import Offsets
+from lagscale.domain.policy.policy import Metric, OffsetResetPolicy, Policy
 from tests.contract.histories import SAMPLING, History, offsets
 from tests.contract.random_histories import Instant, RandomHistory, marked
 

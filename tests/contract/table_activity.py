@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lagscale.domain.signal import Reason, Told
+from lagscale.domain.verdict.contract import Reason, Told
 from tests.contract.case import Case, Holding, calm, every, unknown
 from tests.contract.histories import History, offsets
 

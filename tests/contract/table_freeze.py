@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lagscale.domain.signal import Told
+from lagscale.domain.verdict.contract import Told
 from tests.contract.case import Case, Holding
 from tests.contract.histories import History, ms
 from tests.contract.table_hold import at_work, lasting

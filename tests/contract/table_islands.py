@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lagscale.domain.lag import Offsets
-from lagscale.domain.signal import Reason
+from lagscale.domain.lag.samples import Offsets
+from lagscale.domain.verdict.contract import Reason
 from tests.contract.case import Case, calm, every, sustained, unknown
 from tests.contract.histories import History, offsets
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from lagscale.domain.lag import Offsets
-from lagscale.domain.signal import Reason
-from lagscale.domain.timelag import TimeLag
+from lagscale.domain.lag.samples import Offsets
+from lagscale.domain.lag.time_lag import TimeLag
+from lagscale.domain.verdict.contract import Reason
 from tests.contract.case import Case, calm, sustained
 from tests.contract.histories import History, offsets
 from tests.contract.table_value import kept

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lagscale.domain.markers import Note, TargetRound, extend
-from lagscale.domain.signal import Reason
+from lagscale.domain.lag.rounds import Note, TargetRound, extend
+from lagscale.domain.verdict.contract import Reason
 from tests.contract.case import Case, calm, every, sustained, unknown
 from tests.contract.histories import History, Topic, ms
 

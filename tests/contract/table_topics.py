@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lagscale.domain.signal import Reason
+from lagscale.domain.verdict.contract import Reason
 from tests.contract.case import Case, calm, every, sustained, unknown
 from tests.contract.histories import History, Topic
 

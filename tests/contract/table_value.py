@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lagscale.domain.signal import Reason, Verdict
+from lagscale.domain.verdict.contract import Reason, Verdict
 from tests.contract.case import Case, Expected, calm, every, sustained, unknown
 from tests.contract.histories import History
 

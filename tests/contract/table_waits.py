@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from lagscale.domain.signal import Reason
-from lagscale.domain.timelag import TimeLag
+from lagscale.domain.lag.time_lag import TimeLag
+from lagscale.domain.verdict.contract import Reason
 from tests.contract.case import Case, calm, sustained, unknown
 from tests.contract.histories import History, offsets
 

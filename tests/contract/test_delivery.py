@@ -9,16 +9,16 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from lagscale.domain.lag import Sample
-from lagscale.domain.markers import Row, TargetRound, extend
-from lagscale.domain.persistence import judge
-from lagscale.domain.signal import Ask, Reason, Verdict
+from lagscale.domain.lag.rounds import Row, TargetRound, extend
+from lagscale.domain.lag.samples import Sample
+from lagscale.domain.verdict.contract import Ask, Reason, Verdict
+from lagscale.domain.verdict.evaluate import judge
 from lagscale.errors import LeaseLost
-from lagscale.store import Lease
-from lagscale.store.memory import MemorySamples
+from lagscale.store.records import Lease
 from tests.contract.case import Case
 from tests.contract.database import TENANT, Stored, stored
 from tests.contract.histories import BEGIN_MS, History, ms
+from tests.support.memory_samples import MemorySamples
 
 CASE = Case("26", "late and doubled rounds", lambda: History().known().rounds(0, 90, 150), ())
 LEASE = Lease("a scraper", 1)

@@ -6,15 +6,15 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from lagscale.domain.freeze import as_of, without_limit
-from lagscale.domain.persistence import hold, judge
-from lagscale.domain.signal import Ask, Told
-from lagscale.store import Lease, VerdictStore
-from lagscale.store.memory import MemorySamples
+from lagscale.domain.verdict.contract import Ask, Told
+from lagscale.domain.verdict.evaluate import hold, judge
+from lagscale.domain.verdict.freezes import as_of, without_limit
+from lagscale.store.records import Lease, VerdictStore
 from tests.contract import table, table_freeze
 from tests.contract.case import Case, Holding
 from tests.contract.database import TENANT, Stored, stored
 from tests.contract.histories import ms
+from tests.support.memory_samples import MemorySamples
 
 FROZEN = [(case, one) for case in table_freeze.CASES for one in case.expected if isinstance(one, Holding)]
 every_freeze = pytest.mark.parametrize(

@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from lagscale.domain.markers import Row, TargetRound
-from lagscale.domain.persistence import hold, judge
-from lagscale.domain.signal import Ask, Judgement, Told, Verdict
+from lagscale.domain.lag.rounds import Row, TargetRound
+from lagscale.domain.verdict.contract import Ask, Judgement, Told, Verdict
+from lagscale.domain.verdict.evaluate import hold, judge
 from tests.contract.database import TENANT, Stored, stored
 from tests.contract.random_histories import RandomHistory, random_history
 

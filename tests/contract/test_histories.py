@@ -7,14 +7,14 @@ from dataclasses import replace
 
 import pytest
 
-from lagscale.domain.persistence import hold, judge
-from lagscale.domain.signal import Judgement, Verdict, told
-from lagscale.store import Lease, VerdictStore
-from lagscale.store.memory import MemorySamples
+from lagscale.domain.verdict.contract import Judgement, Verdict, told
+from lagscale.domain.verdict.evaluate import hold, judge
+from lagscale.store.records import Lease, VerdictStore
 from tests.contract.case import Case, Expected
 from tests.contract.database import TENANT, Stored, stored
 from tests.contract.histories import ms
 from tests.contract.table import CASES
+from tests.support.memory_samples import MemorySamples
 
 every_case = pytest.mark.parametrize("case", CASES, ids=[f"{case.number}: {case.says}" for case in CASES])
 LEASE = Lease("a scraper", 1)

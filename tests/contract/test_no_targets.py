@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from lagscale.domain.persistence import hold, judge
-from lagscale.domain.signal import Judgement, Reason, Verdict
+from lagscale.domain.verdict.contract import Judgement, Reason, Verdict
+from lagscale.domain.verdict.evaluate import hold, judge
 from tests.contract.case import Case
 from tests.contract.database import TENANT, Stored, stored
 from tests.contract.histories import History, ms

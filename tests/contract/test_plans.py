@@ -9,34 +9,29 @@ import json
 import re
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator, Mapping
-from importlib.resources import files
 from typing import Any
 
 import psycopg
 import pytest
 from psycopg import sql
 
-from lagscale.domain.lag import Sample
-from lagscale.domain.markers import TargetRound
-from lagscale.domain.policy import Policy
-from lagscale.domain.signal import Ask
-from lagscale.store.pool import Pool, open_pool
-from lagscale.store.postgres import _STATEMENTS, _literal
-from lagscale.store.postgres_sync import _STAGE
-from lagscale.store.queries import load
+from lagscale.domain.lag.rounds import TargetRound
+from lagscale.domain.lag.samples import Sample
+from lagscale.domain.policy.policy import Policy
+from lagscale.domain.verdict.contract import Ask
+from lagscale.store.connection import Pool, open_pool
+from lagscale.store.queries import load, statements
+from lagscale.store.samples.write import _STAGE
+from lagscale.store.verdicts.judge import _STATEMENTS, _literal
 from tests.contract.histories import BEGIN_MS
-from tests.samples import as_rows, store_rows
+from tests.support.samples import as_rows, store_rows
 
 pytestmark = pytest.mark.contract
 
 _NAME = re.compile(r"%(?:\((\w+)\))?s")
 _HOUR_MS = 3_600_000
 _INTERVAL_MS = 10_000
-STATEMENTS = sorted(
-    path.name.removesuffix(".sql")
-    for path in files("lagscale.store").joinpath("sql").iterdir()
-    if not path.name.startswith("part_")
-)
+STATEMENTS = sorted(name for name in statements() if not name.startswith("part_"))
 #: Lag of each of twelve partitions in each round, and the policy.
 SHAPES: Mapping[str, tuple[int, Mapping[str, str]]] = {
     "idle": (0, {}),

@@ -9,9 +9,9 @@ from random import Random
 
 import pytest
 
-from lagscale.domain.lag import Flag
-from lagscale.domain.markers import Note, TargetRound
-from lagscale.domain.signal import Reason, Verdict
+from lagscale.domain.lag.rounds import Note, TargetRound
+from lagscale.domain.lag.samples import Flag
+from lagscale.domain.verdict.contract import Reason, Verdict
 from tests.contract.comparison import must_agree, references
 from tests.contract.database import Stored, stored
 from tests.contract.random_histories import RandomHistory, random_history

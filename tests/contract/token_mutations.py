@@ -20,7 +20,7 @@ import psycopg
 import psycopg_pool
 
 from devstack.database import Database
-from lagscale.store import postgres
+from lagscale.store.verdicts import judge
 from tests.conftest import migrate
 from tests.contract.comparison import Asked, judged_otherwise
 from tests.contract.database import Stored, stored
@@ -148,7 +148,7 @@ class Trial:
     async def _undecided(self, number: int, way: str) -> frozenset[int]:
         asks = {n: one.ask for n, one in enumerate(self._batches[number])}
         async with self._samples.pool.connection() as connection:
-            rows = await postgres._run(connection, way, asks)
+            rows = await judge._run(connection, way, asks)
         return frozenset(row["ask"] for row in rows if row["verdict"] == "undecided")
 
 

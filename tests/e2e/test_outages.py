@@ -20,7 +20,7 @@ from devstack.clients import Answer
 from devstack.database import Database
 from devstack.server import wait_until
 from devstack.stack import Stack, answers
-from services.scaler.scratch import ANSWERS
+from services.scaler.local_cache import ANSWERS
 from tests.e2e.system import Group, System, is_calm, told, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]

@@ -10,7 +10,7 @@ import httpx
 import requests
 from hypothesis import strategies as st
 
-from lagscale.store.registry.keys import PLATFORM_ADMIN, TENANT_ADMIN, TENANT_VIEWER
+from lagscale.store.registry.api_keys import PLATFORM_ADMIN, TENANT_ADMIN, TENANT_VIEWER
 
 TENANT, OTHER = "fuzzed", "elsewhere"
 #: Nothing has this name before a request.

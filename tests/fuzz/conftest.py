@@ -17,15 +17,15 @@ from cryptography import x509
 
 from devstack.certificates import Authority, Request
 from lagscale.kafka.addresses import ANYWHERE
-from lagscale.kafka.findings import Findings, Question
-from lagscale.kafka.looking import Looks
-from lagscale.store.decisions import PostgresDecisions
-from lagscale.store.freezes import PostgresFreezes
-from lagscale.store.pool import open_pool
-from lagscale.store.postgres import PostgresVerdicts
-from lagscale.store.registrations import PostgresRegistrations
-from services.scaler.process import Parts, Scaler
-from services.scaler.proto import externalscaler_pb2_grpc as pb_grpc
+from lagscale.kafka.probe.result import Findings, Question
+from lagscale.kafka.probe.runner import Looks
+from lagscale.store.connection import open_pool
+from lagscale.store.registrations.answers import PostgresDecisions
+from lagscale.store.registrations.frozen_answers import PostgresFreezes
+from lagscale.store.registrations.load import PostgresRegistrations
+from lagscale.store.verdicts.judge import PostgresVerdicts
+from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
+from services.scaler.replica import Parts, Scaler
 from services.scaler.settings import ScalerSettings
 from tests.fuzz.walled_tenants import Walled
 from tests.fuzz.walls import Pair

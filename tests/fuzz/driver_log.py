@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from typing import Any
 
 import psycopg
 import pytest
 
-from lagscale.store.queries import load
-
-_SQL = Path(__file__).parents[2] / "lagscale" / "store" / "sql"
+from lagscale.store.queries import load, statements
 
 
 @contextmanager
 def asked() -> Iterator[list[str]]:
     """Every statement that runs in this block: its name, else its first words."""
-    names = {load(path.stem): path.stem for path in _SQL.glob("*.sql") if not path.stem.startswith("part_")}
+    names = {load(name): name for name in statements() if not name.startswith("part_")}
     seen: list[str] = []
     execute = psycopg.AsyncCursor.execute
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import grpc
 
-from services.scaler.proto import externalscaler_pb2 as pb
+from services.scaler.grpc.proto import externalscaler_pb2 as pb
 from tests.fuzz.walled_tenants import MONITORS, NAMESPACES, Names, Walled
 
 METHODS = {method.name: method for method in pb.DESCRIPTOR.services_by_name["ExternalScaler"].methods}

@@ -13,24 +13,24 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
-from lagscale.domain.lag import Offsets, Sample, measure
-from lagscale.domain.markers import Row, TargetRound, extend
-from lagscale.domain.policy import PersistenceScope, Policy
-from lagscale.domain.signal import Ask, Judgement, Told
+from lagscale.domain.lag.rounds import Row, TargetRound, extend
+from lagscale.domain.lag.samples import Offsets, Sample, measure
+from lagscale.domain.policy.policy import PersistenceScope, Policy
+from lagscale.domain.verdict.contract import Ask, Judgement, Told
 from lagscale.errors import LagscaleError, StoreUnavailable
-from lagscale.store import InlineMonitor, Lease, Registrations
-from lagscale.store.decisions import Decision
-from lagscale.store.freezes import FrozenAnswer, FrozenAsk
-from lagscale.store.memory import MemorySamples
-from services.scaler import last_answers
-from services.scaler.answers import Answer, Answers
-from services.scaler.decision import Subject, key_of
-from services.scaler.frozen import FrozenAnswers
-from services.scaler.last_answers import LastAnswers
-from services.scaler.rates import Rates
-from services.scaler.recorder import Recorder
-from services.scaler.scratch import ANSWERS, Scratch
-from services.scaler.snapshots import Snapshots
+from lagscale.store.records import InlineMonitor, Lease, Registrations
+from lagscale.store.registrations.answers import Decision
+from lagscale.store.registrations.frozen_answers import FrozenAnswer, FrozenAsk
+from services.scaler.answers import last_known
+from services.scaler.answers.answer import Answer, Answers
+from services.scaler.answers.decision_log import Recorder
+from services.scaler.answers.frozen import FrozenAnswers
+from services.scaler.answers.last_known import LastAnswers
+from services.scaler.answers.rate_limit import Rates
+from services.scaler.answers.snapshots import Snapshots
+from services.scaler.local_cache import ANSWERS, Scratch
+from services.scaler.triggers.directory import Subject, key_of
+from tests.support.memory_samples import MemorySamples
 
 BEGIN_MS = 1_767_607_200_000
 STEP_MS = 5_000
@@ -245,7 +245,7 @@ class Replica:
         """This host's clocks: the monotonic one is right, the wall clock is what it is."""
         now_ms, skew_ms = self._world.now_ms, self.skew_ms
         clock = SimpleNamespace(monotonic=lambda: now_ms / 1000, time=lambda: (now_ms + skew_ms) / 1000)
-        return mock.patch.object(last_answers, "time", clock)
+        return mock.patch.object(last_known, "time", clock)
 
     async def tell(self, *, begins_poll: bool) -> Answer | LagscaleError:
         """What KEDA is told, or the error in its place."""

@@ -21,11 +21,11 @@ from schemathesis.specs.openapi.checks import (
     status_code_conformance,
 )
 
-from lagscale.store.registry.keys import PLATFORM_ADMIN, TENANT_VIEWER
-from lagscale.store.secrets import generate_key
-from tests.api_document import api_document
+from lagscale.store.encryption import generate_key
+from lagscale.store.registry.api_keys import PLATFORM_ADMIN, TENANT_VIEWER
 from tests.fuzz.api_world import CHANGES, FREE, ROLES, World
 from tests.integration.api.test_process import ADMIN, eventually, free_address, running, status
+from tests.support.api_document import api_document
 
 pytestmark = pytest.mark.fuzz
 

@@ -14,8 +14,8 @@ import pytest
 
 from devstack.database import Database
 from lagscale.errors import NotAllowed, NotFound
-from lagscale.store.registry import database as registry
-from services.scaler import decision
+from lagscale.store.registry import session as registry
+from services.scaler.triggers import directory
 from tests.conftest import migrate
 from tests.fuzz.walls import OverRest, Pair, over_grpc, over_sql
 from tests.integration.api.conftest import fresh
@@ -125,6 +125,6 @@ async def test_a_hole_in_the_scaler_is_found_by_calls(
     def of_the_namespace(bindings: Any, _instance: str, namespace: str) -> int | None:
         return next((tenant for (_, bound), tenant in bindings.items() if bound == namespace), None)
 
-    monkeypatch.setattr(decision, "tenant_of", of_the_namespace)
+    monkeypatch.setattr(directory, "tenant_of", of_the_namespace)
     with pytest.raises(AssertionError):
         await over_grpc(Random(seeded.getrandbits(32)), stubs, pair, shared_url, ENOUGH)

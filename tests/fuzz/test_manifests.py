@@ -13,9 +13,9 @@ from services.cli.importing.conversion import converted
 from services.cli.importing.documents import documents
 from services.cli.importing.options import Asking, Options
 from services.cli.importing.writing import files
-from tests.house.keda_schemas import validate
-from tests.unit.importing.shapes import PATHS
-from tests.unit.importing.test_malformed import GOOD
+from tests.conventions.keda_schemas import validate
+from tests.unit.cli.importing.shapes import PATHS
+from tests.unit.cli.importing.test_malformed import GOOD
 
 pytestmark = pytest.mark.fuzz
 

@@ -19,14 +19,14 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from lagscale.domain.policy import Policy
-from lagscale.domain.signal import Judgement, Told, told
+from lagscale.domain.policy.policy import Policy
+from lagscale.domain.verdict.contract import Judgement, Told, told
 from lagscale.errors import LagscaleError, StoreUnavailable, Unknown
-from lagscale.store.memory import MemorySamples
-from services.scaler import answers
-from services.scaler.answers import Answer, Kind
-from services.scaler.last_answers import LastAnswers
+from services.scaler.answers import answer as answers
+from services.scaler.answers.answer import Answer, Kind
+from services.scaler.answers.last_known import LastAnswers
 from tests.fuzz.simulated_replicas import MEMO_MS, Replica, World
+from tests.support.memory_samples import MemorySamples
 
 #: A machine of 40 steps costs as much as many histories.
 EXAMPLES = int(os.environ.get("LAGSCALE_FUZZ_EXAMPLES", "5000")) // 125

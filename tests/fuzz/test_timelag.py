@@ -10,7 +10,7 @@ from statistics import median
 
 import pytest
 
-from lagscale.domain.timelag import NOTHING_WAITS, TimeLag, comparable, time_lag
+from lagscale.domain.lag.time_lag import NOTHING_WAITS, TimeLag, comparable, time_lag
 from tests.fuzz.timelag_cases import MS, PRODUCERS, Case, case
 
 pytestmark = pytest.mark.fuzz

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
 
-from lagscale.domain.timelag import EndRead
-from services.scraper.poll import Watch
+from lagscale.domain.lag.time_lag import EndRead
+from services.scraper.polling.poll import Watch
 
 MS = 1_000
 SECOND = 1_000 * MS

@@ -10,8 +10,8 @@ from uuid import UUID
 from sqlalchemy import insert
 
 from lagscale.store.registry import tables
-from lagscale.store.registry.database import TenantWork, Work
 from lagscale.store.registry.origin import origin
+from lagscale.store.registry.session import TenantWork, Work
 
 #: Never recorded, whatever row they come from.
 _SECRET_COLUMNS = frozenset({"digest"})

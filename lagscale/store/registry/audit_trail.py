@@ -11,8 +11,8 @@ from uuid import UUID
 import sqlalchemy as sa
 
 from lagscale.errors import Fault, InvalidInput
-from lagscale.store.registry.database import Row, TenantWork, Work
-from lagscale.store.registry.pages import MOST, Page, Wanted, decoded, encoded
+from lagscale.store.registry.paging import MOST, Page, Wanted, decoded, encoded
+from lagscale.store.registry.session import Row, TenantWork, Work
 from lagscale.store.registry.tables import audit_event as event
 from lagscale.store.registry.tables import tenant
 

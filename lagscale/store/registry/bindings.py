@@ -7,10 +7,10 @@ from sqlalchemy import delete, func, insert, or_, select
 from lagscale.domain.tenancy import ANY_NAMESPACE
 from lagscale.errors import Conflict, NotFound
 from lagscale.store.registry import audit
-from lagscale.store.registry.changes import Outcome
-from lagscale.store.registry.database import TenantWork, Work
-from lagscale.store.registry.pages import Page, Wanted, page
+from lagscale.store.registry.paging import Page, Wanted, page
+from lagscale.store.registry.session import TenantWork, Work
 from lagscale.store.registry.tables import namespace_binding as binding
+from lagscale.store.registry.versions import Outcome
 
 
 async def listed(work: TenantWork, wanted: Wanted) -> Page:

@@ -11,12 +11,12 @@ from sqlalchemy import Select, delete, exists, func, insert, select, update
 from lagscale.domain.quotas import Quota
 from lagscale.errors import Conflict, Fault, InvalidInput, LagscaleError, NotAllowed, SecretsUnreadable
 from lagscale.kafka.security import privileged, shown
+from lagscale.store.encryption import SecretBox
 from lagscale.store.registry import audit, quotas
-from lagscale.store.registry.changes import Outcome, Seen, check_version, present
-from lagscale.store.registry.database import Row, TenantWork
-from lagscale.store.registry.pages import Page, Wanted, page
+from lagscale.store.registry.paging import Page, Wanted, page
+from lagscale.store.registry.session import Row, TenantWork
 from lagscale.store.registry.tables import cluster, cluster_state, monitor
-from lagscale.store.secrets import SecretBox
+from lagscale.store.registry.versions import Outcome, Seen, check_version, present
 
 
 @dataclass(frozen=True, slots=True)

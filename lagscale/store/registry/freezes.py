@@ -12,16 +12,16 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from lagscale.domain.freeze import LONGEST_MS, Freeze
-from lagscale.domain.signal import Told
+from lagscale.domain.verdict.contract import Told
+from lagscale.domain.verdict.freezes import LONGEST_MS, Freeze
 from lagscale.errors import Fault, InvalidInput, NotFound
 from lagscale.store.registry import audit
-from lagscale.store.registry.changes import Outcome, present
-from lagscale.store.registry.database import Row, TenantWork
 from lagscale.store.registry.freeze_tables import freeze, frozen_answer
 from lagscale.store.registry.history import clock, milliseconds
-from lagscale.store.registry.pages import Page, Wanted, page
+from lagscale.store.registry.paging import Page, Wanted, page
+from lagscale.store.registry.session import Row, TenantWork
 from lagscale.store.registry.tables import cluster, monitor
+from lagscale.store.registry.versions import Outcome, present
 
 TENANT, CLUSTER, MONITOR = "tenant", "cluster", "monitor"
 

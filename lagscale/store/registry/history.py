@@ -12,10 +12,10 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from lagscale.domain import markers
-from lagscale.domain.explanation import Record
+from lagscale.domain.explain.decision_diff import Record
+from lagscale.domain.lag import rounds as markers
 from lagscale.errors import NotFound
-from lagscale.store.registry.database import Row, TenantWork
+from lagscale.store.registry.session import Row, TenantWork
 from lagscale.store.registry.tables import (
     audit_event,
     decision,
@@ -27,7 +27,7 @@ from lagscale.store.registry.tables import (
     samples_kept,
 )
 from lagscale.store.registry.tables import tenant_lag_sample as sample
-from lagscale.store.sample_columns import instant, read_row
+from lagscale.store.samples.columns import instant, read_row
 
 #: How long decisions are kept: `tidy_registry` removes older ones.
 DECISIONS_KEPT = timedelta(days=14)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from lagscale.store.registry.database import Work
+from lagscale.store.registry.session import Work
 from lagscale.store.registry.tables import tenant
 
 

@@ -8,11 +8,10 @@ from typing import Any
 import sqlalchemy as sa
 
 from lagscale.errors import Conflict, NotFound
-from lagscale.store.registry import monitor_changes, quotas
-from lagscale.store.registry.changes import Outcome, Seen, check_version, present
-from lagscale.store.registry.database import Row, TenantWork
-from lagscale.store.registry.pages import Page, Wanted, page
-from lagscale.store.registry.specs import Draft, MonitorSpec
+from lagscale.store.registry import monitor_writes, quotas
+from lagscale.store.registry.monitor_spec import Draft, MonitorSpec
+from lagscale.store.registry.paging import Page, Wanted, page
+from lagscale.store.registry.session import Row, TenantWork
 from lagscale.store.registry.tables import (
     cluster,
     cluster_state,
@@ -22,6 +21,7 @@ from lagscale.store.registry.tables import (
     monitor_target,
     target_state,
 )
+from lagscale.store.registry.versions import Outcome, Seen, check_version, present
 
 __all__ = ["Filters", "MonitorSpec"]
 
@@ -122,7 +122,7 @@ async def create(work: TenantWork, spec: MonitorSpec) -> Outcome:
         QuotaExceeded: the tenant has its greatest number of monitors, of such without a list, or of partitions.
     """
     await quotas.one_at_a_time(work)
-    [row] = await monitor_changes.create(work, [spec])
+    [row] = await monitor_writes.create(work, [spec])
     return Outcome(row, created=True, changed=True)
 
 
@@ -139,11 +139,11 @@ async def put(work: TenantWork, spec: MonitorSpec, seen: Seen | None) -> Outcome
     row = await locked(work, spec.name)
     check_version(row, seen)
     if row is None:
-        [made] = await monitor_changes.create(work, [spec])
+        [made] = await monitor_writes.create(work, [spec])
         return Outcome(made, created=True, changed=True)
-    if monitor_changes.is_so(row, spec):
+    if monitor_writes.is_so(row, spec):
         return Outcome(row)
-    [after] = await monitor_changes.change(work, [(row, spec)], adopt=True)
+    [after] = await monitor_writes.change(work, [(row, spec)], adopt=True)
     return Outcome(after, changed=True)
 
 
@@ -177,7 +177,7 @@ async def remove(work: TenantWork, name: str, seen: Seen | None) -> None:
     """
     row = present(await locked(work, name))
     check_version(row, seen)
-    await monitor_changes.remove(work, [row])
+    await monitor_writes.remove(work, [row])
 
 
 async def deleted(work: TenantWork, name: str) -> Row:
@@ -204,7 +204,7 @@ async def restore(work: TenantWork, row: Row, spec: MonitorSpec) -> Outcome:
     Raises:
         QuotaExceeded: the tenant has its greatest number of monitors.
     """
-    return Outcome(await monitor_changes.restore(work, row, spec), changed=True)
+    return Outcome(await monitor_writes.restore(work, row, spec), changed=True)
 
 
 async def targets(work: TenantWork, monitor_id: int) -> list[Row]:

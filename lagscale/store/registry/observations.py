@@ -9,7 +9,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from lagscale.store.registry.database import Row, TenantWork
+from lagscale.store.registry.session import Row, TenantWork
 from lagscale.store.registry.tables import cluster, lag_target, monitor, monitor_target, target_state
 from lagscale.store.registry.tables import tenant_lag_sample as sample
 

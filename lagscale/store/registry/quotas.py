@@ -11,9 +11,9 @@ import sqlalchemy as sa
 from lagscale.domain.quotas import COLUMNS, Quota, field_of, over_quota
 from lagscale.errors import QuotaExceeded
 from lagscale.store.registry import audit
-from lagscale.store.registry.changes import Outcome, Seen, check_version
-from lagscale.store.registry.database import TenantWork, Work, before_wall
+from lagscale.store.registry.session import TenantWork, Work, before_wall
 from lagscale.store.registry.tables import cluster, lag_target, monitor, monitor_target, target_state, tenant
+from lagscale.store.registry.versions import Outcome, Seen, check_version
 
 OVER_QUOTA = "over_quota"
 

@@ -7,10 +7,10 @@ from datetime import datetime, timedelta
 
 import sqlalchemy as sa
 
-from lagscale.domain.markers import TargetRound
-from lagscale.store.registry.database import TenantWork
+from lagscale.domain.lag.rounds import TargetRound
+from lagscale.store.registry.session import TenantWork
 from lagscale.store.registry.tables import tenant_lag_sample as sample
-from lagscale.store.sample_columns import read_row
+from lagscale.store.samples.columns import read_row
 
 _A_LITTLE = timedelta(microseconds=1)
 

@@ -10,10 +10,10 @@ from sqlalchemy import delete, exists, func, insert, select, update
 from lagscale.domain.quotas import COLUMNS as QUOTAS
 from lagscale.errors import Conflict
 from lagscale.store.registry import audit
-from lagscale.store.registry.changes import Outcome, Seen, check_version
-from lagscale.store.registry.database import TenantWork, Work
-from lagscale.store.registry.pages import Page, Wanted, page
+from lagscale.store.registry.paging import Page, Wanted, page
+from lagscale.store.registry.session import TenantWork, Work
 from lagscale.store.registry.tables import cluster, monitor, tenant
+from lagscale.store.registry.versions import Outcome, Seen, check_version
 
 #: What monitors are judged by.
 RULES = ("policy_defaults", "policy_limits", "min_sampling_seconds")

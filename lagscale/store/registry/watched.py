@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from lagscale.store.registry.database import Row, TenantWork
+from lagscale.store.registry.session import Row, TenantWork
 from lagscale.store.registry.tables import cluster, lag_target, monitor, monitor_target
 
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from lagscale.kafka.addresses import AddressRules
-from lagscale.kafka.looking import Looks
+from lagscale.kafka.probe.runner import Looks
 from tests.integration.api.serving import ADMIN, NO_LOOKS, bearer, serving
 
 

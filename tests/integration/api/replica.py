@@ -9,13 +9,13 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from lagscale.domain.policy import Policy
-from lagscale.domain.signal import Ask, Verdict, told
-from lagscale.store.decisions import PostgresDecisions
-from lagscale.store.pool import Pool
-from lagscale.store.postgres import PostgresVerdicts
-from services.scaler.decision import Subject
-from services.scaler.recorder import Recorder
+from lagscale.domain.policy.policy import Policy
+from lagscale.domain.verdict.contract import Ask, Verdict, told
+from lagscale.store.connection import Pool
+from lagscale.store.registrations.answers import PostgresDecisions
+from lagscale.store.verdicts.judge import PostgresVerdicts
+from services.scaler.answers.decision_log import Recorder
+from services.scaler.triggers.directory import Subject
 from tests.integration.api.conftest import Shop
 from tests.integration.api.rounds import target_of, write
 

@@ -7,8 +7,8 @@ from typing import Any
 
 import psycopg
 
-from lagscale.domain.lag import Flag, Sample
-from lagscale.domain.markers import Note, Row, TargetRound, extend
+from lagscale.domain.lag.rounds import Note, Row, TargetRound, extend
+from lagscale.domain.lag.samples import Flag, Sample
 
 _COLUMNS = (
     "ts", "target_id", "tenant_id", "epoch", "notes", "lags", "ends", "flags", "lost",

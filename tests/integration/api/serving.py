@@ -9,24 +9,24 @@ import httpx
 import pytest
 
 from lagscale.kafka.addresses import ANYWHERE, AddressRules
-from lagscale.kafka.credentials import Outside
-from lagscale.kafka.looking import Looks
-from lagscale.store import pool as silence
-from lagscale.store.pool import open_pool
-from lagscale.store.postgres import PostgresVerdicts
-from lagscale.store.recent import RecentRounds
-from lagscale.store.registry.database import RegistryDatabase
-from lagscale.store.secrets import SecretBox, generate_key
-from services.api.access import Access
+from lagscale.kafka.probe.runner import Looks
+from lagscale.kafka.secrets import Outside
+from lagscale.store import connection as silence
+from lagscale.store.connection import open_pool
+from lagscale.store.encryption import SecretBox, generate_key
+from lagscale.store.registry.session import RegistryDatabase
+from lagscale.store.samples.read import RecentRounds
+from lagscale.store.verdicts.judge import PostgresVerdicts
 from services.api.app import Parts, create_app
-from services.api.conditions import Conditions
-from services.api.evidence import Evidence
-from services.api.explanations import Explanations
-from services.api.guard import Guard
+from services.api.auth.access import Access
+from services.api.auth.id_tokens import Tokens
+from services.api.auth.limits import Guard
+from services.api.explain.explanation import Explanations
+from services.api.group_status.group_status import Conditions
 from services.api.operations import Operations
-from services.api.preflights import Preflights
-from services.api.tokens import Tokens
-from services.api.validation import Validation
+from services.api.preflight.preflight import Preflights
+from services.api.validation.validation import Validation
+from services.api.verdicts.evidence import Evidence
 
 ADMIN = "bootstrap-key-of-this-test"
 SECRET_KEY = generate_key()

@@ -10,8 +10,8 @@ import psycopg
 import pytest
 
 from lagscale.store.registry.audit_trail import Filter
-from lagscale.store.registry.database import RegistryDatabase, Scope
-from services.api.audit import AuditTrail
+from lagscale.store.registry.session import RegistryDatabase, Scope
+from services.api.audit.trail import AuditTrail
 from tests.integration.api.conftest import Shop, fresh
 from tests.integration.api.serving import ADMIN, bearer, serving
 from tests.integration.api.statements import statements

@@ -9,14 +9,14 @@ from typing import Any
 import psycopg
 import pytest
 
-from lagscale.domain.policy import Policy
+from lagscale.domain.policy.policy import Policy
 from lagscale.domain.tenancy import content_hash, inline_name
 from lagscale.errors import QuotaExceeded, StoreUnavailable
-from lagscale.store import InlineMonitor, TenantEntry
-from lagscale.store.pool import open_pool
-from lagscale.store.registrations import ROLE, PostgresRegistrations
-from services.scaler.decision import Directory, Subject
-from services.scaler.metadata import Reader
+from lagscale.store.connection import open_pool
+from lagscale.store.records import InlineMonitor, TenantEntry
+from lagscale.store.registrations.load import ROLE, PostgresRegistrations
+from services.scaler.triggers.directory import Directory, Subject
+from services.scaler.triggers.metadata import Reader
 from tests.integration.api.conftest import Shop, fresh
 from tests.integration.api.test_monitor_life import age, listed, names, restore
 from tests.integration.api.test_registry import rows

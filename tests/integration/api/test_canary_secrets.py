@@ -17,11 +17,11 @@ import pytest
 
 from devstack.issuer import Issuer
 from devstack.server import free_port
+from lagscale.store.encryption import generate_key
 from lagscale.store.migrate import migrate
-from lagscale.store.secrets import generate_key
 from tests.integration.api.test_canary import sent, stored
 from tests.integration.api.test_process import ADMIN, eventually, free_address, running, status
-from tests.write_only import PEM, placed, secret_routes
+from tests.support.write_only import PEM, placed, secret_routes
 
 pytestmark = pytest.mark.integration
 

@@ -7,7 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
-from lagscale.store.registry.keys import TENANT_VIEWER
+from lagscale.store.registry.api_keys import TENANT_VIEWER
 from tests.integration.api.conftest import Shop
 from tests.integration.api.rounds import write
 

@@ -8,7 +8,7 @@ import httpx
 import pytest
 import sqlalchemy as sa
 
-from lagscale.store.registry.database import RegistryDatabase
+from lagscale.store.registry.session import RegistryDatabase
 from tests.integration.api.conftest import Shop, fresh
 
 pytestmark = pytest.mark.integration

@@ -12,7 +12,7 @@ import pytest
 
 from devstack.database import Database
 from lagscale.errors import StoreUnavailable
-from lagscale.store.pool import open_pool
+from lagscale.store.connection import open_pool
 from tests.integration.api.conftest import Shop
 from tests.integration.api.replica import Replica, backdate, newest, past, rows_of, write_at
 from tests.integration.api.rounds import write

@@ -16,14 +16,14 @@ import psycopg
 import pytest
 
 from devstack.server import free_port
-from lagscale.store.decisions import PostgresDecisions
-from lagscale.store.freezes import PostgresFreezes
-from lagscale.store.pool import open_pool
-from lagscale.store.postgres import PostgresVerdicts
-from lagscale.store.registrations import ROLE, PostgresRegistrations, changes
-from services.scaler.process import Parts, Scaler
-from services.scaler.proto import externalscaler_pb2 as pb
-from services.scaler.proto import externalscaler_pb2_grpc as pb_grpc
+from lagscale.store.connection import open_pool
+from lagscale.store.registrations.answers import PostgresDecisions
+from lagscale.store.registrations.frozen_answers import PostgresFreezes
+from lagscale.store.registrations.load import ROLE, PostgresRegistrations, changes
+from lagscale.store.verdicts.judge import PostgresVerdicts
+from services.scaler.grpc.proto import externalscaler_pb2 as pb
+from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
+from services.scaler.replica import Parts, Scaler
 from services.scaler.settings import ScalerSettings
 from tests.integration.api.conftest import Shop
 from tests.integration.api.rounds import write

@@ -6,8 +6,8 @@ import httpx
 import psycopg
 import pytest
 
-from lagscale.rates import Rates
-from services.api.guard import Guard
+from lagscale.rate_limit import Rates
+from services.api.auth.limits import Guard
 from tests.integration.api.conftest import Shop
 from tests.integration.api.serving import ADMIN, bearer, serving
 

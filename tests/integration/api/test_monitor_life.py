@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from lagscale.store.pool import open_pool
+from lagscale.store.connection import open_pool
 from tests.integration.api.conftest import Shop
 from tests.integration.api.replica import Replica, past
 from tests.integration.api.rounds import write

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.api_document import api_document
 from tests.integration.api.conftest import Shop
 from tests.integration.api.listings import Listing, listings
+from tests.support.api_document import api_document
 
 pytestmark = pytest.mark.integration
 

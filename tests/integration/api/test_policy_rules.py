@@ -8,10 +8,10 @@ from typing import Any
 import httpx
 import pytest
 
-from lagscale.domain.keys import BY_NAME
+from lagscale.domain.policy.keys import BY_NAME
 from tests.integration.api.conftest import Shop
 from tests.integration.api.test_registry import fields, rows
-from tests.unit.domain.test_policy_rules import OTHERS
+from tests.unit.domain.policy.test_tenant_rules import OTHERS
 
 pytestmark = pytest.mark.integration
 

@@ -31,7 +31,7 @@ from devstack.broker import Broker
 from devstack.certificates import Certificates
 from devstack.server import free_port, wait_until
 from lagscale.kafka.addresses import ANYWHERE, AddressRules
-from lagscale.kafka.looking import Looks
+from lagscale.kafka.probe.runner import Looks
 from tests.integration.api.conftest import Shop, fresh
 
 pytestmark = pytest.mark.integration

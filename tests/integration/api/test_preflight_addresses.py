@@ -9,9 +9,9 @@ import pytest
 
 from devstack.broker import Broker
 from lagscale.kafka.addresses import AddressRules
-from lagscale.kafka.looking import Looks
-from tests.canary import Canary
+from lagscale.kafka.probe.runner import Looks
 from tests.integration.api.conftest import Shop
+from tests.support.canary import Canary
 
 pytestmark = pytest.mark.integration
 

@@ -13,8 +13,8 @@ from devstack.broker import Broker
 from devstack.issuer import Client, Issuer
 from devstack.secured import Secured
 from lagscale.kafka.addresses import ANYWHERE, AddressRules
-from lagscale.kafka.credentials import Outside
-from lagscale.kafka.looking import Looks
+from lagscale.kafka.probe.runner import Looks
+from lagscale.kafka.secrets import Outside
 from tests.integration.api.conftest import Shop, open_shop
 from tests.integration.api.serving import ADMIN, bearer, serving
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from lagscale.domain.quotas import Quota
 from lagscale.store.registry import quotas
-from lagscale.store.registry.database import RegistryDatabase, Scope
+from lagscale.store.registry.session import RegistryDatabase, Scope
 from tests.integration.api.conftest import Shop
 
 pytestmark = pytest.mark.integration

@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from lagscale.store.secrets import SecretBox
+from lagscale.store.encryption import SecretBox
 from tests.integration.api.conftest import Shop, fresh
 from tests.integration.api.serving import SECRET_KEY
 

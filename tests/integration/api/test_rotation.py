@@ -11,10 +11,10 @@ import psycopg
 import pytest
 
 from lagscale.errors import SecretsUnreadable, SettingsInvalid
-from lagscale.store.registry import rotation
-from lagscale.store.registry.database import RegistryDatabase
-from lagscale.store.registry.rotation import Rotated, rotate
-from lagscale.store.secrets import SecretBox, generate_key
+from lagscale.store.encryption import SecretBox, generate_key
+from lagscale.store.registry import reencrypt
+from lagscale.store.registry.reencrypt import Rotated, rotate
+from lagscale.store.registry.session import RegistryDatabase
 from services.cli import __main__ as cli
 from services.cli.exits import EXIT
 
@@ -77,14 +77,14 @@ async def test_everything_is_sealed_by_the_newest_key_and_stays_the_same(
     assert (again.sealed, again.fresh) == (0, 5)
     rows = owner.execute("select actor, object, after from audit_event where action = 'secrets.rotate'").fetchall()
     clusters = ["shop/c-0", "shop/c-1", "shop/c-2", "shop-eu/c-0", "shop-eu/c-1"]
-    assert rows == [(rotation.ACTOR, "secrets", {"clusters": clusters})]
+    assert rows == [(reencrypt.ACTOR, "secrets", {"clusters": clusters})]
     assert CANARY not in json.dumps([row[2] for row in rows])
 
 
 async def test_an_interrupted_run_keeps_what_it_has_done_and_the_next_one_does_the_rest(
     registry: RegistryDatabase, owner: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rotation, "_BATCH", 2)
+    monkeypatch.setattr(reencrypt, "_BATCH", 2)
 
     def interrupt(done: Rotated) -> None:
         if done.seen:
@@ -101,7 +101,7 @@ async def test_an_interrupted_run_keeps_what_it_has_done_and_the_next_one_does_t
 async def test_two_runs_at_once_seal_each_secret_once(
     registry: RegistryDatabase, owner: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rotation, "_BATCH", 1)
+    monkeypatch.setattr(reencrypt, "_BATCH", 1)
     one, other = await asyncio.gather(rotate(registry, BOTH), rotate(registry, BOTH))
     assert one.sealed + other.sealed == 5
     assert one.seen == other.seen == 5

@@ -10,7 +10,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from lagscale.errors import InvalidInput, SettingsInvalid, StoreUnavailable
-from lagscale.store.registry.bootstrap import ensure_single_monitor, monitor_name
+from lagscale.store.registry.single_monitor import ensure_single_monitor, monitor_name
 
 pytestmark = pytest.mark.integration
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 from prometheus_client import REGISTRY
 
-from lagscale.domain.conditions import Condition
+from lagscale.domain.group_status.rules import Condition
 from lagscale.errors import StoreUnavailable
-from lagscale.store import Registrations
-from lagscale.store.pool import Pool, open_pool
-from lagscale.store.recent import RecentRounds
-from lagscale.store.registrations import PostgresRegistrations
-from services.api.state_counts import Counts, StateCounts
+from lagscale.store.connection import Pool, open_pool
+from lagscale.store.records import Registrations
+from lagscale.store.registrations.load import PostgresRegistrations
+from lagscale.store.samples.read import RecentRounds
+from services.api.group_status.counts import Counts, StateCounts
 from tests.integration.api.conftest import Shop
 from tests.integration.api.test_states import CALM, POLICY, SLOW, STILL, state, store
 

@@ -8,11 +8,11 @@ from typing import Any
 import psycopg
 import pytest
 
-from lagscale.domain.lag import Flag, Sample
-from lagscale.domain.markers import TargetRound
+from lagscale.domain.lag.rounds import TargetRound
+from lagscale.domain.lag.samples import Flag, Sample
 from tests.integration.api.conftest import Shop
 from tests.integration.api.rounds import target_of
-from tests.samples import as_rows, store_rows
+from tests.support.samples import as_rows, store_rows
 
 pytestmark = pytest.mark.integration
 

@@ -21,8 +21,8 @@ from prometheus_client import REGISTRY
 
 from devstack.certificates import Certificates
 from devstack.issuer import Issuer, SigningKey
-from services.api.issuer_keys import IssuerKeys
-from services.api.tokens import TokenRules, Tokens
+from services.api.auth.id_tokens import TokenRules, Tokens
+from services.api.auth.issuer_keys import IssuerKeys
 from tests.integration.api.conftest import Shop, fresh
 from tests.integration.api.serving import ADMIN, PEER, bearer, serving
 

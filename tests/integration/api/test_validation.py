@@ -12,7 +12,7 @@ from confluent_kafka.admin import AdminClient, NewTopic
 from devstack.broker import Broker
 from devstack.server import free_port, wait_until
 from lagscale.kafka.addresses import ANYWHERE, AddressRules
-from lagscale.kafka.looking import Looks
+from lagscale.kafka.probe.runner import Looks
 from tests.integration.api.conftest import Shop, fresh
 from tests.integration.api.rounds import write
 

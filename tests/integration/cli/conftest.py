@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from devstack.server import Server, free_port
-from lagscale.store.secrets import generate_key
+from lagscale.store.encryption import generate_key
 from services.cli import __main__ as cli
 from tests.integration.cli.declared import SHOP
 

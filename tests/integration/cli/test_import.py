@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from tests.house.keda_schemas import validate
+from tests.conventions.keda_schemas import validate
 from tests.integration.cli.conftest import Api, Command, fresh
 
 pytestmark = pytest.mark.integration

@@ -9,7 +9,7 @@ import pytest
 from psycopg import errors as pg
 
 from tests.integration.migrations.test_roles import SERVICES, attempt
-from tests.policies import POLICIES, Policy
+from tests.support.policies import POLICIES, Policy
 
 pytestmark = pytest.mark.integration
 

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from lagscale.store import registry
 from lagscale.store.registry import tables
-from lagscale.store.sample_columns import COLUMNS
+from lagscale.store.samples.columns import COLUMNS
 
 pytestmark = pytest.mark.integration
 

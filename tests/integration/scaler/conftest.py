@@ -13,16 +13,16 @@ from typing import Any
 import grpc
 import pytest
 
-from lagscale.domain.policy import Policy
-from lagscale.domain.signal import Ask, Judgement, Reason, Told, Verdict
+from lagscale.domain.policy.policy import Policy
 from lagscale.domain.tenancy import content_hash
+from lagscale.domain.verdict.contract import Ask, Judgement, Reason, Told, Verdict
 from lagscale.errors import LagscaleError
-from lagscale.store import InlineMonitor, Registration, Registrations, TenantEntry
-from lagscale.store.decisions import Decision
-from lagscale.store.freezes import FrozenAnswer, FrozenAsk
-from services.scaler.process import Parts, Scaler
-from services.scaler.proto import externalscaler_pb2 as pb
-from services.scaler.proto import externalscaler_pb2_grpc as pb_grpc
+from lagscale.store.records import InlineMonitor, Registration, Registrations, TenantEntry
+from lagscale.store.registrations.answers import Decision
+from lagscale.store.registrations.frozen_answers import FrozenAnswer, FrozenAsk
+from services.scaler.grpc.proto import externalscaler_pb2 as pb
+from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
+from services.scaler.replica import Parts, Scaler
 from services.scaler.settings import ScalerSettings
 
 NOW_MS = 1_700_000_000_000

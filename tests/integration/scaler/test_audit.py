@@ -11,12 +11,12 @@ import psycopg
 import pytest
 from psycopg import errors as pg
 
-from lagscale.domain.policy import Policy
+from lagscale.domain.policy.policy import Policy
 from lagscale.domain.tenancy import content_hash, inline_name
 from lagscale.errors import NotFound, QuotaExceeded
-from lagscale.store import InlineMonitor
-from lagscale.store.pool import open_pool
-from lagscale.store.registrations import ROLE, PostgresRegistrations
+from lagscale.store.connection import open_pool
+from lagscale.store.records import InlineMonitor
+from lagscale.store.registrations.load import ROLE, PostgresRegistrations
 
 pytestmark = pytest.mark.integration
 

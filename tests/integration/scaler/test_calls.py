@@ -10,9 +10,9 @@ from typing import Any
 import grpc
 import pytest
 
-from lagscale.domain.signal import Reason, Told
+from lagscale.domain.verdict.contract import Reason, Told
 from lagscale.errors import QuotaExceeded, StoreUnavailable
-from services.scaler.proto import externalscaler_pb2 as pb
+from services.scaler.grpc.proto import externalscaler_pb2 as pb
 
 pytestmark = pytest.mark.integration
 Code = grpc.StatusCode

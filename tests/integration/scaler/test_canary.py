@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from lagscale.store.registry.tables import metadata as tables
-from services.scaler.metadata import KEDA_KEYS, PASSED_OVER
-from services.scaler.proto import externalscaler_pb2 as pb
-from services.scaler.proto import externalscaler_pb2_grpc as pb_grpc
+from services.scaler.grpc.proto import externalscaler_pb2 as pb
+from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
+from services.scaler.triggers.metadata import KEDA_KEYS, PASSED_OVER
 from tests.integration.scaler.test_process import Kafka, Starting, kafka, replica, until
 
 __all__ = ["kafka", "replica"]

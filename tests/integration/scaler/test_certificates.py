@@ -21,8 +21,8 @@ from grpc_reflection.v1alpha import reflection_pb2, reflection_pb2_grpc
 from prometheus_client import REGISTRY
 
 from devstack.certificates import Authority, Pair, Request
-from services.scaler.proto import externalscaler_pb2 as pb
-from services.scaler.proto import externalscaler_pb2_grpc as pb_grpc
+from services.scaler.grpc.proto import externalscaler_pb2 as pb
+from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
 
 pytestmark = pytest.mark.integration
 Starting = Callable[..., Awaitable[Any]]

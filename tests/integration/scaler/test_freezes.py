@@ -10,10 +10,10 @@ import grpc
 import pytest
 from prometheus_client import REGISTRY
 
-from lagscale.domain.freeze import Freeze
-from lagscale.domain.signal import Told
+from lagscale.domain.verdict.contract import Told
+from lagscale.domain.verdict.freezes import Freeze
 from lagscale.errors import StoreUnavailable
-from services.scaler.proto import externalscaler_pb2 as pb
+from services.scaler.grpc.proto import externalscaler_pb2 as pb
 
 pytestmark = pytest.mark.integration
 Code = grpc.StatusCode

@@ -22,11 +22,11 @@ import grpc
 import psycopg
 import pytest
 
-from lagscale.domain.lag import Sample
-from lagscale.domain.markers import Row, TargetRound, extend
-from lagscale.store.sample_columns import COLUMNS, copy_line
-from services.scaler.proto import externalscaler_pb2 as pb
-from services.scaler.proto import externalscaler_pb2_grpc as pb_grpc
+from lagscale.domain.lag.rounds import Row, TargetRound, extend
+from lagscale.domain.lag.samples import Sample
+from lagscale.store.samples.columns import COLUMNS, copy_line
+from services.scaler.grpc.proto import externalscaler_pb2 as pb
+from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
 
 pytestmark = pytest.mark.integration
 ROOT = Path(__file__).parents[3]

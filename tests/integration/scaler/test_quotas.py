@@ -9,10 +9,10 @@ import grpc
 import pytest
 from prometheus_client import REGISTRY
 
-from lagscale.domain.freeze import Freeze
-from lagscale.domain.signal import Reason, Told
+from lagscale.domain.verdict.contract import Reason, Told
+from lagscale.domain.verdict.freezes import Freeze
 from lagscale.errors import QuotaExceeded
-from services.scaler.proto import externalscaler_pb2 as pb
+from services.scaler.grpc.proto import externalscaler_pb2 as pb
 
 pytestmark = pytest.mark.integration
 Code = grpc.StatusCode

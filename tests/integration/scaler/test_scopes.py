@@ -11,11 +11,11 @@ import grpc
 import psycopg
 import pytest
 
-from lagscale.domain.policy import Policy
+from lagscale.domain.policy.policy import Policy
 from lagscale.domain.tenancy import content_hash, inline_name
-from lagscale.store import InlineMonitor
-from lagscale.store.pool import open_pool
-from lagscale.store.registrations import ROLE, PostgresRegistrations
+from lagscale.store.connection import open_pool
+from lagscale.store.records import InlineMonitor
+from lagscale.store.registrations.load import ROLE, PostgresRegistrations
 
 pytestmark = pytest.mark.integration
 Starting = Callable[..., Awaitable[Any]]

@@ -11,13 +11,13 @@ from typing import Any
 import psycopg
 import pytest
 
-from lagscale.domain.policy import Policy
+from lagscale.domain.policy.policy import Policy
 from lagscale.domain.tenancy import content_hash, inline_name
 from lagscale.errors import NotFound, QuotaExceeded, StoreUnavailable
-from lagscale.store import InlineMonitor
-from lagscale.store.decisions import Decision, PostgresDecisions
-from lagscale.store.pool import open_pool
-from lagscale.store.registrations import ROLE, PostgresRegistrations, changes
+from lagscale.store.connection import open_pool
+from lagscale.store.records import InlineMonitor
+from lagscale.store.registrations.answers import Decision, PostgresDecisions
+from lagscale.store.registrations.load import ROLE, PostgresRegistrations, changes
 
 pytestmark = pytest.mark.integration
 

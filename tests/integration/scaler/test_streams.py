@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import pytest
 
-from lagscale.domain.signal import Told
+from lagscale.domain.verdict.contract import Told
 from lagscale.errors import StoreUnavailable
 
 pytestmark = pytest.mark.integration
@@ -45,7 +45,7 @@ async def test_all_streams_are_read_by_one_question(start: Any, say: Any) -> Non
 
 
 async def test_true_is_said_again_while_active(start: Any, say: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.scaler.streams._REPEAT_SECONDS", 0.05)
+    monkeypatch.setattr("services.scaler.grpc.streams._REPEAT_SECONDS", 0.05)
     world = await start()
     world.verdicts.judgements[1] = say.sustained(9)
     call = world.stub.StreamIsActive(world.ref())

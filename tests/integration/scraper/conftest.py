@@ -16,14 +16,14 @@ from psycopg.types.json import Jsonb
 
 from devstack.broker import Broker
 from devstack.server import wait_until
-from lagscale.store import leases, targets
-from lagscale.store.secrets import SecretBox, generate_key
+from lagscale.store.encryption import SecretBox, generate_key
+from lagscale.store.scraping import leases, targets
 from lagscale.store.sync_connection import ScraperDatabase
-from services.scraper.kafka import KafkaCluster
-from services.scraper.pipeline import worker
-from services.scraper.pipeline.options import Options
-from services.scraper.pipeline.sink import BatchPart, SampleWriter
-from services.scraper.targets import Planner
+from services.scraper.engine import worker
+from services.scraper.engine.options import Options
+from services.scraper.kafka.cluster import KafkaCluster
+from services.scraper.planning.planner import Planner
+from services.scraper.spark.sink import BatchPart, SampleWriter
 
 TICK_MS = 2000
 

@@ -7,12 +7,12 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from multiprocessing.process import BaseProcess
 
-from lagscale.store import Lease
+from lagscale.store.records import Lease
 from lagscale.store.sync_connection import ScraperDatabase
-from services.scraper.pipeline.lane import Lane, Seam
-from services.scraper.pipeline.options import Options
-from services.scraper.round import Committed, Ends, GroupSeen, Partition, TopicSeen
-from services.scraper.targets import ClusterPlan
+from services.scraper.engine.large_groups import Lane, Seam
+from services.scraper.engine.options import Options
+from services.scraper.planning.planner import ClusterPlan
+from services.scraper.polling.round import Committed, Ends, GroupSeen, Partition, TopicSeen
 
 PARTITIONS = 100_000
 

@@ -12,12 +12,12 @@ import pytest
 
 from devstack.broker import Broker
 from devstack.server import free_port, wait_until
-from lagscale.kafka import guard
+from lagscale.kafka import resolver_guard
 from lagscale.kafka.addresses import AddressRules
-from services.scraper.kafka import KafkaCluster
-from services.scraper.poll import Cluster
-from services.scraper.problems import Code, Problem
-from tests.canary import Canary
+from services.scraper.kafka.cluster import KafkaCluster
+from services.scraper.kafka.status import Code, Problem
+from services.scraper.polling.poll import Cluster
+from tests.support.canary import Canary
 
 pytestmark = pytest.mark.integration
 World = Any
@@ -160,7 +160,7 @@ def test_a_client_that_cannot_be_kept_to_the_rules_is_not_made(monkeypatch: pyte
     def missing() -> None:
         raise RuntimeError("this build of the Kafka client cannot keep to limits of addresses")
 
-    monkeypatch.setattr(guard, "_library", missing)
+    monkeypatch.setattr(resolver_guard, "_library", missing)
     config = {"bootstrap.servers": "127.0.0.1:1"}
     with pytest.raises(ValueError, match="refuses the settings"):
         KafkaCluster(config, rules=AddressRules.read("10.0.0.0/8"))

@@ -14,7 +14,7 @@ import pytest
 from devstack.certificates import Certificates
 from devstack.issuer import Client, Issuer
 from lagscale.errors import TokenUnavailable
-from lagscale.kafka.client_credentials import ClientCredentials
+from lagscale.kafka.oauth import ClientCredentials
 
 pytestmark = pytest.mark.integration
 

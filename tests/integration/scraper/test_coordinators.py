@@ -14,8 +14,8 @@ pytestmark = pytest.mark.integration
 #: In a process of its own: the library's crash would end the tests. The broker's first groups have no coordinator yet.
 _ASK = """
 import sys, time
-from services.scraper.kafka import KafkaCluster
-from services.scraper.problems import Problem
+from services.scraper.kafka.cluster import KafkaCluster
+from services.scraper.kafka.status import Problem
 
 groups = {f"group-{number}": [("orders", 0)] for number in range(60)}
 client = KafkaCluster({"bootstrap.servers": sys.argv[1]})
@@ -36,8 +36,8 @@ sys.exit(f"never answered: {failed[:3]}")
 #: Thousands of groups that are new each time, and far too short a time for them.
 _HASTE = """
 import sys, time
-from services.scraper.kafka import KafkaCluster
-from services.scraper.problems import Problem
+from services.scraper.kafka.cluster import KafkaCluster
+from services.scraper.kafka.status import Problem
 
 client = KafkaCluster({"bootstrap.servers": sys.argv[1]})
 answered = late = 0

@@ -19,13 +19,14 @@ import pytest
 
 from devstack.server import wait_until
 from devstack.sockets import refusing, silent
-from lagscale.store import Lease, leases, targets
-from services.scraper.kafka import KafkaCluster
-from services.scraper.pipeline import worker
-from services.scraper.pipeline.sink import BatchPart, SampleWriter
-from services.scraper.poll import Cluster
-from services.scraper.problems import Problem
-from services.scraper.targets import ClusterPlan, Planner, Slot
+from lagscale.store.records import Lease
+from lagscale.store.scraping import leases, targets
+from services.scraper.engine import worker
+from services.scraper.kafka.cluster import KafkaCluster
+from services.scraper.kafka.status import Problem
+from services.scraper.planning.planner import ClusterPlan, Planner, Slot
+from services.scraper.polling.poll import Cluster
+from services.scraper.spark.sink import BatchPart, SampleWriter
 from tests.integration.scraper.conftest import World
 from tests.integration.scraper.giant import PARTITIONS, Giant, beside
 

@@ -11,7 +11,7 @@ from confluent_kafka import TopicPartition
 
 from devstack.broker import Broker
 from devstack.server import wait_until
-from lagscale.domain.lag import Flag
+from lagscale.domain.lag.samples import Flag
 from tests.integration.scraper import wire
 
 pytestmark = pytest.mark.integration

@@ -10,8 +10,8 @@ from confluent_kafka import TopicPartition
 from confluent_kafka.admin import AdminClient
 
 from devstack.server import wait_until
-from lagscale.domain.lag import Flag
-from lagscale.domain.markers import Note
+from lagscale.domain.lag.rounds import Note
+from lagscale.domain.lag.samples import Flag
 
 pytestmark = pytest.mark.integration
 World = Any  # The fixture's class lives in conftest, which is not importable by name.

@@ -7,8 +7,8 @@ import uuid
 import pytest
 
 from devstack.server import wait_until
-from lagscale.store.pool import open_pool
-from lagscale.store.registrations import ROLE, PostgresRegistrations
+from lagscale.store.connection import open_pool
+from lagscale.store.registrations.load import ROLE, PostgresRegistrations
 from tests.integration.scraper.conftest import World
 
 pytestmark = pytest.mark.integration

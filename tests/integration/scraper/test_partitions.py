@@ -12,9 +12,9 @@ from confluent_kafka.admin import NewPartitions
 
 from devstack.broker import Broker
 from devstack.server import wait_until
-from lagscale.domain.lag import Flag
-from lagscale.domain.markers import Note
-from services.scraper.coordinators import slot_of
+from lagscale.domain.lag.rounds import Note
+from lagscale.domain.lag.samples import Flag
+from services.scraper.kafka.coordinators import slot_of
 
 pytestmark = pytest.mark.integration
 World = Any  # The fixture's class lives in conftest, which is not importable by name.

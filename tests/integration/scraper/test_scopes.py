@@ -11,23 +11,24 @@ from typing import Any
 import pytest
 
 from devstack.server import wait_until
-from lagscale.domain.lag import Flag
-from lagscale.domain.markers import Note
-from lagscale.domain.policy import Policy
-from lagscale.domain.signal import Ask, Judgement, Reason, Verdict
+from lagscale.domain.lag.rounds import Note
+from lagscale.domain.lag.samples import Flag
+from lagscale.domain.policy.policy import Policy
+from lagscale.domain.verdict.contract import Ask, Judgement, Reason, Verdict
 from lagscale.errors import StoreUnavailable
-from lagscale.store import Registration, leases
-from lagscale.store.pool import open_pool
-from lagscale.store.postgres import PostgresVerdicts
-from lagscale.store.registrations import ROLE, PostgresRegistrations
+from lagscale.store.connection import open_pool
+from lagscale.store.records import Registration
+from lagscale.store.registrations.load import ROLE, PostgresRegistrations
+from lagscale.store.scraping import leases
+from lagscale.store.scraping.targets import ClusterEntry
 from lagscale.store.sync_connection import ScraperDatabase
-from lagscale.store.targets import ClusterEntry
-from services.scraper.clients import Clients
-from services.scraper.kafka import KafkaCluster
-from services.scraper.pipeline.ticks import Ticks
-from services.scraper.problems import Code, Problem
-from services.scraper.resolver import Limits, Resolver
-from services.scraper.round import Committed, GroupSeen, Partition
+from lagscale.store.verdicts.judge import PostgresVerdicts
+from services.scraper.engine.leader import Ticks
+from services.scraper.kafka.clients import Clients
+from services.scraper.kafka.cluster import KafkaCluster
+from services.scraper.kafka.status import Code, Problem
+from services.scraper.polling.round import Committed, GroupSeen, Partition
+from services.scraper.topics.discovery import Limits, Resolver
 
 pytestmark = pytest.mark.integration
 World = Any

@@ -17,9 +17,9 @@ from devstack.broker import Broker
 from devstack.issuer import Client, Issuer
 from devstack.secured import Secured
 from devstack.server import wait_until
-from lagscale.store.secrets import SecretBox
-from services.api.cluster_security import canonical
-from services.scraper.pipeline import worker
+from lagscale.store.encryption import SecretBox
+from services.api.clusters.security import canonical
+from services.scraper.engine import worker
 
 pytestmark = pytest.mark.integration
 World = Any

@@ -8,11 +8,12 @@ import psycopg
 import pytest
 
 from devstack.server import wait_until
-from lagscale.domain.lag import Flag, Sample
-from lagscale.domain.markers import Note, Row, TargetRound, extend
+from lagscale.domain.lag.rounds import Note, Row, TargetRound, extend
+from lagscale.domain.lag.samples import Flag, Sample
 from lagscale.errors import LeaseLost, StoreTimeout, StoreUnavailable
-from lagscale.store import Lease, leases, scopes, targets
-from lagscale.store.postgres_sync import PostgresSamples, TopicId
+from lagscale.store.records import Lease
+from lagscale.store.samples.write import PostgresSamples, TopicId
+from lagscale.store.scraping import leases, targets, topic_links
 from lagscale.store.sync_connection import ScraperDatabase
 
 pytestmark = pytest.mark.integration
@@ -97,7 +98,7 @@ def test_what_is_read_as_a_whole_is_planned_each_time(world: World, store: Postg
     # A plan of a registry of one monitor compares each row with each when there are thousands.
     for _ in range(10):
         targets.read(world.database)
-        scopes.read(world.database)
+        topic_links.read(world.database)
         store.known([target])
     with world.database.transaction() as connection:
         kept = [text for (text,) in connection.execute("select statement from pg_prepared_statements")]

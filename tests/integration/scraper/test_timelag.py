@@ -16,10 +16,10 @@ import pytest
 from confluent_kafka import Producer
 
 from devstack.server import wait_until
-from lagscale.domain.markers import TargetRound
-from lagscale.domain.timelag import NOTHING_WAITS, TimeLag, ends_of, time_lag
-from lagscale.store.sample_columns import read_row
-from services.scraper.pipeline.worker import Clock
+from lagscale.domain.lag.rounds import TargetRound
+from lagscale.domain.lag.time_lag import NOTHING_WAITS, TimeLag, ends_of, time_lag
+from lagscale.store.samples.columns import read_row
+from services.scraper.engine.worker import Clock
 
 pytestmark = pytest.mark.integration
 World = Any  # The fixture's class lives in conftest, which is not importable by name.

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from lagscale.domain.policy import Policy
-from lagscale.domain.policy_values import resolved
+from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.values import resolved
 from lagscale.errors import InvalidInput
-from services.api.cluster_payloads import ClusterIn
-from services.api.cluster_security import canonical
-from services.api.monitor_drafts import policy_texts
-from services.api.payloads import MonitorIn
+from services.api.clusters.schemas import ClusterIn
+from services.api.clusters.security import canonical
+from services.api.monitors.drafts import policy_texts
+from services.api.schemas import MonitorIn
 
 PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 KEY = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"

@@ -10,16 +10,16 @@ import pytest
 from structlog.testing import capture_logs
 
 from lagscale.errors import Conflict, Fault, InvalidInput, LagscaleError, QuotaExceeded, SettingsInvalid, StoreTimeout
-from lagscale.store.registry.database import RegistryDatabase
-from services.api.access import Access
+from lagscale.store.registry.session import RegistryDatabase
 from services.api.app import Parts, create_app
-from services.api.conditions import Conditions
-from services.api.evidence import Evidence
-from services.api.explanations import Explanations
+from services.api.auth.access import Access
+from services.api.explain.explanation import Explanations
+from services.api.group_status.group_status import Conditions
 from services.api.operations import Operations
-from services.api.preflights import Preflights
+from services.api.preflight.preflight import Preflights
 from services.api.problems import MEDIA_TYPE, STATUS, status_of
-from services.api.validation import Validation
+from services.api.validation.validation import Validation
+from services.api.verdicts.evidence import Evidence
 
 ADMIN = "bootstrap-key-of-this-test"
 

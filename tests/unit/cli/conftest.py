@@ -10,8 +10,8 @@ import httpx
 import pytest
 
 from services.cli import __main__ as cli
-from services.cli import declarative, objects
 from services.cli.client import Client
+from services.cli.commands import apply, objects
 from services.cli.settings import CliSettings
 from tests.unit.cli.fake_api import FakeApi
 
@@ -54,7 +54,7 @@ def command(
     def client(settings: CliSettings) -> Client:
         return Client(settings, httpx.MockTransport(fake), waits.append)
 
-    for module in (declarative, objects):
+    for module in (apply, objects):
         monkeypatch.setattr(module, "Client", client)
     monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
 

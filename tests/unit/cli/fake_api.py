@@ -9,7 +9,7 @@ from typing import Any
 
 import httpx
 
-from tests.api_document import api_document
+from tests.support.api_document import api_document
 
 Answer = httpx.Response
 #: The path of an object -> what the API answers to a GET.

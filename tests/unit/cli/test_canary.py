@@ -11,8 +11,8 @@ import pytest
 import typer
 
 from services.cli import __main__ as cli
-from services.cli.commands import app
-from tests.house.pages import settings
+from services.cli.app import app
+from tests.conventions.pages import settings
 
 CANARY = "C4nary-0c1i-in-the-environment"
 ROOT = Path(__file__).parents[3]

@@ -14,7 +14,7 @@ from pydantic import SecretStr
 from lagscale import errors
 from lagscale.errors import LagscaleError
 from services.cli import __main__ as cli
-from services.cli import commands
+from services.cli import app
 from services.cli.client import Client
 from services.cli.exits import EXIT, exit_code
 from services.cli.settings import CliSettings
@@ -37,7 +37,7 @@ def test_every_error_of_the_family_has_its_exit_code() -> None:
 
 
 def test_a_commands_own_error_takes_its_ancestors_code() -> None:
-    assert exit_code(commands.MigrationsPending()) == 1
+    assert exit_code(app.MigrationsPending()) == 1
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -95,7 +95,7 @@ def answered(monkeypatch: pytest.MonkeyPatch, status: int, body: Any) -> None:
     def client(settings: CliSettings) -> Client:
         return Client(settings.model_copy(update={"api_key": SecretStr("canary-key")}), httpx.MockTransport(answer))
 
-    monkeypatch.setattr(commands, "Client", client)
+    monkeypatch.setattr(app, "Client", client)
 
 
 def test_a_verdict_is_shown_with_its_reason(

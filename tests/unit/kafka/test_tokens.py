@@ -14,7 +14,7 @@ from confluent_kafka.admin import AdminClient
 from lagscale.errors import TokenUnavailable
 from lagscale.kafka import msk
 from lagscale.kafka.msk import MskIam
-from lagscale.kafka.token_kinds import extensions, token_maker
+from lagscale.kafka.token_makers import extensions, token_maker
 from lagscale.kafka.tokens import MOST_FETCHES, MOST_OF_TENANT, Token, Tokens, TokenSource
 
 LIFE = 300.0

@@ -1,0 +1,1 @@
+"""What explanations and comparisons compute: decisions against samples, KEDA's trigger, replicas."""

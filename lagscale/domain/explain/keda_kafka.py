@@ -1,0 +1,117 @@
+"""What KEDA's own `kafka` trigger says of a group, with its faults, from samples as Lagscale keeps them.
+
+From the behaviour of the trigger in KEDA 2.20. What samples cannot show: how far a commit lies beyond the end (such a
+partition counts 0 here, and less in KEDA), and other topics of the cluster. Pure; comparisons call it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from lagscale.domain.lag.rounds import TargetRound
+from lagscale.domain.lag.samples import Flag, Sample
+from lagscale.domain.policy.policy import OffsetResetPolicy
+
+#: (target id, partition) -> committed offset, as the trigger keeps it between two calls.
+Commits = Mapping[tuple[int, int], int]
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaTrigger:
+    """The keys of the trigger that decide its answer, with KEDA's defaults."""
+
+    lag_threshold: int = 10
+    activation_lag_threshold: int = 0
+    offset_reset_policy: OffsetResetPolicy = OffsetResetPolicy.LATEST
+    scale_to_zero_on_invalid_offset: bool = False
+    allow_idle_consumers: bool = False
+    limit_to_lagging: bool = False
+    even_split: bool = False
+    exclude_persistent_lag: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaAnswer:
+    """One call's answer.
+
+    Attributes:
+        value: the metric's value, after the caps; messages.
+        active: the lag, without caps and persistent lag included, is above `activationLagThreshold`.
+        commits: what the next call compares with.
+        beyond: partitions whose commit lies beyond the end: KEDA's value is smaller than told here.
+    """
+
+    value: int
+    active: bool
+    commits: Commits
+    beyond: int = 0
+
+
+def kafka_answer(rounds: Mapping[int, TargetRound], trigger: KafkaTrigger, before: Commits) -> KafkaAnswer:
+    """What the trigger answers to one call.
+
+    Args:
+        rounds: target id -> its newest round.
+        trigger: its keys.
+        before: `commits` of the call before; empty at the first one, and after an error or restart.
+    """
+    total, with_persistent, lagging, partitions, beyond = 0, 0, 0, 0, 0
+    commits = dict(before)
+    for target, this in rounds.items():
+        for number, sample in enumerate(this.samples):
+            if number in this.outside:
+                continue
+            partitions += 1
+            if sample is None:
+                continue  # Missing from an answer counts 0.
+            beyond += bool(sample.flags & Flag.RESET)
+            lag, persistent = _lag(sample, trigger, (target, number), commits)
+            total += lag
+            with_persistent += persistent
+            lagging += lag > 0
+    value = _capped(total, partitions, lagging, trigger)
+    return KafkaAnswer(value, with_persistent > trigger.activation_lag_threshold, commits, beyond)
+
+
+def _lag(
+    sample: Sample, trigger: KafkaTrigger, name: tuple[int, int], commits: dict[tuple[int, int], int]
+) -> tuple[int, int]:
+    """Lag of a partition for the value, and for activity.
+
+    1. A commit beyond the end is below 0 in KEDA; how far is not kept, so it is 0 here.
+    2. Without a commit, `latest`: 1, or 0 with `scaleToZeroOnInvalidOffset`.
+    3. Without a commit, `earliest`: the whole end offset, deleted records included, or 0 with that key.
+    4. With one: end minus commit, though the commit lie below the log start.
+    5. `excludePersistentLag`: 0 for the value when the commit is the one that the call before saw.
+    """
+    if sample.flags & Flag.RESET:
+        return 0, 0
+    if sample.flags & Flag.UNCOMMITTED:
+        if trigger.offset_reset_policy is OffsetResetPolicy.EARLIEST:
+            lag = 0 if trigger.scale_to_zero_on_invalid_offset else sample.end
+        else:
+            lag = 0 if trigger.scale_to_zero_on_invalid_offset else 1
+        return lag, lag
+    lag, commit = sample.lag + sample.lost, sample.position - sample.lost
+    if trigger.exclude_persistent_lag:
+        if commits.get(name) == commit:
+            return 0, lag
+        commits[name] = commit
+    return lag, lag
+
+
+def _capped(total: int, partitions: int, lagging: int, trigger: KafkaTrigger) -> int:
+    """The value after the caps, which divide by floor: one replica more than the cap can be asked for."""
+    if trigger.allow_idle_consumers and not trigger.limit_to_lagging and not trigger.even_split:
+        return total
+    if trigger.even_split and partitions:
+        total = _even(total, partitions, trigger.lag_threshold) * trigger.lag_threshold
+    cap = lagging if trigger.limit_to_lagging else partitions
+    return cap * trigger.lag_threshold if total // trigger.lag_threshold > cap else total
+
+
+def _even(total: int, partitions: int, threshold: int) -> int:
+    """The smallest divisor of the partitions that takes the lag; all partitions where none does."""
+    divisors: Iterable[int] = (number for number in range(1, partitions + 1) if partitions % number == 0)
+    return next((number for number in divisors if number * threshold >= total), partitions)

@@ -1,0 +1,1 @@
+"""Status of consumer groups and partitions. Reported only; it changes no verdict."""

@@ -1,0 +1,1 @@
+"""From offsets to lag: samples, rounds and time lag."""

@@ -1,0 +1,128 @@
+"""Time lag: for how long the oldest unread message has waited, from stored end offsets alone; nothing is consumed.
+
+A round is stamped when its first request was sent, and its ends are asked for later: between the two, messages may
+arrive that its end already counts. So each end carries when it was asked for and when the answer was there, and the
+bounds use the one that keeps them true. Part of the reference of the verdict; SQL computes the same numbers.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from lagscale.domain.lag.rounds import TargetRound
+
+
+@dataclass(frozen=True, slots=True)
+class EndRead:
+    """One stored end offset of a partition. Times are milliseconds.
+
+    Attributes:
+        at_ms: the round's stamp.
+        end: the end offset, read at some moment between the two following ones.
+        asked_ms: the broker read it so long after the stamp at the earliest.
+        answered_ms: the broker read it so long after the stamp at the latest.
+        epoch: counts the topic's ids.
+    """
+
+    at_ms: int
+    end: int
+    asked_ms: int = 0
+    answered_ms: int = 0
+    epoch: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class TimeLag:
+    """How long the first unread message had waited at a round's stamp; whole milliseconds.
+
+    Attributes:
+        lower_ms: it waited at least so long.
+        estimate_ms: the likely time; the lower bound where there is no upper one.
+        upper_ms: it waited at most so long; None when it is older than what is stored ("at least").
+    """
+
+    lower_ms: int
+    estimate_ms: int
+    upper_ms: int | None
+
+
+#: The group has read everything.
+NOTHING_WAITS = TimeLag(0, 0, 0)
+
+
+def ends_of(rounds: Iterable[TargetRound], partition: int) -> list[EndRead]:
+    """The ends of one partition of a target, from its rounds in time order; where it is missing there is none."""
+    return [
+        # Rows of before it was stored do not tell when their ends were read: they are taken for read at the stamp.
+        EndRead(this.at_ms, sample.end, this.ends_asked_ms or 0, this.ends_answered_ms or 0, this.epoch)
+        for this in rounds
+        if partition < len(this.samples) and (sample := this.samples[partition]) is not None
+    ]
+
+
+def comparable(ends: Sequence[EndRead]) -> Sequence[EndRead]:
+    """The newest ends that never fall, all under the newest one's topic id.
+
+    An offset of an earlier id, or of before a truncation, names another message.
+    """
+    first = len(ends) - 1
+    while first > 0 and ends[first - 1].epoch == ends[first].epoch and ends[first - 1].end <= ends[first].end:
+        first -= 1
+    return ends[max(first, 0) :]
+
+
+def time_lag(ends: Sequence[EndRead], position: int) -> TimeLag | None:
+    """The time lag of a position at the stamp of the newest end; None without any end.
+
+    1. The position is the newest end: nothing waits.
+    2. The first unread message came after the last end that did not count it was asked for, and before the first one
+       that did was answered: these are the bounds. What came after the stamp has waited for 0.
+    3. Between the two ends the estimate takes messages as spread evenly, and each end as read in the middle of its
+       request. It is rounded down to whole milliseconds, and lies within the bounds.
+    4. Every end that can be compared counts it: it has waited at least since the first of these was answered.
+
+    Args:
+        ends: those of one partition, oldest first, up to the round to which the position belongs; missing ones are
+            simply not there.
+        position: the offset that the group reads next, at most the newest end.
+    """
+    if not ends:
+        return None
+    now_ms = ends[-1].at_ms
+    if position >= ends[-1].end:
+        return NOTHING_WAITS
+    known = comparable(ends)
+    after = bisect_right(known, position, key=lambda read: read.end)
+    newer = known[after]
+    lower = max(now_ms - newer.at_ms - newer.answered_ms, 0)
+    if after == 0:
+        return TimeLag(lower, lower, None)
+    older = known[after - 1]
+    # A round that overlapped the next one may have asked for its ends after the stamp: what came then has not waited.
+    upper = max(now_ms - older.at_ms - older.asked_ms, lower)
+    return TimeLag(lower, min(max(_estimate(now_ms, older, newer, position), lower), upper), upper)
+
+
+def time_lags(ends: Sequence[EndRead], positions: Sequence[int | None]) -> list[TimeLag]:
+    """The time lag at each end, of the position of the same round; None is a partition without lag.
+
+    Args:
+        ends: those of one partition since its birth, oldest first.
+        positions: one for each.
+    """
+    found = []
+    for number, position in enumerate(positions):
+        known = None if position is None else time_lag(ends[: number + 1], position)
+        found.append(known or NOTHING_WAITS)
+    return found
+
+
+def _estimate(now_ms: int, older: EndRead, newer: EndRead, position: int) -> int:
+    # Twice the ages at the stamp, so that the middle of a request is a whole number. Times since 1970 would overflow
+    # 64 bits when they are multiplied by messages, and SQL has no more.
+    old = 2 * (now_ms - older.at_ms) - older.asked_ms - older.answered_ms
+    new = 2 * (now_ms - newer.at_ms) - newer.asked_ms - newer.answered_ms
+    messages = newer.end - older.end
+    return (old * messages - (old - new) * (position - older.end)) // (2 * messages)

@@ -1,0 +1,1 @@
+"""The policy of a monitor: its keys, its values, and what a tenant allows of them."""

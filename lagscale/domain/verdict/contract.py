@@ -1,0 +1,168 @@
+"""What is asked, what was judged, and what KEDA is told: verdict, value, activity, and the held answer.
+
+Pure functions; the scaler, the API and the in-memory twin call them, the SQL computes the same numbers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lagscale.domain.lag.time_lag import TimeLag
+from lagscale.domain.policy.policy import Policy
+
+
+class Verdict(StrEnum):
+    """Three values, never two."""
+
+    SUSTAINED = "sustained"
+    CALM = "calm"
+    UNKNOWN = "unknown"
+
+
+class Reason(StrEnum):
+    """Why a verdict is what it is; stored, counted and rendered into sentences."""
+
+    LASTED = "lasted"  # sustained: lag above the threshold for sustainSeconds
+    NO_BREACH = "no_breach"  # calm: no newest sample is above the threshold
+    NOT_YET = "not_yet"  # calm: above the threshold, for less than sustainSeconds
+    NO_DATA = "no_data"  # unknown: a target has no round yet
+    NOTHING_TO_MEASURE = "nothing_to_measure"  # unknown: no partition is in scope
+    NO_TOPIC = "no_topic"  # unknown: none of the topics exists
+    STALE = "stale"  # unknown: the newest round is too old
+    MISSING = "missing"  # unknown: a partition has no fresh sample
+    OPEN_ISLAND = "open_island"  # unknown: above the threshold, and when that began is not known
+    ACTIVITY_UNTOLD = "activity_untold"  # unknown: whether the group works cannot be told yet
+    MEMBERS_UNKNOWN = "members_unknown"  # unknown: the floor for missing partitions needs the member count
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """One monitor to judge.
+
+    Attributes:
+        tenant_id: whose targets they are; every statement names it.
+        target_ids: what the monitor measures; empty is "nothing to measure".
+        policy: with all defaults resolved.
+        upto_ms: samples after this do not exist; None in production, where every stored row counts.
+        judged_at_ms: *now*; None means the database's clock, read in the verdict's own statement.
+    """
+
+    tenant_id: int
+    target_ids: tuple[int, ...]
+    policy: Policy
+    upto_ms: int | None = None
+    judged_at_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Island:
+    """The trailing island that matters most: the longest one of a fresh partition, or of the total.
+
+    Attributes:
+        target_id, partition: None for the total.
+        lag: newest lag, messages; of `metric: timeLag` the lower bound, milliseconds.
+        since_ms, span_ms: first sample's time, and last minus first.
+        bounded: whether it is known to have begun there.
+    """
+
+    target_id: int | None
+    partition: int | None
+    lag: int
+    since_ms: int
+    span_ms: int
+    bounded: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Judgement:
+    """What the samples say of one monitor at one instant.
+
+    Attributes:
+        value: the metric value, None while unknown. Messages.
+        active: None while unknown.
+        at_ms: T, the time of the newest round; None without one.
+        now_ms: the instant judged.
+        raw, risen: the value before stabilisation, and after that of rising.
+        total: lag of the fresh partitions, messages, before caps.
+        partitions, missing: in scope, and of these without a fresh sample.
+        incomplete: whether one of them, or a whole target, is not fresh.
+        lagging: partitions with fresh lag above 0, those that are stuck left out.
+        stuck, stuck_lag: (target id, partition) of those whose commit stands still under a running group, and the lag
+            of the fresh ones among them, which counts for activity only.
+        time_lag: of `metric: timeLag`, the greatest by its estimate among the fresh partitions that are not stuck.
+        draining: sustained, and every lasting backlog will be gone within `drainSeconds`.
+        members: of the newest round, None when not known.
+        wakes: backlog is proven and the group has no members, though the verdict is unknown.
+        absent: listed topics that do not exist, by target id.
+    """
+
+    verdict: Verdict
+    reason: Reason
+    value: float | None
+    active: bool | None
+    at_ms: int | None
+    now_ms: int
+    raw: float | None = None
+    risen: float | None = None
+    total: int = 0
+    partitions: int = 0
+    missing: int = 0
+    incomplete: bool = False
+    lagging: int = 0
+    stuck: tuple[tuple[int, int], ...] = ()
+    stuck_lag: int = 0
+    time_lag: TimeLag | None = None
+    draining: bool = False
+    members: int | None = None
+    wakes: bool = False
+    island: Island | None = None
+    absent: tuple[int, ...] = ()
+
+    @property
+    def known_total(self) -> int | None:
+        """The total for who reads it; None where no partition is fresh, because what is not known is no 0."""
+        return self.total if self.partitions > self.missing else None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """The answer for KEDA: value and activity of one moment, so that they cannot contradict.
+
+    `held_since_ms` is K, the last known instant, when the answer is held; None when it was measured.
+    """
+
+    value: float
+    active: bool
+    held_since_ms: int | None = None
+
+
+def held(known: Iterable[Judgement], members: int | None, now_ms: int, policy: Policy) -> Told | None:
+    """The held answer from the known judgements of the past, each made at its own sample time.
+
+    Args:
+        known: judgements with a known verdict at [K - window, K]; others are passed over.
+        members: of the newest round, None when not known.
+        now_ms: the instant asked.
+        policy: gives `holdSeconds`.
+    """
+    instants = [(j.at_ms, j.value, j.active) for j in known if j.at_ms is not None and j.value is not None]
+    if not instants:
+        return None
+    last = max(at for at, _, _ in instants)
+    if now_ms - last > policy.hold_ms or policy.hold_ms == 0:
+        return None
+    window = [(value, active) for at, value, active in instants if at >= last - policy.hold_window_ms]
+    if not any(active for _, active in window) and not (members is not None and members >= 1):
+        return None
+    return Told(max(value for value, _ in window), True, last)
+
+
+def told(judgement: Judgement, policy: Policy, hold: Told | None = None) -> Told | None:
+    """What to answer: the measured, else the held, else the waking answer; None means an error."""
+    if judgement.value is not None and judgement.active is not None:
+        return Told(judgement.value, judgement.active)
+    if hold is not None:
+        return hold
+    return Told(policy.target_lag, True) if judgement.wakes else None

@@ -1,0 +1,141 @@
+"""Islands: unbroken runs of breaches, what bridges a gap inside them, and whether their beginning is known.
+
+Part of the reference of the verdict; partitions and totals go through the same rules.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+from lagscale.domain.lag.samples import Flag
+from lagscale.domain.lag.time_lag import TimeLag
+from lagscale.domain.verdict.series import Point
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """One lag of a partition or of the total, in time order with its neighbours.
+
+    Attributes:
+        joined: no gap lies between this reading and the one before.
+        begins: whatever began here is known to have begun here (a birth, a reset).
+        cuts: nothing before belongs to the same island (a reset).
+    """
+
+    at_ms: int
+    lag: int
+    joined: bool
+    begins: bool = False
+    cuts: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Trailing:
+    """The run of breaches that contains the newest reading."""
+
+    since_ms: int
+    until_ms: int
+    lag: int
+    bounded: bool
+
+    @property
+    def span_ms(self) -> int:
+        """Last time minus first time: k samples prove k - 1 intervals."""
+        return self.until_ms - self.since_ms
+
+    def lasted(self, for_ms: int) -> bool:
+        """Whether it has lasted that long."""
+        return self.span_ms >= for_ms
+
+    def may_have_lasted(self, for_ms: int) -> bool:
+        """Whether it is shorter, but began at an unknown time before."""
+        return not self.bounded and not self.lasted(for_ms)
+
+
+def trailing(readings: Sequence[Reading], level: int) -> Trailing | None:
+    """The trailing island above a level; None when the newest reading is no breach.
+
+    1. A breach is strictly above the level.
+    2. The island goes back over neighbouring breaches as long as no gap lies between two of them.
+    3. A reset begins a new island.
+    4. It is bounded when it begins with a reset or a birth, or when the reading before it, without a gap, was no
+       breach; otherwise it is open.
+    """
+    if not readings or readings[-1].lag <= level:
+        return None
+    first = len(readings) - 1
+    while first > 0 and readings[first].joined and not readings[first].cuts and readings[first - 1].lag > level:
+        first -= 1
+    start = readings[first]
+    # Where a reading lies before the start without a gap and without a reset between, it was no breach.
+    bounded = start.begins or start.cuts or (first > 0 and start.joined)
+    return Trailing(start.at_ms, readings[-1].at_ms, readings[-1].lag, bounded)
+
+
+def undisturbed(older: Point, newer: Point) -> bool:
+    """Whether two neighbouring samples can prove anything of the time between them.
+
+    Neither end nor position fell, both are committed or both are not, and no reset, rewind or new topic id lies
+    between.
+    """
+    return (
+        older.epoch == newer.epoch
+        and older.has(Flag.UNCOMMITTED) == newer.has(Flag.UNCOMMITTED)
+        and not newer.has(Flag.RESET | Flag.REWIND)
+        and newer.sample.end >= older.sample.end
+        and newer.sample.position >= older.sample.position
+    )
+
+
+def bound(older: Point, newer: Point, newer_lag: int) -> int:
+    """What the lag was never below between two samples: commits only grow."""
+    return newer_lag - (newer.sample.end - older.sample.end)
+
+
+def readings_of(points: Sequence[Point], lag: Callable[[Point], int], level: int, max_gap_ms: int) -> list[Reading]:
+    """A partition's samples as readings; two samples further apart than the greatest gap are joined by the bound."""
+    lags = [lag(point) for point in points]
+    return _joined(points, lags, max_gap_ms, lambda older, newer, lag: bound(older, newer, lag) > level)
+
+
+def time_readings_of(
+    points: Sequence[Point], waits: Sequence[TimeLag], level_ms: int, max_gap_ms: int
+) -> list[Reading]:
+    """A partition's time lags as readings, by their lower bounds.
+
+    1. What is unread at the newer of two samples was unread at the older one, and had waited for less by the time
+       between; this joins them over a gap.
+    2. "At least" less than the level proves nothing, so nothing is known to begin after it.
+    """
+    readings = _joined(
+        points,
+        [wait.lower_ms for wait in waits],
+        max_gap_ms,
+        lambda older, newer, lower: lower - (newer.at_ms - older.at_ms) > level_ms,
+    )
+    return [
+        replace(reading, joined=reading.joined and not (number and is_untold(waits[number - 1], level_ms)))
+        for number, reading in enumerate(readings)
+    ]
+
+
+def is_untold(wait: TimeLag, level_ms: int) -> bool:
+    """Whether a time lag may be above a level though its lower bound is not."""
+    return wait.upper_ms is None and wait.lower_ms <= level_ms
+
+
+def _joined(
+    points: Sequence[Point], lags: Sequence[int], max_gap_ms: int, stayed_up: Callable[[Point, Point, int], bool]
+) -> list[Reading]:
+    readings: list[Reading] = []
+    for index, (point, lag) in enumerate(zip(points, lags, strict=True)):
+        joined = False
+        if index:
+            before = points[index - 1]
+            joined = point.at_ms - before.at_ms <= max_gap_ms or (
+                undisturbed(before, point) and stayed_up(before, point, lag)
+            )
+        begins = point.has(Flag.BORN)
+        readings.append(Reading(point.at_ms, lag, joined, begins, point.has(Flag.RESET_BEGINS)))
+    return readings

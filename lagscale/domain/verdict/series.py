@@ -1,0 +1,196 @@
+"""What was measured of a monitor up to an instant: scope, one series of samples per partition, members.
+
+Built from raw rounds only, for the reference of the verdict (`persistence`); nothing that a writer marks or carries
+forward is read here.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from lagscale.domain.lag.rounds import Note, TargetRound
+from lagscale.domain.lag.samples import Flag, Sample
+from lagscale.domain.policy.policy import MEMBERS_KNOWN_MS, OffsetResetPolicy, Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One sample of one partition, at its time, under its topic's id (`epoch`)."""
+
+    at_ms: int
+    epoch: int
+    sample: Sample
+
+    def has(self, flags: Flag) -> bool:
+        """Whether any of the flags is set."""
+        return bool(self.sample.flags & flags)
+
+
+@dataclass(frozen=True, slots=True)
+class Series:
+    """The samples of one partition in scope, oldest first, none before its last birth.
+
+    Attributes:
+        epoch: the topic's present id.
+        points: every sample that counts, however old.
+    """
+
+    target_id: int
+    partition: int
+    epoch: int
+    points: tuple[Point, ...]
+
+    def newest(self, at_ms: int | None = None) -> Point | None:
+        """The newest sample, or the newest at or before an instant."""
+        if at_ms is None:
+            return self.points[-1] if self.points else None
+        before = bisect_right(self.points, at_ms, key=lambda point: point.at_ms)
+        return self.points[before - 1] if before else None
+
+    def since(self, at_ms: int) -> Series:
+        """Only the samples from an instant on."""
+        return replace(self, points=tuple(point for point in self.points if point.at_ms >= at_ms))
+
+    def born_after(self, at_ms: int) -> bool:
+        """Whether the partition did not exist yet at an instant."""
+        return bool(self.points) and self.points[0].has(Flag.BORN) and self.points[0].at_ms > at_ms
+
+
+@dataclass(frozen=True, slots=True)
+class Measured:
+    """Everything that a verdict may look at, at T = `at_ms`.
+
+    Attributes:
+        rounds: per target, its rounds up to T, oldest first, each once.
+        series: the partitions in scope at T.
+        gone: of partitions that are named no more, or were not for a while, what was sampled until then: the topic was
+            absent. It counts for *work* alone.
+        times: of the rounds in the lookback and, per target, of the last round before it.
+        edges: per target, the time of the oldest round that counts for islands and totals.
+    """
+
+    at_ms: int
+    rounds: Mapping[int, tuple[TargetRound, ...]]
+    series: tuple[Series, ...]
+    gone: tuple[Series, ...]
+    times: tuple[int, ...]
+    edges: Mapping[int, int]
+
+    def in_lookback(self) -> tuple[Series, ...]:
+        """The series that count for islands and totals: of the lookback and of each target's last round before it."""
+        return tuple(series.since(self.edges[series.target_id]) for series in self.series)
+
+    def members(self) -> int | None:
+        """Members that the newest round knows: read within 180 s of it, in this round or an earlier one."""
+        readings = [
+            (age, members)
+            for rounds in self.rounds.values()
+            if rounds and rounds[-1].at_ms == self.at_ms
+            for age, members in [_reading(rounds)]
+            if members is not None and age <= MEMBERS_KNOWN_MS
+        ]
+        return min(readings)[1] if readings else None
+
+    def running(self, target_id: int) -> dict[int, bool]:
+        """At the time of each of a target's rounds: whether the group was known to have a member."""
+        found: dict[int, bool] = {}
+        read_ms, members = 0, None
+        for this in self.rounds[target_id]:
+            if this.members is not None:
+                read_ms, members = this.at_ms - (this.members_age_ms or 0), this.members
+            found[this.at_ms] = members is not None and members >= 1 and this.at_ms - read_ms <= MEMBERS_KNOWN_MS
+        return found
+
+    def without_topic(self) -> tuple[int, ...]:
+        """Targets whose topic does not exist."""
+        return tuple(t for t, rounds in sorted(self.rounds.items()) if rounds and rounds[-1].notes & Note.NO_TOPIC)
+
+
+def measured(targets: Mapping[int, Sequence[TargetRound]], policy: Policy, upto_ms: int | None) -> Measured | None:
+    """Order the rounds and lay out the samples by partition; None when no target has a round.
+
+    1. A round counts once, however often and in whatever order it was delivered.
+    2. T is the time of the newest round of any target.
+    3. The scope of a target is that of its newest round.
+    4. Samples before a partition's last birth do not count, nor do those before a round that did not name it.
+    """
+    rounds = {target: _ordered(given, upto_ms) for target, given in targets.items()}
+    times = [r.at_ms for given in rounds.values() for r in given]
+    if not times:
+        return None
+    newest = max(times)
+    edges = {target: _edge(given, newest - policy.lookback_ms) for target, given in rounds.items() if given}
+    lives = [life for target, given in sorted(rounds.items()) if given for life in _lives(target, given)]
+    series = [life[-1] for life in lives]
+    earlier = [before for life in lives for before in life[:-1]]
+    return Measured(
+        at_ms=newest,
+        rounds=rounds,
+        series=tuple(s for s in series if s.partition < _named(rounds, s)),
+        gone=tuple([s for s in series if s.partition >= _named(rounds, s)] + earlier),
+        times=tuple(sorted({r.at_ms for t, given in rounds.items() for r in given if r.at_ms >= edges[t]})),
+        edges=edges,
+    )
+
+
+def lag_of(sample: Sample, policy: Policy) -> int:
+    """Lag for verdict and value: without a commit, 0 under `latest`, all that can be read under `earliest`."""
+    if sample.flags & Flag.UNCOMMITTED and policy.offset_reset_policy is OffsetResetPolicy.LATEST:
+        return 0
+    return sample.lag
+
+
+def activity_lag_of(sample: Sample, policy: Policy) -> int:
+    """Lag for activity: as for the verdict, but 1 under `latest` where messages wait for a first commit."""
+    if sample.flags & Flag.UNCOMMITTED and policy.offset_reset_policy is OffsetResetPolicy.LATEST:
+        return int(sample.lag > 0 and not policy.scale_to_zero_on_invalid_offset)
+    return sample.lag
+
+
+def _ordered(given: Sequence[TargetRound], upto_ms: int | None) -> tuple[TargetRound, ...]:
+    once: dict[int, TargetRound] = {}
+    for this in given:
+        if upto_ms is None or this.at_ms <= upto_ms:
+            once.setdefault(this.at_ms, this)
+    return tuple(once[at] for at in sorted(once))
+
+
+def _edge(rounds: tuple[TargetRound, ...], from_ms: int) -> int:
+    before = [r.at_ms for r in rounds if r.at_ms < from_ms]
+    return before[-1] if before else rounds[0].at_ms
+
+
+def _named(rounds: Mapping[int, tuple[TargetRound, ...]], series: Series) -> int:
+    """How many partitions the newest round of the series' target names."""
+    return len(rounds[series.target_id][-1].samples)
+
+
+def _lives(target: int, rounds: tuple[TargetRound, ...]) -> list[list[Series]]:
+    """Per partition its samples: from one birth, or one round that names it again, to the next."""
+    last = rounds[-1]
+    found = []
+    for partition in range(max(len(this.samples) for this in rounds)):
+        if partition in last.outside:
+            continue
+        lives: list[list[Point]] = [[]]
+        named = True
+        for this in rounds:
+            came_back = not named and partition < len(this.samples)
+            named = partition < len(this.samples)
+            sample = this.samples[partition] if named and partition not in this.outside else None
+            if came_back or (sample is not None and sample.flags & Flag.BORN):
+                lives.append([])
+            if sample is not None:
+                lives[-1].append(Point(this.at_ms, this.epoch, sample))
+        found.append([Series(target, partition, last.epoch, tuple(points)) for points in lives])
+    return found
+
+
+def _reading(rounds: tuple[TargetRound, ...]) -> tuple[int, int | None]:
+    """Age at the newest round, and number, of the newest member count that was read."""
+    for this in reversed(rounds):
+        if this.members is not None:
+            return rounds[-1].at_ms - this.at_ms + (this.members_age_ms or 0), this.members
+    return 0, None

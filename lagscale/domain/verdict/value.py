@@ -1,0 +1,107 @@
+"""The value of a sustained monitor, rule by rule: from what lags to what KEDA is told before stabilisation.
+
+Pure functions over a judgement's facts. The reference of the verdict answers by them, and explanations show the steps;
+the SQL of the store computes the same value by itself.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+
+from lagscale.domain.policy.policy import Policy
+
+
+class Rule(StrEnum):
+    """What may change a value, in the order in which it is asked."""
+
+    STUCK = "stuck"  # stuck partitions are left out
+    EVEN_SPLIT = "even_split"  # replicas divide the partitions
+    REPLICA_CAP = "replica_cap"  # no more replicas than can have a partition
+    LAGGING_CAP = "lagging_cap"  # no more replicas than partitions with lag
+    DRAINING = "draining"  # the backlog is going: no more replicas than there are
+    FLOOR = "floor"  # with a partition that is not fresh, not below what the members stand for
+    SCALE_UP = "scale_up"  # only as high as has held for scaleUpStabilization
+    SCALE_DOWN = "scale_down"  # the highest of scaleDownStabilization
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One rule that changed the value, and the value after it."""
+
+    rule: Rule
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    """What the value of a sustained monitor is made of.
+
+    Attributes:
+        amount: messages of the fresh partitions that count, or seconds for all replicas.
+        partitions: in scope.
+        lagging: of these, with fresh lag above 0.
+        draining: whether every lasting backlog will be gone within `drainSeconds`.
+        members: None when not known.
+        incomplete: a partition or a target is not fresh.
+    """
+
+    amount: float
+    partitions: int
+    lagging: int
+    draining: bool
+    members: int | None
+    incomplete: bool
+
+
+def steps(load: Load, policy: Policy) -> list[Step]:
+    """The rules that change the value before stabilisation, in order; what none changes is the amount.
+
+    1. *Even split*: as many replicas as the smallest divisor of those that can have partitions, and enough of them.
+    2. *Replica cap* unless idle consumers are allowed: no more replicas than ceil(partitions / consumersPerReplica).
+    3. *Lagging cap*: no more than the partitions with lag need.
+    4. *Draining*: no more than there are, at least one.
+    5. *Floor* with a partition that is not fresh: no less than there are.
+    """
+    target = policy.target_lag
+    most = replicas_of(load.partitions, policy)
+    made: list[Step] = []
+
+    def follow(rule: Rule, limited: Callable[[float], float]) -> None:
+        before = made[-1].value if made else load.amount
+        after = limited(before)
+        if after != before:
+            made.append(Step(rule, after))
+
+    if policy.even_split:
+        follow(Rule.EVEN_SPLIT, lambda value: _evenly(value, most, target) * target)
+    if not policy.allow_idle_consumers:
+        follow(Rule.REPLICA_CAP, lambda value: min(value, most * target))
+    if policy.limit_to_lagging:
+        follow(Rule.LAGGING_CAP, lambda value: min(value, replicas_of(load.lagging, policy) * target))
+    if load.members is not None:
+        present = replicas_of(load.members, policy)
+        if load.draining:
+            follow(Rule.DRAINING, lambda value: min(value, max(1, present) * target))
+        if load.incomplete:
+            follow(Rule.FLOOR, lambda value: max(value, present * target))
+    return made
+
+
+def value_of(load: Load, policy: Policy) -> float:
+    """The value after all steps."""
+    made = steps(load, policy)
+    return made[-1].value if made else load.amount
+
+
+def replicas_of(consumers: int, policy: Policy) -> int:
+    """How many replicas hold so many consumers, or read so many partitions."""
+    return math.ceil(consumers / policy.consumers_per_replica)
+
+
+def _evenly(amount: float, most: int, target: float) -> int:
+    """The smallest divisor of the greatest number of replicas that is enough, or that number."""
+    wanted = math.ceil(amount / target)
+    return next((replicas for replicas in range(1, most + 1) if most % replicas == 0 and replicas >= wanted), most)

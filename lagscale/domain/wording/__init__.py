@@ -1,0 +1,1 @@
+"""All sentences that people read, and nothing else."""

@@ -1,0 +1,1 @@
+"""Probes one cluster in a process of its own: connection, authentication, access."""

@@ -1,0 +1,1 @@
+"""The scaler's side of the registry: registrations, inline monitors, recorded answers."""

@@ -1,0 +1,76 @@
+"""Pages of a listing by keyset: a cursor holds the last row's sort key, so pages stay stable under writes."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from lagscale.errors import Fault, InvalidInput
+from lagscale.store.registry.session import Row, Work
+
+#: The most items of one page.
+MOST = 500
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """Some rows, and the cursor of the next page; None at the end."""
+
+    rows: Sequence[Row]
+    after: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which page: `limit` rows after the cursor, from the beginning without one."""
+
+    limit: int = 100
+    after: str | None = None
+
+
+async def page(work: Work, statement: sa.Select[Any], keys: Sequence[str], wanted: Wanted) -> Page:
+    """One page of the statement, sorted by columns of text that are unique together.
+
+    Raises:
+        InvalidInput: the cursor is none of ours.
+    """
+    # Byte order: the same in every database, whatever its collation.
+    columns = [sa.collate(statement.selected_columns[key], "C") for key in keys]
+    if wanted.after is not None:
+        last = decoded(wanted.after, len(keys))
+        statement = statement.where(sa.tuple_(*columns) > sa.tuple_(*[sa.literal(value, sa.Text) for value in last]))
+    limit = min(max(wanted.limit, 1), MOST)
+    rows = await work.every(statement.order_by(*columns).limit(limit + 1))
+    if len(rows) <= limit:
+        return Page(rows, None)
+    return Page(rows[:limit], encoded([str(rows[limit - 1][key]) for key in keys]))
+
+
+def encoded(values: Sequence[str]) -> str:
+    """A cursor of these sort keys."""
+    return base64.urlsafe_b64encode(json.dumps(list(values)).encode()).decode().rstrip("=")
+
+
+def decoded(cursor: str, length: int) -> list[str]:
+    """The sort keys of a cursor.
+
+    Raises:
+        InvalidInput: the cursor is none of ours.
+    """
+    try:
+        values = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
+    except (ValueError, binascii.Error):
+        values = None
+    if not isinstance(values, list) or len(values) != length or not all(_is_text(value) for value in values):
+        raise InvalidInput([Fault("cursor", "is no cursor of this listing; leave it out to begin anew")])
+    return values
+
+
+def _is_text(value: object) -> bool:
+    return isinstance(value, str) and value.isprintable()

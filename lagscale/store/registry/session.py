@@ -1,0 +1,239 @@
+"""Transactions of the administration: one role, one tenant's wall each, driver errors translated.
+
+The API's operations and `bootstrap` open them; the repositories of this room work inside them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from typing import Any
+
+import psycopg
+import sqlalchemy as sa
+from psycopg import errors as pg
+from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
+
+from lagscale.errors import Conflict, Fault, InvalidInput, NotFound, StoreTimeout, StoreUnavailable
+from lagscale.store.connection import PatientConnection, take_role
+from lagscale.store.faults import translate
+from lagscale.store.registry import tables
+
+ROLE = "lagscale_api"
+Row = dict[str, Any]
+
+#: What a violated constraint means to the one who asked.
+_CONFLICTS = {
+    "tenant_name_key": "A tenant with this name exists already.",
+    "cluster_tenant_id_name_key": "A cluster with this name exists already.",
+    "monitor_name": "A monitor with this name exists already.",
+    "namespace_binding_instance_namespace_key": "This namespace is bound already; delete that binding first.",
+    "monitor_cluster_id_fkey": "Monitors use this cluster; delete them first.",
+}
+_NAMES = {"tenant_name_key", "cluster_tenant_id_name_key", "monitor_name"}
+#: While this is true, transactions are undone at their end: what is answered is what would be.
+TRYING: ContextVar[bool] = ContextVar("trying", default=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Scope:
+    """Whose rows a transaction may see: one tenant's, or every tenant's for the platform's administrators."""
+
+    tenant_id: int | None
+    actor: str
+
+    @property
+    def platform(self) -> bool:
+        """Whether this is the platform's scope."""
+        return self.tenant_id is None
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """An open transaction, and who acts in it."""
+
+    connection: AsyncConnection
+    actor: str
+
+    async def run(self, statement: sa.Executable) -> sa.CursorResult[Any]:
+        """Run a statement."""
+        return await self.connection.execute(statement)
+
+    async def every(self, statement: sa.Executable) -> list[Row]:
+        """All rows of a statement."""
+        return [row._asdict() for row in await self.run(statement)]
+
+    async def find(self, statement: sa.Executable) -> Row | None:
+        """The only row of a statement, or None."""
+        row = (await self.run(statement)).one_or_none()
+        return None if row is None else row._asdict()
+
+    async def one(self, statement: sa.Executable) -> Row:
+        """The only row of a statement."""
+        return (await self.run(statement)).one()._asdict()
+
+
+@dataclass(frozen=True, slots=True)
+class TenantWork(Work):
+    """An open transaction behind one tenant's wall, with that tenant's row."""
+
+    tenant: Row
+
+    @property
+    def tenant_id(self) -> int:
+        """Its number, which no URL shows."""
+        return int(self.tenant["id"])
+
+
+class RegistryDatabase:
+    """Opens transactions in the role `lagscale_api`."""
+
+    def __init__(self, url: str, *, size: int = 5, seconds: float = 2.5) -> None:
+        """Prepare the engine; it connects at the first transaction.
+
+        Args:
+            url: as in `LAGSCALE_DATABASE_URL`; its user is a member of `lagscale_api`.
+            size: connections at most.
+            seconds: bound of each statement and of waiting for a free connection; below the silence after which a
+                connection is cut.
+        """
+        milliseconds = round(seconds * 1000)
+
+        async def connect() -> PatientConnection:
+            # The scaler's kind of connection: a store that accepts and stays silent fails a request, it hangs none.
+            connection = await PatientConnection.connect(url, connect_timeout=max(2, round(seconds)))
+            # A plan that is kept from a small registry compares each row with each of a grown one.
+            connection.prepare_threshold = None
+            await take_role(connection, ROLE)
+            await connection.execute(f"set statement_timeout = {milliseconds}")
+            await connection.commit()
+            return connection
+
+        self._engine = create_async_engine(
+            "postgresql+psycopg://",
+            async_creator=connect,
+            pool_size=size,
+            max_overflow=0,
+            pool_timeout=seconds,
+            pool_pre_ping=True,
+        )
+
+    async def close(self) -> None:
+        """Close every connection."""
+        await self._engine.dispose()
+
+    async def check(self) -> None:
+        """Ask the store for a sign of life, and for its schema.
+
+        Raises:
+            StoreUnavailable: it gives none, or `lagscale migrate` has not run.
+        """
+        async with _faults(), self._engine.connect() as connection:
+            await connection.execute(sa.text("select version from registry_change"))
+
+    @asynccontextmanager
+    async def _begun(self) -> AsyncIterator[AsyncConnection]:
+        async with self._engine.begin() as connection:
+            yield connection
+            # Deferred constraints are the only faults that a commit would still find, and there are none.
+            if TRYING.get():
+                await connection.rollback()
+
+    @asynccontextmanager
+    async def platform(self, actor: str) -> AsyncIterator[Work]:
+        """A transaction that sees every tenant's rows; only after the caller's key was checked."""
+        async with _faults(), self._begun() as connection:
+            await _set(connection, tenant="", platform="on")
+            yield Work(connection, actor)
+
+    @asynccontextmanager
+    async def within(self, scope: Scope) -> AsyncIterator[Work]:
+        """A transaction that sees what the scope may see."""
+        async with _faults(), self._begun() as connection:
+            await _set_scope(connection, scope)
+            yield Work(connection, scope.actor)
+
+    @asynccontextmanager
+    async def tenant(self, scope: Scope, name: str, *, lock: bool = False) -> AsyncIterator[TenantWork]:
+        """A transaction behind the named tenant's wall.
+
+        The tenant is looked for with the scope's own sight, so another tenant's name and a missing one run the
+        same statements and give the same answer. What follows sees that tenant's rows only, whoever asks.
+
+        Args:
+            scope: who asks.
+            name: the tenant's name.
+            lock: keep other changes under this lock out of the tenant until the end, for what must be counted.
+
+        Raises:
+            NotFound: no tenant of this name for this scope.
+        """
+        async with _faults(), self._begun() as connection:
+            await _set_scope(connection, scope)
+            statement = sa.select(tables.tenant).where(tables.tenant.c.name == name)
+            if lock:
+                statement = statement.with_for_update(key_share=True)
+            row = (await connection.execute(statement)).one_or_none()
+            if row is None:
+                raise NotFound
+            yield await behind_wall(Work(connection, scope.actor), row._asdict())
+
+
+async def behind_wall(work: Work, tenant: Row) -> TenantWork:
+    """The rest of the transaction sees this tenant's rows only."""
+    await _set(work.connection, tenant=str(tenant["id"]), platform="off")
+    return TenantWork(work.connection, work.actor, tenant)
+
+
+async def before_wall(work: TenantWork) -> Work:
+    """The rest of the transaction is the platform's again; only where the platform's administrator asks."""
+    await _set(work.connection, tenant="", platform="on")
+    return Work(work.connection, work.actor)
+
+
+async def _set_scope(connection: AsyncConnection, scope: Scope) -> None:
+    tenant = "" if scope.tenant_id is None else str(scope.tenant_id)
+    await _set(connection, tenant=tenant, platform="on" if scope.platform else "off")
+
+
+async def _set(connection: AsyncConnection, *, tenant: str, platform: str) -> None:
+    # Local to the transaction: a pooled connection must not carry one caller's sight to the next.
+    await connection.execute(
+        sa.text(
+            "select set_config('lagscale.tenant', :tenant, true), set_config('lagscale.platform', :platform, true)"
+        ),
+        {"tenant": tenant, "platform": platform},
+    )
+
+
+@asynccontextmanager
+async def _faults() -> AsyncIterator[None]:
+    try:
+        yield
+    except sa.exc.DBAPIError as wrong:
+        raise _translated(wrong) from wrong
+    except sa.exc.TimeoutError as wrong:
+        raise StoreTimeout("All connections to the store are busy; retry.") from wrong
+    except (OSError, psycopg.Error) as wrong:
+        # Connecting happens outside SQLAlchemy's own wrapping.
+        raise _of_driver(wrong) from wrong
+
+
+def _translated(wrong: sa.exc.DBAPIError) -> BaseException:
+    return wrong if wrong.orig is None else _of_driver(wrong.orig)
+
+
+def _of_driver(cause: BaseException) -> BaseException:
+    if isinstance(cause, pg.UniqueViolation | pg.ForeignKeyViolation | pg.RestrictViolation):
+        constraint = cause.diag.constraint_name or ""
+        # Where another object has it, the name that was given is at fault; else the object that the path names.
+        named = {"field": "name"} if constraint in _NAMES else {}
+        return Conflict(_CONFLICTS.get(constraint), **named)
+    if isinstance(cause, pg.InvalidParameterValue):
+        # What PostgreSQL says of a role that is not there yet: nobody has migrated any database of this server.
+        return StoreUnavailable("The store's schema is not this version's; run `lagscale migrate`.")
+    if isinstance(cause, pg.DataError):
+        return InvalidInput([Fault("body", "holds a character or a number that cannot be stored")])
+    return translate(cause) or cause

@@ -1,0 +1,1 @@
+"""Samples of lag: their columns, written by the scraper, read by the API."""

@@ -1,0 +1,169 @@
+"""The sample store for the scraper's sink: newest rows out, new rows in by COPY under the lease."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from psycopg import Connection
+from psycopg.rows import dict_row
+
+from lagscale.domain.lag.rounds import Row
+from lagscale.errors import LeaseLost
+from lagscale.store.queries import load
+from lagscale.store.records import Lease, Written
+from lagscale.store.samples.columns import COLUMNS, copy_line, read_row
+from lagscale.store.scraping.leases import hold_in_place
+from lagscale.store.sync_connection import ScraperDatabase
+
+#: COPY into a table with row-level security is refused, so rows go through a table of this session. It is made from
+#: the view, because the service may not read the samples themselves.
+_STAGE = (
+    "create temporary table if not exists scraped on commit delete rows as select * from every_lag_sample with no data"
+)
+_COPY = f"copy pg_temp.scraped ({', '.join(COLUMNS)}) from stdin"
+#: For statements that remove many rows; their connection must be as patient.
+REMOVAL_SECONDS = 60.0
+_PATIENCE = f"set local statement_timeout = '{REMOVAL_SECONDS:.0f}s'"
+_CHARACTERS_A_WRITE = 1 << 18
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """What is known of a target before its next round."""
+
+    topic_id: str | None
+    epoch: int
+    row: Row | None
+
+
+@dataclass(frozen=True, slots=True)
+class TopicId:
+    """A topic's id as it was just seen, and the epoch that it stands for."""
+
+    target_id: int
+    topic_id: str
+    epoch: int
+
+
+class PostgresSamples:
+    """`SampleStore` in SQL. Its statements serve all tenants; the role's policies allow just that."""
+
+    def __init__(self, database: ScraperDatabase) -> None:
+        self._database = database
+
+    def known(self, target_ids: Sequence[int]) -> dict[int, Known]:
+        """What is known of each of the targets that still exist.
+
+        Raises:
+            StoreUnavailable: the store did not answer.
+        """
+        with self._database.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
+            found = cursor.execute(load("scrape_newest"), {"targets": list(target_ids)}, prepare=True).fetchall()
+        return {
+            columns["id"]: Known(
+                columns["topic_id"],
+                columns["target_epoch"],
+                None if columns["at_ms"] is None else read_row(columns),
+            )
+            for columns in found
+        }
+
+    def newest(self, target_ids: Sequence[int]) -> dict[int, Row]:
+        """The newest row of each target that has one.
+
+        Raises:
+            StoreUnavailable: the store did not answer.
+        """
+        return {target: known.row for target, known in self.known(target_ids).items() if known.row is not None}
+
+    def append(self, rows: Sequence[tuple[int, int, Row]], lease: Lease, topic_ids: Sequence[TopicId] = ()) -> Written:
+        """Store (tenant id, target id, row), and the topics' ids, in one transaction that checks the lease.
+
+        Raises:
+            LeaseLost: another scraper leads; nothing was written.
+            StoreUnavailable: the store did not answer; nothing was written.
+        """
+        if not rows:
+            return Written(0, 0, 0)
+        with self._database.transaction() as connection:
+            connection.execute(_STAGE)
+            _copy(connection, rows)
+            # Locked after the rows are there: who is stopped while sending them blocks no successor.
+            if not hold_in_place(connection, lease):
+                raise LeaseLost
+            (future,) = connection.execute(
+                "select count(*) from pg_temp.scraped where ts > clock_timestamp() + interval '1 second'"
+            ).fetchone() or (0,)
+            stored = connection.execute(load("scrape_insert")).rowcount
+            if topic_ids:
+                connection.execute(load("scrape_topic_ids"), _columns(topic_ids))
+        return Written(stored, len(rows) - stored - future, future)
+
+    def notify(self) -> None:
+        """Tell the scalers that there are new rows; a transaction of its own, because NOTIFY takes one lock for all.
+
+        Raises:
+            StoreUnavailable: the store did not answer; who listens polls anyway.
+        """
+        with self._database.transaction() as connection:
+            connection.execute("notify lagscale_samples")
+
+    def drop_before(self, hours: float) -> list[str]:
+        """Drop what is older than so many hours of the database's clock; the names of chunks, or a count of rows.
+
+        Raises:
+            StoreUnavailable: the store did not answer.
+        """
+        with self._database.transaction() as connection:
+            connection.execute(_PATIENCE)
+            found = connection.execute(
+                "select dropped from drop_samples_before(clock_timestamp() - %s::float8 * interval '1 hour')", [hours]
+            ).fetchall()
+        return [str(row[0]) for row in found]
+
+    def tidy(self) -> dict[str, int]:
+        """Remove what nobody needs any more from the registry; what -> how many rows, where there were any.
+
+        Raises:
+            StoreUnavailable: the store did not answer.
+        """
+        with self._database.transaction() as connection:
+            connection.execute(_PATIENCE)
+            found = connection.execute("select what, removed from tidy_registry(clock_timestamp())").fetchall()
+        return {what: removed for what, removed in found if removed}
+
+    def is_chunked(self) -> bool:
+        """Whether TimescaleDB keeps the samples in chunks; on plain PostgreSQL retention deletes row by row.
+
+        Raises:
+            StoreUnavailable: the store did not answer.
+        """
+        with self._database.transaction() as connection:
+            row = connection.execute(
+                "select exists (select from pg_extension where extname = 'timescaledb')"
+            ).fetchone()
+        return bool(row and row[0])
+
+
+def _copy(connection: Connection[Any], rows: Sequence[tuple[int, int, Row]]) -> None:
+    with connection.cursor().copy(_COPY) as copy:
+        lines: list[str] = []
+        size = 0
+        for tenant_id, target_id, row in rows:
+            line = copy_line(tenant_id, target_id, row)
+            lines.append(line)
+            size += len(line)
+            if size > _CHARACTERS_A_WRITE:
+                copy.write("".join(lines))
+                lines, size = [], 0
+        copy.write("".join(lines))
+
+
+def _columns(topic_ids: Sequence[TopicId]) -> Mapping[str, list[Any]]:
+    return {
+        "targets": [one.target_id for one in topic_ids],
+        "topic_ids": [one.topic_id for one in topic_ids],
+        "epochs": [one.epoch for one in topic_ids],
+    }

@@ -1,0 +1,1 @@
+"""What the scraper polls: targets, links to topics, and the lease."""

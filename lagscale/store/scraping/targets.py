@@ -1,0 +1,177 @@
+"""What the scraper is to poll: clusters and targets of all tenants, and where it writes how that went."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from psycopg.rows import dict_row
+
+from lagscale.errors import LeaseLost
+from lagscale.store.queries import load
+from lagscale.store.records import Lease
+from lagscale.store.scraping.leases import hold_in_place
+from lagscale.store.sync_connection import ScraperDatabase
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterEntry:
+    """How to reach a cluster. `sealed` is encrypted; the version grows with every change.
+
+    Attributes:
+        tenant: the tenant's name, under which its references stand.
+        references: where further secrets stand, in their stored form.
+        properties: of the Kafka client, by its names.
+    """
+
+    cluster_id: int
+    tenant_id: int
+    bootstrap: tuple[str, ...]
+    security: Mapping[str, Any]
+    sealed: bytes | None
+    version: int
+    tenant: str = ""
+    references: Mapping[str, Any] = field(default_factory=dict)
+    properties: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class TargetEntry:
+    """What is measured once for all monitors that need it, at the smallest interval that they ask for.
+
+    Attributes:
+        partitions: of its topic, as last counted; None while nobody has asked.
+        left: how many it may have of its tenant's `quota` of partitions; None where nothing limits it.
+    """
+
+    target_id: int
+    tenant_id: int
+    cluster_id: int
+    consumer_group: str
+    topic: str
+    read_committed: bool
+    limitation: str
+    sampling_ms: int
+    stale_after_ms: int
+    partitions: int | None = None
+    left: int | None = None
+    quota: int | None = None
+
+    @property
+    def fits(self) -> bool:
+        """Whether it fits into the quota, as far as is known."""
+        return self.partitions is None or self.left is None or self.partitions <= self.left
+
+
+@dataclass(frozen=True, slots=True)
+class Polling:
+    """Everything to poll, at one version of the registrations; `quotas` of partitions by tenant."""
+
+    version: int
+    clusters: Mapping[int, ClusterEntry] = field(default_factory=dict)
+    targets: tuple[TargetEntry, ...] = ()
+    quotas: Mapping[int, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class State:
+    """How the last poll of a cluster or a target went: a named code, and a text without secrets and addresses.
+
+    `partitions` of a target's topic, None where they were not counted.
+    """
+
+    id: int
+    code: str
+    message: str = ""
+    partitions: int | None = None
+
+
+def read(database: ScraperDatabase) -> Polling:
+    """All targets of live monitors with their clusters, from one snapshot.
+
+    Raises:
+        StoreUnavailable: the store did not answer.
+    """
+    with database.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
+        cursor.execute("set transaction isolation level repeatable read")
+        version = cursor.execute("select version from registry_change").fetchone() or {"version": 0}
+        targets = cursor.execute(load("scrape_targets")).fetchall()
+        clusters = cursor.execute(load("scrape_clusters")).fetchall()
+        quotas = cursor.execute(load("scrape_quotas")).fetchall()
+    return Polling(
+        int(version["version"]),
+        {row["id"]: cluster_of(row) for row in clusters},
+        tuple(_target(row) for row in targets),
+        {row["id"]: row["max_partitions"] for row in quotas},
+    )
+
+
+def failed_clusters(database: ScraperDatabase) -> frozenset[int]:
+    """The clusters whose last poll failed, and those that were never polled.
+
+    Raises:
+        StoreUnavailable: the store did not answer.
+    """
+    with database.transaction() as connection:
+        return frozenset(row[0] for row in connection.execute(load("scrape_failed_clusters")).fetchall())
+
+
+def write_states(database: ScraperDatabase, clusters: Sequence[State], targets: Sequence[State], lease: Lease) -> None:
+    """Store the latest states; what has not changed is written about twice a minute.
+
+    Raises:
+        LeaseLost: another scraper leads; nothing was written.
+        StoreUnavailable: the store did not answer.
+    """
+    with database.transaction() as connection:
+        if not hold_in_place(connection, lease):
+            raise LeaseLost
+        if clusters:
+            connection.execute(load("scrape_cluster_states"), _columns(clusters))
+        row = connection.execute(load("scrape_target_states"), _columns(targets)).fetchone() if targets else None
+    if row is not None and row[0]:
+        # What the targets may have is planned anew, and their monitors are answered accordingly. A transaction of its
+        # own: within the other one, registrations would be waited for with the states' rows locked.
+        with database.transaction() as connection:
+            connection.execute("select tell_registration_change()")
+
+
+def _columns(states: Sequence[State]) -> dict[str, list[Any]]:
+    return {
+        "ids": [state.id for state in states],
+        "codes": [state.code for state in states],
+        "messages": [state.message for state in states],
+        "partitions": [state.partitions for state in states],
+    }
+
+
+def cluster_of(row: Mapping[str, Any]) -> ClusterEntry:
+    """A cluster from its row."""
+    sealed = row["secrets"]
+    return ClusterEntry(
+        row["id"],
+        row["tenant_id"],
+        tuple(row["bootstrap"]),
+        row["security"],
+        None if sealed is None else bytes(sealed),
+        row["version"],
+        row["tenant"],
+        row["secret_references"],
+        row["properties"],
+    )
+
+
+def _target(row: Mapping[str, Any]) -> TargetEntry:
+    return TargetEntry(
+        row["target_id"],
+        row["tenant_id"],
+        row["cluster_id"],
+        row["consumer_group"],
+        row["topic"],
+        row["isolation_level"] == "read_committed",
+        row["partition_limitation"],
+        row["sampling_ms"],
+        row["stale_after_ms"],
+        row["partitions"],
+    )

@@ -1,0 +1,223 @@
+"""Monitors whose topics are looked up: what is linked, and the links that follow the cluster's answers.
+
+The scraper's side; a link that is made or taken away changes what the scalers judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from psycopg import Connection
+from psycopg.rows import dict_row
+
+from lagscale.domain.lag.rounds import Note, Row, TargetRound, extend
+from lagscale.domain.topics import TopicScope
+from lagscale.errors import LeaseLost
+from lagscale.store.queries import load
+from lagscale.store.records import Lease
+from lagscale.store.samples.write import PostgresSamples
+from lagscale.store.scraping.leases import hold_in_place
+from lagscale.store.scraping.targets import ClusterEntry, cluster_of
+from lagscale.store.sync_connection import ScraperDatabase
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Link:
+    """A topic that the monitor measures.
+
+    Attributes:
+        absent_ms: since when complete answers do not name it, by the database's clock; None while they do.
+        fits: whether cluster, group and isolation level are still the monitor's.
+    """
+
+    target_id: int
+    topic: str
+    absent_ms: int | None = None
+    fits: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeEntry:
+    """A monitor whose topics are looked up.
+
+    Attributes:
+        resolved_ms: newest complete answer that the links follow, at this version; None when there is none.
+        code: how looking them up went; None when it was never done.
+    """
+
+    monitor_id: int
+    tenant_id: int
+    cluster_id: int
+    consumer_group: str
+    scope: TopicScope
+    isolation_level: str
+    sampling_ms: int
+    stale_after_ms: int
+    version: int
+    resolved_ms: int | None = None
+    code: str | None = None
+    links: tuple[Link, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What becomes of a monitor's links.
+
+    Attributes:
+        add: topics to link.
+        unseen_ms: an answer of this time named none of `add`; None when there is no such answer.
+        note: what such an answer says of a topic.
+        remove: targets to unlink.
+        absent: target -> since when it is absent, None where it is there again.
+    """
+
+    add: tuple[str, ...] = ()
+    unseen_ms: int | None = None
+    note: Note = Note.NO_TOPIC
+    remove: tuple[int, ...] = ()
+    absent: Mapping[int, int | None] | None = None
+
+    def __bool__(self) -> bool:
+        return bool(self.add or self.remove or self.absent)
+
+
+@dataclass(frozen=True, slots=True)
+class ScopeState:
+    """How looking up a monitor's topics went; see `ScopeEntry`."""
+
+    monitor_id: int
+    version: int
+    resolved_ms: int | None
+    matched: int
+    code: str
+    message: str = ""
+
+
+def read(database: ScraperDatabase) -> tuple[list[ScopeEntry], dict[int, ClusterEntry]]:
+    """Every live monitor whose topics are looked up, and the clusters to ask.
+
+    Raises:
+        StoreUnavailable: the store did not answer.
+    """
+    with database.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
+        entries = [_entry(row) for row in cursor.execute(load("scope_read")).fetchall()]
+        clusters = cursor.execute(load("scrape_clusters")).fetchall() if entries else []
+    return entries, {row["id"]: cluster_of(row) for row in clusters}
+
+
+def change(database: ScraperDatabase, entry: ScopeEntry, wanted: Change, state: ScopeState, lease: Lease) -> bool:
+    """Change the links and store the state, in one transaction; False when the monitor has changed in the meantime.
+
+    Raises:
+        LeaseLost: another scraper leads; nothing was written.
+        StoreUnavailable: the store did not answer; nothing was written.
+    """
+    facts: dict[str, Any] = {
+        "tenant": entry.tenant_id,
+        "monitor_id": entry.monitor_id,
+        "cluster_id": entry.cluster_id,
+        "consumer_group": entry.consumer_group,
+        "isolation_level": entry.isolation_level,
+        "partition_limitation": "",
+        "topics": list(wanted.add),
+    }
+    with database.transaction() as connection:
+        # The lock of creating and changing monitors, in a statement of its own: the next one sees what others wrote.
+        connection.execute("select pg_advisory_xact_lock(hashtext('lagscale.register'), %s::int)", [entry.tenant_id])
+        row = connection.execute(load("scope_hold"), facts).fetchone()
+        if row is None or row[0] != entry.version:
+            return False
+        if wanted.remove:
+            connection.execute(load("scope_unlink"), facts | {"targets": list(wanted.remove)})
+        if wanted.absent:
+            absents = [_moment(at) for at in wanted.absent.values()]
+            connection.execute(load("scope_absent"), facts | {"targets": list(wanted.absent), "absents": absents})
+        if wanted.add:
+            connection.execute(load("register_targets"), facts)
+            connection.execute(load("link_targets"), facts)
+            _write_unseen(database, connection, entry, wanted, lease)
+        _write(connection, [state])
+        if not hold_in_place(connection, lease):
+            raise LeaseLost
+    return True
+
+
+def write_states(database: ScraperDatabase, states: Sequence[ScopeState], lease: Lease) -> None:
+    """Store how looking up went where no link changed.
+
+    Raises:
+        LeaseLost: another scraper leads; nothing was written.
+        StoreUnavailable: the store did not answer; nothing was written.
+    """
+    if not states:
+        return
+    with database.transaction() as connection:
+        _write(connection, states)
+        if not hold_in_place(connection, lease):
+            raise LeaseLost
+
+
+def _write_unseen(
+    database: ScraperDatabase, connection: Connection[Any], entry: ScopeEntry, wanted: Change, lease: Lease
+) -> None:
+    """An answer that did not name a topic is a round of it without partitions: what comes after it can be born."""
+    if wanted.unseen_ms is None:
+        return
+    facts = {
+        "tenant": entry.tenant_id,
+        "cluster_id": entry.cluster_id,
+        "consumer_group": entry.consumer_group,
+        "isolation_level": entry.isolation_level,
+        "topics": list(wanted.add),
+    }
+    targets = [row[0] for row in connection.execute(load("scope_targets"), facts).fetchall()]
+    samples = PostgresSamples(database)
+    rows: list[tuple[int, int, Row]] = []
+    for target_id, known in samples.known(targets).items():
+        # Another monitor may measure it already; its rounds know more.
+        if known.row is None or known.row.round.at_ms < wanted.unseen_ms:
+            absent_ms = 0 if Note.NO_TOPIC in wanted.note else None
+            this = TargetRound(wanted.unseen_ms, known.epoch, (), notes=wanted.note, absent_age_ms=absent_ms)
+            rows.append((entry.tenant_id, target_id, extend(known.row, this)))
+    samples.append(rows, lease)
+
+
+def _write(connection: Connection[Any], states: Sequence[ScopeState]) -> None:
+    connection.execute(
+        load("scope_state"),
+        {
+            "monitors": [state.monitor_id for state in states],
+            "versions": [state.version for state in states],
+            "resolved": [_moment(state.resolved_ms) for state in states],
+            "matched": [state.matched for state in states],
+            "codes": [state.code for state in states],
+            "messages": [state.message for state in states],
+        },
+    )
+
+
+def _entry(row: Mapping[str, Any]) -> ScopeEntry:
+    links = zip(row["target_ids"], row["topics"], row["absents"], row["fits"], strict=True)
+    return ScopeEntry(
+        row["monitor_id"],
+        row["tenant_id"],
+        row["cluster_id"],
+        row["consumer_group"],
+        TopicScope((), row["topic_pattern"], tuple(row["exclude_topics"])),
+        row["isolation_level"],
+        row["sampling_ms"],
+        row["stale_after_ms"],
+        row["version"],
+        row["resolved_ms"],
+        row["code"],
+        tuple(Link(*link) for link in links),
+    )
+
+
+def _moment(milliseconds: int | None) -> datetime | None:
+    return None if milliseconds is None else _EPOCH + timedelta(milliseconds=milliseconds)

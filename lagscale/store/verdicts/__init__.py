@@ -1,0 +1,1 @@
+"""Verdicts by SQL, and judgments of past instants."""

@@ -1,0 +1,167 @@
+"""Bearer tokens of an OpenID Connect issuer: is it valid, whose is it, which tenant and role does it stand for?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+import jwt
+
+from lagscale.errors import NotAllowed, NotAuthenticated
+from lagscale.store.registry.api_keys import PLATFORM_ADMIN, ROLES
+from services.api.auth.issuer_keys import IssuerKeys, Key
+
+#: A longer text is refused unread.
+_LONGEST_TOKEN = 16_384
+_LONGEST_SUBJECT = 200
+#: Signatures that only the holder of a private key can make.
+ASYMMETRIC = (
+    "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
+)  # fmt: skip
+#: One answer for all of it: a claim must not tell which tenants there are.
+NOT_MAPPED = "The token is valid, but stands for no tenant and role here; the platform team maps its claims."
+#: What the library finds -> the reason that is counted. The nearest class decides.
+_REASONS: Mapping[type[Exception], str] = {
+    jwt.ExpiredSignatureError: "token_expired",
+    jwt.ImmatureSignatureError: "token_not_yet_valid",
+    jwt.InvalidAudienceError: "token_audience",
+    jwt.InvalidIssuerError: "token_issuer",
+    jwt.InvalidSignatureError: "token_signature",
+    jwt.InvalidAlgorithmError: "token_algorithm",
+    jwt.MissingRequiredClaimError: "token_claims",
+    Exception: "token_malformed",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class TokenRules:
+    """What a token must be, and how its claims are read.
+
+    Attributes:
+        audiences: one of them must be the token's.
+        leeway_seconds: how far the issuer's clock may be off.
+        tenant_claim, role_claim: a claim's name, or a path by dots into nested ones.
+        tenants, roles: value of the claim -> ours; empty where the claim holds ours.
+    """
+
+    issuer: str
+    audiences: tuple[str, ...]
+    algorithms: tuple[str, ...] = ("RS256", "ES256")
+    leeway_seconds: float = 30.0
+    tenant_claim: str = "tenant"
+    role_claim: str = "role"
+    tenants: Mapping[str, str] = field(default_factory=dict)
+    roles: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Bearer:
+    """Whom a valid token stands for; `tenant` is None for the platform's administrators."""
+
+    subject: str
+    role: str
+    tenant: str | None
+
+
+def is_token(text: str) -> bool:
+    """Whether the text has the form of a token: three parts by dots."""
+    return text.count(".") == 2
+
+
+class Tokens:
+    """Checks tokens."""
+
+    def __init__(self, rules: TokenRules, keys: IssuerKeys) -> None:
+        self._rules = rules
+        self._keys = keys
+
+    async def close(self) -> None:
+        """Let go of the issuer."""
+        await self._keys.close()
+
+    async def verify(self, text: str) -> Mapping[str, Any]:
+        """The claims of a valid token.
+
+        Raises:
+            NotAuthenticated: it is not valid; the fact `reason` says why, for the metrics.
+            IssuerUnavailable: its key is not known, and the issuer does not answer.
+        """
+        if len(text) > _LONGEST_TOKEN:
+            raise NotAuthenticated(reason="token_malformed")
+        with _refusing():
+            kid, algorithm = self._looked_at(text)
+        key = await self._keys.find(kid)
+        if key is None:
+            raise NotAuthenticated(reason="token_unknown_key")
+        with _refusing():
+            return self._checked(text, key, algorithm)
+
+    def _looked_at(self, text: str) -> tuple[str | None, str]:
+        """Key id and algorithm. What cannot be ours is refused before anybody asks the issuer for it."""
+        unchecked = jwt.decode_complete(text, options={"verify_signature": False})
+        header, claims = unchecked["header"], unchecked["payload"]
+        if header.get("alg") not in self._rules.algorithms:
+            raise jwt.InvalidAlgorithmError
+        if claims.get("iss") != self._rules.issuer:
+            raise jwt.InvalidIssuerError
+        kid = header.get("kid")
+        return kid if isinstance(kid, str) else None, header["alg"]
+
+    def _checked(self, text: str, key: Key, algorithm: str) -> Mapping[str, Any]:
+        if key.get("alg", algorithm) != algorithm:
+            # A key is for one algorithm; the issuer says which, and never the token.
+            raise jwt.InvalidAlgorithmError
+        claims: Mapping[str, Any] = jwt.decode(
+            text,
+            jwt.PyJWK(dict(key), algorithm),
+            algorithms=list(self._rules.algorithms),
+            audience=list(self._rules.audiences),
+            issuer=self._rules.issuer,
+            leeway=self._rules.leeway_seconds,
+            options={"require": ["exp", "iss", "aud", "sub"]},
+        )
+        return claims
+
+    def bearer(self, claims: Mapping[str, Any]) -> Bearer:
+        """Whom the claims stand for: the highest of the roles, and exactly one tenant.
+
+        Raises:
+            NotAllowed: no role, no tenant, or several tenants; the answer does not say which.
+        """
+        rules = self._rules
+        roles = {_ours(rules.roles, value) for value in _values(claims, rules.role_claim)}
+        role = next((known for known in ROLES if known in roles), None)
+        subject = "".join(one if one.isprintable() else "?" for one in str(claims["sub"]))[:_LONGEST_SUBJECT]
+        if role == PLATFORM_ADMIN:
+            return Bearer(subject, role, None)
+        tenants = {_ours(rules.tenants, value) for value in _values(claims, rules.tenant_claim)} - {None}
+        tenant = tenants.pop() if len(tenants) == 1 else None
+        if role is None or tenant is None:
+            raise NotAllowed(NOT_MAPPED, reason="token_not_mapped")
+        return Bearer(subject, role, tenant)
+
+
+@contextmanager
+def _refusing() -> Iterator[None]:
+    try:
+        yield
+    except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as wrong:
+        reason = next(_REASONS[kind] for kind in type(wrong).__mro__ if kind in _REASONS)
+        raise NotAuthenticated(reason=reason) from wrong
+
+
+def _ours(mapping: Mapping[str, str], value: str) -> str | None:
+    return mapping.get(value) if mapping else value
+
+
+def _values(claims: Mapping[str, Any], path: str) -> Sequence[str]:
+    """The texts of a claim: a name as it is, also with dots in it, else a path into nested claims."""
+    found: Any = claims
+    if path in claims:
+        found = claims[path]
+    else:
+        for name in path.split("."):
+            found = found.get(name) if isinstance(found, Mapping) else None
+    return [value for value in (found if isinstance(found, list) else [found]) if isinstance(value, str)]

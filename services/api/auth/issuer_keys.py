@@ -1,0 +1,149 @@
+"""The public keys of the tokens' issuer, by discovery: fetched beside the requests, kept while the issuer is away."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import httpx
+import structlog
+
+from lagscale.errors import IssuerUnavailable, LagscaleError
+from lagscale.rate_limit import Rates
+
+log = structlog.get_logger(__name__)
+
+#: A fetch that takes longer has failed, seconds.
+_FETCH_SECONDS = 3.0
+#: Keys of this age are fetched again beside the requests, seconds.
+_FRESH_SECONDS = 300.0
+#: While the issuer does not answer, its keys count for so long, seconds. Then a revoked one could count for ever.
+_USABLE_SECONDS = 3600.0
+#: After a failure nobody waits for the issuer for so long, seconds.
+_PAUSE_SECONDS = 2.0
+#: Unknown key ids make us look again: after the issuer changed its keys, but not as often as a stranger wants.
+_LOOKS_PER_SECOND, _LOOKS_AT_ONCE = 0.2, 3.0
+_KINDS = frozenset({"RSA", "EC", "OKP"})
+_PATH = "/.well-known/openid-configuration"
+
+Key = Mapping[str, Any]
+
+
+class IssuerKeys:
+    """Finds keys by their ids.
+
+    Args:
+        issuer: its address; discovery must name the very same.
+        ca_file: PEM file of the authorities that vouch for it; None for the usual ones.
+        transport: for tests.
+        clock: seconds, monotonic.
+    """
+
+    def __init__(
+        self,
+        issuer: str,
+        ca_file: Path | None = None,
+        *,
+        transport: httpx.AsyncBaseTransport | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        verify = True if ca_file is None else ssl.create_default_context(cafile=str(ca_file))
+        self._issuer = issuer
+        self._http = httpx.AsyncClient(timeout=_FETCH_SECONDS, transport=transport, verify=verify)
+        self._clock = clock
+        self._looks = Rates(_LOOKS_PER_SECOND, _LOOKS_AT_ONCE, clock=clock)
+        self._keys: dict[str, Key] = {}
+        self._read_at = float("-inf")
+        self._failed_at = float("-inf")
+        self._fetch: asyncio.Task[None] | None = None
+
+    async def close(self) -> None:
+        """End a fetch, and close the connections."""
+        if self._fetch is not None:
+            self._fetch.cancel()
+            await asyncio.gather(self._fetch, return_exceptions=True)
+        await self._http.aclose()
+
+    async def find(self, kid: str | None) -> Key | None:
+        """The key of this id, or the only key where a token names none; None if the issuer has no such key.
+
+        Raises:
+            IssuerUnavailable: it is not known, and the issuer does not answer.
+        """
+        age = self._clock() - self._read_at
+        if age > _USABLE_SECONDS:
+            await self._fetched()
+        elif age > _FRESH_SECONDS and not self._paused():
+            self._begin()
+        key = self._known(kid)
+        if key is None and age <= _USABLE_SECONDS and self._looks.take("unknown") == 0:
+            await self._fetched()
+            key = self._known(kid)
+        return key
+
+    def _known(self, kid: str | None) -> Key | None:
+        if kid is None:
+            return next(iter(self._keys.values())) if len(self._keys) == 1 else None
+        return self._keys.get(kid)
+
+    def _paused(self) -> bool:
+        return self._clock() - self._failed_at < _PAUSE_SECONDS
+
+    async def _fetched(self) -> None:
+        """Wait for a fetch, one for all who wait."""
+        if self._paused():
+            raise IssuerUnavailable
+        # Shielded, because a caller that goes away must not end it for the others.
+        await asyncio.shield(self._begin())
+        if self._paused():
+            raise IssuerUnavailable
+
+    def _begin(self) -> asyncio.Task[None]:
+        if self._fetch is None or self._fetch.done():
+            self._fetch = asyncio.create_task(self._try(), name="issuer-keys")
+        return self._fetch
+
+    async def _try(self) -> None:
+        try:
+            async with asyncio.timeout(_FETCH_SECONDS):
+                self._keys = await self._read()
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, TimeoutError, LagscaleError) as wrong:
+            self._failed_at = self._clock()
+            log.warning("issuer_keys_not_read", issuer=self._issuer, error=type(wrong).__name__, text=str(wrong))
+        else:
+            self._read_at, self._failed_at = self._clock(), float("-inf")
+            log.info("issuer_keys_read", issuer=self._issuer, ids=sorted(self._keys))
+
+    async def _read(self) -> dict[str, Key]:
+        found = await self._get(self._issuer.rstrip("/") + _PATH)
+        address = found.get("jwks_uri")
+        # Else whoever answers for one issuer could speak for another.
+        if found.get("issuer") != self._issuer or not isinstance(address, str):
+            raise LagscaleError("Discovery names another issuer than LAGSCALE_OIDC_ISSUER, or no jwks_uri.")
+        if self._issuer.startswith("https://") and not address.startswith("https://"):
+            raise LagscaleError("Discovery of an https issuer names keys without https.")
+        keys = (await self._get(address)).get("keys")
+        usable = [key for key in keys if _is_usable(key)] if isinstance(keys, list) else []
+        if not usable:
+            raise LagscaleError("The issuer publishes no public key that can check a signature.")
+        return {str(key.get("kid", "")): key for key in usable}
+
+    async def _get(self, url: str) -> dict[str, Any]:
+        answer = await self._http.get(url)
+        answer.raise_for_status()
+        try:
+            content = answer.json()
+        except ValueError:
+            content = None
+        if not isinstance(content, dict):
+            raise LagscaleError("The issuer's answer is no JSON object.")
+        return content
+
+
+def _is_usable(key: object) -> bool:
+    # A symmetric key among them would let everybody who reads it sign.
+    return isinstance(key, dict) and key.get("kty") in _KINDS and key.get("use", "sig") == "sig"

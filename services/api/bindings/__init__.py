@@ -1,0 +1,1 @@
+"""Bindings of Kubernetes namespaces to tenants."""

@@ -1,0 +1,1 @@
+"""Comparison with KEDA's `kafka` trigger."""

@@ -1,0 +1,85 @@
+"""/v1/tenants/{tenant}/monitors/{monitor}/compare: what KEDA's `kafka` trigger would have said, and what we say."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Query, Request
+from pydantic import BaseModel, ConfigDict, Field
+from pydantic.alias_generators import to_camel
+
+from lagscale.domain.policy.policy import OffsetResetPolicy
+from lagscale.errors import Fault, InvalidInput
+from services.api.auth.access import Viewer
+from services.api.compare.comparison import Comparisons, Span, Wanted
+from services.api.compare.schemas import ComparisonOut
+from services.api.deps import Tenant, existing
+from services.api.explain.routes import moment_of
+from services.api.verdicts.evidence import Evidence
+
+router = APIRouter(prefix="/v1/tenants/{tenant}/monitors", tags=["monitors"])
+
+_GREATEST = 10**15
+#: Names of the query -> those of the domain, where they differ.
+_RENAMED = {"limit_to_partitions_with_lag": "limit_to_lagging", "ensure_even_distribution_of_partitions": "even_split"}
+
+
+class CompareQuery(BaseModel):
+    """From when to when, and the keys of KEDA's trigger where they are not the monitor's."""
+
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, extra="forbid")
+
+    begin: str | None = Field(default=None, alias="from", max_length=64, description="ISO 8601 with its zone, or milliseconds since 1970; `hours` before `to`, if it is left out.")  # fmt: skip
+    end: str | None = Field(default=None, alias="to", max_length=64, description="The same; now, if it is left out.")
+    hours: float = Field(default=6.0, gt=0, le=168, description="How far before `to` it begins, without `from`.")
+    step: float | None = Field(default=None, gt=0, le=86_400, description="Seconds between two moments.")
+    min_replicas: int = Field(default=0, ge=0, le=100_000, description="minReplicaCount of the ScaledObject.")
+    max_replicas: int | None = Field(default=None, ge=1, le=100_000, description="maxReplicaCount; as many as partitions can feed, if it is left out.")  # fmt: skip
+    lag_threshold: int | None = Field(default=None, ge=1, le=_GREATEST)
+    activation_lag_threshold: int | None = Field(default=None, ge=0, le=_GREATEST)
+    offset_reset_policy: Literal["latest", "earliest"] | None = None
+    scale_to_zero_on_invalid_offset: bool | None = None
+    allow_idle_consumers: bool | None = None
+    limit_to_partitions_with_lag: bool | None = None
+    ensure_even_distribution_of_partitions: bool | None = None
+    exclude_persistent_lag: bool | None = None
+
+    @property
+    def keys(self) -> dict[str, int | bool | str]:
+        """What was given of KEDA's trigger, by the domain's names."""
+        own = {"begin", "end", "hours", "step", "min_replicas", "max_replicas"}
+        given = self.model_dump(exclude=own, exclude_none=True)
+        if self.offset_reset_policy is not None:
+            given["offset_reset_policy"] = OffsetResetPolicy(self.offset_reset_policy)
+        return {_RENAMED.get(name, name): value for name, value in given.items()}
+
+
+def _comparisons(request: Request) -> Comparisons:
+    # It keeps nothing between two requests, and judges by the same verdicts as the evidence.
+    evidence: Evidence = request.app.state.evidence
+    return Comparisons(request.app.state.database, evidence.verdicts)
+
+
+def _time(name: str, text: str | None) -> int | None:
+    if text is None:
+        return None
+    try:
+        return moment_of(text)
+    except InvalidInput as wrong:
+        raise InvalidInput([Fault(name, fault.text) for fault in wrong.faults]) from None
+
+
+@router.get("/{monitor}/compare", summary="Compare with KEDA's kafka trigger over a time, from the samples")
+async def compare(
+    caller: Viewer,
+    comparisons: Annotated[Comparisons, Depends(_comparisons)],
+    tenant: Tenant,
+    monitor: str,
+    query: Annotated[CompareQuery, Query()],
+) -> ComparisonOut:
+    if query.max_replicas is not None and query.max_replicas < query.min_replicas:
+        raise InvalidInput([Fault("maxReplicas", "must not be below minReplicas")])
+    step = None if query.step is None else round(query.step * 1000)
+    span = Span(_time("from", query.begin), _time("to", query.end), step, round(query.hours * 3_600_000))
+    wanted = Wanted(query.keys, query.min_replicas, query.max_replicas)
+    return await comparisons.compare(caller.scope, tenant, existing(monitor), span, wanted)

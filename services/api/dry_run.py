@@ -1,0 +1,30 @@
+"""`?dryRun=true`: what a change would come to, answered from a transaction that is undone."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from typing import Annotated
+
+from fastapi import Depends, Query
+
+from lagscale.store.registry.session import TRYING
+from services.api.auth.access import Viewer
+
+
+async def _trying(
+    # Who calls is found out before: that a key was used is remembered, whatever it was used for.
+    _caller: Viewer,
+    dry_run: Annotated[
+        bool,
+        Query(alias="dryRun", description="Answer what the change would come to, and make no change."),
+    ] = False,
+) -> AsyncIterator[None]:
+    before = TRYING.set(dry_run)
+    try:
+        yield
+    finally:
+        TRYING.reset(before)
+
+
+#: For a route that can be asked what it would come to.
+CAN_TRY = Depends(_trying)

@@ -1,0 +1,1 @@
+"""Health of tenants and of the process."""

@@ -1,0 +1,1 @@
+"""Monitors, one by one and in bulk."""

@@ -1,0 +1,1 @@
+"""Preflight: probes of registered clusters."""

@@ -1,0 +1,1 @@
+"""Validation of monitors before they are registered."""

@@ -1,0 +1,56 @@
+"""/v1/tenants/{tenant}/monitors/validate: what registering a monitor would say; and its warnings at registration."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import structlog
+from fastapi import APIRouter, Depends, Query, Request
+
+from lagscale.errors import LagscaleError
+from lagscale.store.registry.session import Scope
+from services.api.auth.access import TenantAdmin
+from services.api.deps import Tenant
+from services.api.schemas import MonitorIn, MonitorOut
+from services.api.validation.schemas import ValidationOut
+from services.api.validation.validation import Validation
+
+log = structlog.get_logger(__name__)
+
+router = APIRouter(prefix="/v1/tenants/{tenant}/monitors", tags=["monitors"])
+
+
+def _validation(request: Request) -> Validation:
+    found: Validation = request.app.state.validation
+    return found
+
+
+def _wanted(
+    validation: Annotated[Validation, Depends(_validation)],
+    validate: Annotated[bool, Query(description="Whether the cluster is asked, and warned of what it says.")] = True,
+) -> Validation | None:
+    return validation if validate else None
+
+
+#: The validation that a registration runs; None where it shall not.
+Validating = Annotated[Validation | None, Depends(_wanted)]
+
+
+async def warned(
+    validation: Validation | None, scope: Scope, tenant: str, given: MonitorIn, shown: MonitorOut
+) -> MonitorOut:
+    """The answer to a registration, with its warnings."""
+    if validation is not None:
+        try:
+            shown.warnings = (await validation.of(scope, tenant, given)).warnings
+        except LagscaleError as away:
+            # It is registered, so it is answered so, whatever became of the store meanwhile.
+            log.warning("monitor_not_validated", error=type(away).__name__)
+    return shown
+
+
+@router.post("/validate", summary="Tell what registering a monitor would say, and store nothing")
+async def validate_monitor(
+    caller: TenantAdmin, validation: Annotated[Validation, Depends(_validation)], tenant: Tenant, given: MonitorIn
+) -> ValidationOut:
+    return await validation.of(caller.scope, tenant, given)

@@ -1,0 +1,1 @@
+"""Verdicts, samples and health of monitors."""

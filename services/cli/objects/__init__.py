@@ -1,0 +1,1 @@
+"""Objects in files: read, compared with the API, written."""

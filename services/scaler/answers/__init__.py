@@ -1,0 +1,1 @@
+"""From registrations to answers, and the log of decisions."""

@@ -1,0 +1,147 @@
+"""What this replica last learned of each monitor, for the times when the store does not answer.
+
+The held answer is computed by the same rule as from the samples; only the instants are those that were asked for.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import OrderedDict
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from lagscale.domain.policy.policy import Policy
+from lagscale.domain.verdict.contract import Judgement, Reason, Told, Verdict, held
+from lagscale.domain.verdict.freezes import without_limit
+
+_GREATEST: Final = 50_000
+#: Within this a replica hears of a freeze.
+_HEARD_MS: Final = 5_000
+
+
+class StoreClock:
+    """The database's clock as of the last reading, carried on by the monotonic clock."""
+
+    def __init__(self) -> None:
+        self._read_ms: int | None = None
+        self._read_at = 0.0
+
+    def note(self, now_ms: int) -> None:
+        """A reading of the database's clock, made just now."""
+        self._read_ms, self._read_at = now_ms, time.monotonic()
+
+    def now_ms(self) -> int | None:
+        """The database's time; None before the first reading."""
+        if self._read_ms is None:
+            return None
+        return self._read_ms + int((time.monotonic() - self._read_at) * 1000)
+
+    def dump(self) -> tuple[int | None, float]:
+        """This clock for a later process: the database's time, and the host's in seconds."""
+        return self.now_ms(), time.time()
+
+    def restore(self, now_ms: int | None, host_seconds: float) -> None:
+        """Go on from another process's reading; a host clock that went back counts as no time."""
+        if now_ms is not None:
+            self.note(now_ms + int(max(0.0, time.time() - host_seconds) * 1000))
+
+
+@dataclass(slots=True)
+class _Seen:
+    """Of one monitor: K, the values of the window that can still be its greatest, and when it was last active."""
+
+    known_ms: int | None = None
+    peaks: list[tuple[int, float]] = field(default_factory=list)
+    active_ms: int | None = None
+    newest_ms: int = 0
+    members: int | None = None
+
+    def note(self, judgement: Judgement, at_ms: int, window_ms: int) -> bool:
+        """Take a judgement in; whether there is something new to keep on scratch."""
+        if at_ms >= self.newest_ms:
+            self.newest_ms, self.members = at_ms, judgement.members
+        if judgement.value is None or judgement.active is None or at_ms < (self.known_ms or 0):
+            return False
+        newer, self.known_ms = at_ms != self.known_ms, at_ms
+        while self.peaks and (self.peaks[-1][1] <= judgement.value or self.peaks[-1][0] == at_ms):
+            self.peaks.pop()
+        self.peaks.append((at_ms, judgement.value))
+        self.peaks = [peak for peak in self.peaks if peak[0] >= at_ms - window_ms]
+        if judgement.active:
+            self.active_ms = at_ms
+        elif self.active_ms is not None and (self.active_ms < at_ms - window_ms or self.active_ms == at_ms):
+            self.active_ms = None
+        return newer
+
+    def known(self) -> list[Judgement]:
+        judgements = [_known(at_ms, value, False) for at_ms, value in self.peaks]
+        return judgements if self.active_ms is None else [*judgements, _known(self.active_ms, 0.0, True)]
+
+
+class LastAnswers:
+    """Remembers known judgements by a monitor's key, the most recently asked for; bounded."""
+
+    def __init__(self) -> None:
+        self.clock = StoreClock()
+        self.dirty = False
+        self._seen: OrderedDict[str, _Seen] = OrderedDict()
+
+    def note(self, key: str, judgement: Judgement, policy: Policy) -> None:
+        """A judgement that the store made just now."""
+        self.clock.note(judgement.now_ms)
+        if judgement.at_ms is None:
+            return
+        seen = self._seen.get(key)
+        if seen is None:
+            seen = self._seen[key] = _Seen()
+            if len(self._seen) > _GREATEST:
+                self._seen.popitem(last=False)
+        self._seen.move_to_end(key)
+        self.dirty |= seen.note(judgement, judgement.at_ms, policy.hold_window_ms)
+
+    def held(self, key: str, policy: Policy) -> Told | None:
+        """The held answer for a monitor while the store is silent; None when there is nothing to hold."""
+        seen, now_ms = self._seen.get(key), self.clock.now_ms()
+        if seen is None or now_ms is None:
+            return None
+        return held(seen.known(), seen.members, now_ms, policy)
+
+    def frozen(self, key: str, policy: Policy, since_ms: int) -> Told | None:
+        """The answer that a frozen monitor keeps while the store is silent: as of the freeze, without a time limit.
+
+        What was seen before this replica heard of the freeze counts: the last active instant may be one of that time.
+        """
+        seen = self._seen.get(key)
+        if seen is None:
+            return None
+        known = [one for one in seen.known() if one.at_ms is not None and one.at_ms <= since_ms + _HEARD_MS]
+        return held(known, seen.members, since_ms, without_limit(policy))
+
+    def dump(self) -> dict[str, Any]:
+        """Everything remembered, for scratch."""
+        self.dirty = False
+        return {
+            "clock": self.clock.dump(),
+            "seen": {
+                key: (seen.known_ms, list(seen.peaks), seen.active_ms, seen.newest_ms, seen.members)
+                for key, seen in self._seen.items()
+                if seen.known_ms is not None
+            },
+        }
+
+    def restore(self, content: Any) -> None:
+        """Go on from what another process kept; what cannot be read is passed over as a whole."""
+        try:
+            now_ms, host_seconds = content["clock"]
+            found = {
+                str(key): _Seen(known, [(int(at), float(value)) for at, value in peaks], active, int(newest), members)
+                for key, (known, peaks, active, newest, members) in content["seen"].items()
+            }
+        except (TypeError, ValueError, KeyError, AttributeError):
+            return
+        self.clock.restore(now_ms, host_seconds)
+        self._seen.update(found)
+
+
+def _known(at_ms: int, value: float, active: bool) -> Judgement:
+    return Judgement(Verdict.CALM, Reason.NO_BREACH, value, active, at_ms, at_ms)

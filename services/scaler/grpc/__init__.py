@@ -1,0 +1,1 @@
+"""The gRPC edge: server, calls, streams, certificates, status codes."""

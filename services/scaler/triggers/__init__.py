@@ -1,0 +1,1 @@
+"""From trigger metadata to registrations."""

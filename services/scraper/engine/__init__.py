@@ -1,0 +1,1 @@
+"""What runs in the stream's processes: leader, workers, writes."""

@@ -1,0 +1,1 @@
+"""The only room of the scraper that knows the Kafka client."""

@@ -1,0 +1,1 @@
+"""Which groups are polled at a tick, and in which slots. Pure."""

@@ -1,0 +1,1 @@
+"""One poll of one slot: rounds against a shared deadline."""

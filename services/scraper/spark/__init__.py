@@ -1,0 +1,1 @@
+"""The stream: source, sink, rows and query. Every module here imports pyspark."""

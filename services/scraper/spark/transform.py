@@ -1,0 +1,12 @@
+"""Between source and sink: what is written at all."""
+
+from __future__ import annotations
+
+from pyspark.sql import DataFrame
+
+from services.scraper.spark.rows import COLUMNS
+
+
+def to_write(polled: DataFrame) -> DataFrame:
+    """Rows that tell something, in the columns that the sink knows."""
+    return polled.where("code is not null").select(*COLUMNS)

@@ -1,0 +1,1 @@
+"""Discovery of topics for monitors that do not list them."""

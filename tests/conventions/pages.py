@@ -1,0 +1,235 @@
+"""Renders the pages that repeat what the code says: settings, metrics, trigger metadata; and the pictures.
+
+`python -m tests.conventions.pages` writes them into docs/; the house tests compare.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from pydantic import BaseModel
+from pydantic.fields import FieldInfo
+from pydantic_settings import BaseSettings
+
+from lagscale.settings import ServiceSettings, SingleMonitorSettings
+from services.api.problem_types import FRAMEWORK, KINDS, TYPE, type_of
+from services.scaler.triggers.metadata import render_docs
+from tests.conventions.pictures import SCENES, picture
+
+ROOT = Path(__file__).parents[2]
+DOCS = ROOT / "docs"
+SERVICES = ("scraper", "scaler", "api", "cli", "pipeline")
+TITLES = {
+    "all": "All services",
+    "scraper": "Scraper",
+    "scaler": "Scaler",
+    "api": "API",
+    "cli": "Command line",
+    "pipeline": "Pipeline",
+    "devstack": "Development",
+    "tests": "Development",
+}
+#: Variables that no settings class reads.
+DEVELOPMENT: Mapping[str, str] = {
+    "LAGSCALE_KAFKA_BOOTSTRAP": "A running broker, `host:port`, in place of the one that `make up`, `make demo` and the "
+    "tests would start.",
+}
+METRIC_KINDS = {"Counter", "Gauge", "Histogram", "Summary", "Info"}
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """One variable as the page tells it."""
+
+    name: str
+    service: str
+    description: str
+    default: str
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One metric as the page tells it; `labels` in the order of the code."""
+
+    name: str
+    kind: str
+    help: str
+    labels: tuple[str, ...]
+
+
+def settings_classes() -> Iterator[tuple[str, type[BaseSettings]]]:
+    """(service, class) of everything that reads variables; `all` for what the services share."""
+    yield "all", ServiceSettings
+    for service in SERVICES:
+        if (ROOT / "services" / service / "settings.py").is_file():
+            module = importlib.import_module(f"services.{service}.settings")
+            for item in vars(module).values():
+                if isinstance(item, type) and issubclass(item, BaseSettings) and item.__module__ == module.__name__:
+                    yield service, item
+
+
+def settings() -> list[Setting]:
+    """All settings, each once."""
+    found: dict[str, Setting] = {}
+    for service, settings_class in settings_classes():
+        for name, setting in _of(settings_class, service):
+            found.setdefault(name, setting)
+    for name, description in DEVELOPMENT.items():
+        found.setdefault(name, Setting(name, "devstack", description, "not set"))
+    return list(found.values())
+
+
+def one_monitor() -> list[Setting]:
+    """The variables without our prefix that describe one monitor."""
+    return [setting for _, setting in _of(SingleMonitorSettings, "all")]
+
+
+def _of(settings_class: type[BaseModel], service: str) -> Iterator[tuple[str, Setting]]:
+    prefix = settings_class.model_config.get("env_prefix", "")
+    for field_name, field in settings_class.model_fields.items():
+        name = field.alias or f"{prefix}{field_name}".upper()
+        yield name, Setting(name, service, field.description or "", _default(field))
+
+
+def _default(field: FieldInfo) -> str:
+    if field.is_required():
+        return ""
+    if field.default_factory is not None:
+        return "a folder `lagscale` in the system's temporary folder"
+    value: Any = field.default
+    if hasattr(value, "get_secret_value"):
+        value = value.get_secret_value()
+    if value is None or value == "":
+        return "not set"
+    if isinstance(value, bool):
+        return f"`{str(value).lower()}`"
+    return f"`{value:g}`" if isinstance(value, float) else f"`{value}`"
+
+
+def render_settings() -> str:
+    """The page of all environment variables."""
+    lines = [
+        "# Settings",
+        "",
+        "Settings are environment variables, read once at the start. All faults are reported together. A variable that",
+        "begins with `LAGSCALE_` and is not on this page stops the start: it is a slip, and the message names the nearest.",
+        "",
+    ]
+    by_title: dict[str, list[Setting]] = {}
+    for setting in settings():
+        by_title.setdefault(TITLES[setting.service], []).append(setting)
+    for title in dict.fromkeys(TITLES.values()):
+        if title in by_title:
+            lines += [f"## {title}", "", *_sections(by_title[title])]
+    lines += [
+        "## One monitor without registration",
+        "",
+        "With these set, whichever service starts first registers tenant, cluster and monitor, and binds every namespace to",
+        "them. Give all services the same ones. Their login needs the role `lagscale_api`.",
+        "",
+        *_sections(one_monitor()),
+    ]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _sections(found: list[Setting]) -> Iterator[str]:
+    for setting in found:
+        default = f"Default: {setting.default}." if setting.default else "Must be set."
+        yield from (f"### `{setting.name}`", "", f"{setting.description} {default}", "")
+
+
+def metrics() -> dict[str, list[Metric]]:
+    """Service -> its metrics, read from the code without importing it."""
+    found: dict[str, list[Metric]] = {}
+    for service in SERVICES:
+        for path in sorted((ROOT / "services" / service).rglob("*.py")):
+            for metric in metrics_of(ast.parse(path.read_text(encoding="utf-8"))):
+                found.setdefault(service, []).append(metric)
+    return found
+
+
+def metrics_of(tree: ast.Module) -> Iterator[Metric]:
+    """The metrics that a module registers."""
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.Call) or ast.unparse(node.func).split(".")[-1] not in METRIC_KINDS:
+            continue
+        given = [argument.value for argument in node.args[:2] if isinstance(argument, ast.Constant)]
+        if len(given) == 2 and isinstance(given[0], str) and given[0].startswith("lagscale"):
+            labels = node.args[2:3] + [keyword.value for keyword in node.keywords if keyword.arg == "labelnames"]
+            names = ast.literal_eval(labels[0]) if labels else ()
+            kind = ast.unparse(node.func).split(".")[-1].lower()
+            # The client adds the suffix of counters when it is scraped.
+            suffix = "_total" if kind == "counter" and not given[0].endswith("_total") else ""
+            yield Metric(given[0] + suffix, kind, str(given[1]), tuple(names))
+
+
+def render_metrics() -> str:
+    """The page of all metrics."""
+    lines = [
+        "# Metrics",
+        "",
+        "Each service serves them at `/metrics` on its HTTP port, beside those of Python and of the process. A histogram",
+        "adds `_bucket`, `_sum` and `_count`. Times are seconds.",
+        "",
+    ]
+    for service, found in metrics().items():
+        lines += [f"## {TITLES[service]}", ""]
+        for metric in found:
+            labels = f" Labels: {', '.join(f'`{label}`' for label in metric.labels)}." if metric.labels else ""
+            lines += [f"### `{metric.name}`", "", f"{metric.kind.capitalize()}. {metric.help}{labels}", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def render_errors() -> str:
+    """The page of all kinds of problems of the API."""
+    lines = [
+        "# Errors of the REST API",
+        "",
+        "Every error is `application/problem+json` (RFC 9457), whatever `Accept` says:",
+        "",
+        "| key | |",
+        "|---|---|",
+        "| `type` | the kind, as a URI of the list below; it does not change |",
+        "| `title` | the kind in words |",
+        "| `status` | of HTTP |",
+        "| `detail` | what is wrong here |",
+        "| `field` | what of the request is at fault |",
+        "| `wayOut` | what to do |",
+        "| `errors` | every fault of the input, each with its `field` and a `text` that says what must be there |",
+        "",
+        "`field` is the first field of `errors`; or a query parameter or a header by its name; or `path` (a name in the URL,",
+        "or the object that it leads to), `method` or `body`; or the tenant's limit that is used up, as `maxMonitors`. It is",
+        "null where nothing of the request is at fault.",
+        "",
+        "What is no HTTP at all is refused by the server in bare text, with 400.",
+        "",
+        "## By status",
+        "",
+    ]
+    ours = [(type_of(error), (error.__doc__ or "").strip(), kind) for error, kind in KINDS.items()]
+    framework = [(TYPE + kind.name, kind.title, kind) for kind in FRAMEWORK]
+    for name, title, kind in sorted([*ours, *framework], key=lambda found: (found[2].status, found[0])):
+        blamed = "nothing of the request" if kind.field is None else f"`{kind.field}`, if the error names no other"
+        lines += [f"### `{name}`", "", f"{kind.status}. {title} Field: {blamed}. {kind.way_out}", ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+#: Page -> what renders it.
+PAGES: Mapping[str, Callable[[], str]] = {
+    "settings.md": render_settings,
+    "metrics.md": render_metrics,
+    "metadata.md": render_docs,
+    "errors.md": render_errors,
+    **{f"pictures/{name}.svg": partial(picture, name) for name in SCENES},
+}
+
+
+if __name__ == "__main__":
+    for page, render in PAGES.items():
+        (DOCS / page).write_text(render(), encoding="utf-8")

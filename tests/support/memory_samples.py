@@ -1,0 +1,81 @@
+"""An in-memory twin of the store of samples: the same ports, answered by the reference of the verdict.
+
+For tests of the scaler and the API, and for explanations of histories that were never stored.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from lagscale.domain.lag.rounds import Row, TargetRound
+from lagscale.domain.verdict.contract import Ask, Judgement, Told
+from lagscale.domain.verdict.evaluate import hold, judge
+from lagscale.errors import LeaseLost
+from lagscale.store.records import Lease, Written
+
+#: A row stamped later than this after *now* is refused.
+FUTURE_MS = 1_000
+
+
+class MemorySamples:
+    """Samples of all tenants in one process: a `SampleStore` and a `VerdictStore`.
+
+    Args:
+        now_ms: the store's clock, milliseconds since 1970; the one clock that decides freshness.
+        lease: whose batches are taken; None takes every batch.
+    """
+
+    def __init__(self, now_ms: Callable[[], int], lease: Lease | None = None) -> None:
+        self._now_ms = now_ms
+        self.lease = lease
+        self._rows: dict[tuple[int, int], dict[int, Row]] = {}
+
+    def newest(self, target_ids: Sequence[int]) -> dict[int, Row]:
+        """The newest row of each target that has one."""
+        return {
+            target: rows[max(rows)] for (_, target), rows in self._rows.items() if target in set(target_ids) and rows
+        }
+
+    def append(self, rows: Sequence[tuple[int, int, Row]], lease: Lease) -> Written:
+        """Keep (tenant id, target id, row); a row that is there already is counted as doubled.
+
+        Raises:
+            LeaseLost: the lease is not the present one; nothing was kept.
+        """
+        if self.lease is not None and lease != self.lease:
+            raise LeaseLost("another scraper leads; nothing was kept")
+        stored = doubled = refused = 0
+        latest = self._now_ms() + FUTURE_MS
+        for tenant, target, row in rows:
+            kept = self._rows.setdefault((tenant, target), {})
+            if row.round.at_ms > latest:
+                refused += 1
+            elif row.round.at_ms in kept:
+                doubled += 1
+            else:
+                kept[row.round.at_ms] = row
+                stored += 1
+        return Written(stored, doubled, refused)
+
+    async def judge(self, asks: Sequence[Ask]) -> list[Judgement]:
+        """One judgement for each ask, in order, all at one reading of the clock."""
+        now_ms = self._now_ms()
+        return [
+            judge(
+                self._rounds(ask),
+                ask.policy,
+                now_ms=now_ms if ask.judged_at_ms is None else ask.judged_at_ms,
+                upto_ms=ask.upto_ms,
+            )
+            for ask in asks
+        ]
+
+    async def hold(self, ask: Ask, judgement: Judgement) -> Told | None:
+        """The held answer for an unknown judgement; None when there is nothing to hold."""
+        return hold(self._rounds(ask), ask.policy, now_ms=judgement.now_ms, upto_ms=ask.upto_ms)
+
+    def _rounds(self, ask: Ask) -> dict[int, list[TargetRound]]:
+        return {
+            target: [row.round for row in self._rows.get((ask.tenant_id, target), {}).values()]
+            for target in ask.target_ids
+        }

@@ -1,0 +1,52 @@
+"""docs/clusters.md: every body on it is one that the API takes, and its lists of properties are those of the code."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from lagscale.errors import InvalidInput
+from lagscale.kafka.properties import PLATFORM, TENANTS
+from lagscale.kafka.security import privileged
+from services.api.clusters.schemas import ClusterIn
+from services.api.clusters.security_kinds import MECHANISMS
+from services.api.clusters.spec import cluster_spec
+
+PAGE = (Path(__file__).parents[4] / "docs/clusters.md").read_text(encoding="utf-8")
+BODIES = re.findall(r"^```json\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
+
+
+def whole(body: str) -> ClusterIn:
+    """The body, with PEM texts where the page leaves them out."""
+    full = re.sub(r'"-----BEGIN [^"]*"', '"-----BEGIN CERTIFICATE-----\\\\n-----BEGIN PRIVATE KEY-----"', body)
+    return ClusterIn.model_validate(json.loads(full))
+
+
+@pytest.mark.parametrize("body", BODIES)
+def test_every_body_is_taken_and_only_what_lends_needs_the_platform(body: str) -> None:
+    given = whole(body)
+    spec = cluster_spec("main", given, platform=True)
+    lent = privileged(spec.security, spec.properties or {})
+    try:
+        cluster_spec("main", given, platform=False)
+        refused = False
+    except InvalidInput:
+        refused = True
+    assert refused == bool(lent)
+
+
+def test_every_mechanism_has_a_body_or_a_word() -> None:
+    used = {cluster_spec("main", whole(body), platform=True).security.get("mechanism") for body in BODIES}
+    assert {"OAUTHBEARER", "GSSAPI", "SCRAM-SHA-512", None} <= used
+    assert [name for name in MECHANISMS if f"`{name}`" not in PAGE and f"`{name.upper()}`" not in PAGE] == []
+
+
+@pytest.mark.parametrize(
+    ("beginning", "listed"), [("**Everybody**", TENANTS), ("**Platform administrators**", PLATFORM)]
+)
+def test_the_lists_of_properties_are_those_of_the_code(beginning: str, listed: dict[str, object]) -> None:
+    paragraph = PAGE.partition(beginning)[2].split("\n\n")[1]
+    assert re.findall(r"`([^`]+)`", paragraph) == sorted(listed)

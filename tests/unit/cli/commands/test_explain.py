@@ -1,0 +1,173 @@
+"""The page of a moment: sentence first, rules, lag with its threshold, and what was told; readable at 80 columns."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+from pydantic import SecretStr
+from rich.console import Console
+
+from services.cli import app
+from services.cli.client import Client
+from services.cli.commands.explain import show
+from services.cli.commands.plot import Frame, Point, plot, short
+from services.cli.settings import CliSettings
+from tests.unit.cli.test_cli import run
+
+SENTENCE = "Partition 2 of orders has been above 500 for 130 s. KEDA was told value 1,500, active."
+ROW: dict[str, Any] = {
+    "replica": "scaler-1", "toldAt": "2030-01-01T00:04:00Z", "snapshotAt": "2030-01-01T00:03:58Z",
+    "verdict": "sustained", "value": 1500.0, "active": True, "held": False, "reason": "lasted", "code": "OK",
+    "version": 3, "overrides": None,
+}  # fmt: skip
+REFUSED = {**ROW, "value": None, "active": None, "verdict": "unknown", "reason": "stale", "code": "UNAVAILABLE"}
+SAID: dict[str, Any] = {
+    "verdict": "sustained", "reason": "lasted", "because": "sustained", "total": 5000, "partitions": 3, "lagging": 2,
+    "members": 2, "limit": "replica_cap", "ageSeconds": 4.2, "staleAfterSeconds": 30.0, "draining": False, "timeLag": None,
+    "answer": {"value": 1500.0, "active": True, "held": False}, "answerSentence": "KEDA gets value 1,500, active.",
+    "steps": [{"rule": "replica_cap", "before": 5000.0, "after": 1500.0, "text": "Capped by the partitions."}],
+    "islands": [{"topic": "orders", "partition": 2, "lag": 4000, "since": "2030-01-01T00:01:50Z", "spanSeconds": 130.0,
+                 "bounded": False}],
+    "missing": [{"topic": "orders", "partition": 1, "since": "2030-01-01T00:02:00Z", "ageSeconds": 120.0, "lag": 7},
+                {"topic": "refunds", "partition": None, "since": None, "ageSeconds": None, "lag": None}],
+    "missingCount": 30, "stuck": [{"topic": "orders", "partition": 0}],
+}  # fmt: skip
+FOUND: dict[str, Any] = {
+    "monitor": "orders", "at": "2030-01-01T00:04:00Z", "now": "2030-01-01T01:04:00Z", "sentence": SENTENCE,
+    "registration": {"version": 3, "policy": {"maxGapSeconds": 25.0}}, "samplesSay": SAID,
+    "wasTold": [{**ROW, "agrees": True, "why": [], "differs": None}], "toldBefore": None,
+    "decisions": [ROW, {**REFUSED, "toldAt": "2030-01-01T00:02:00Z"}], "notes": ["The monitor was deleted."],
+    "lag": [{"at": f"2030-01-01T00:0{minute}:00Z", "total": 1000 * minute, "greatest": 900 * minute,
+             "least": 900 * minute} for minute in range(5)],
+    "threshold": 500, "ofTotal": False,
+}  # fmt: skip
+
+
+def page(width: int = 80, **facts: Any) -> str:
+    console = Console(width=width, record=True, file=open("/dev/null", "w", encoding="utf-8"))  # noqa: SIM115
+    with console.file:
+        show({**FOUND, **facts}, "shop/orders", console)
+    return console.export_text()
+
+
+@pytest.mark.parametrize("width", [80, 100, 200])
+def test_the_page_has_everything_and_fits(width: int) -> None:
+    shown = page(width)
+    assert max(map(len, shown.splitlines())) <= min(width, 120)
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
+    order = [
+        next(number for number, line in enumerate(lines) if line.startswith(begin))
+        for begin in ("shop/orders at 2030-01-01 00:04:00 UTC", "Partition 2 of orders", "How the value", "total lag",
+                      "replica cap", "answer", "island orders/2: above for at least 130 s", "missing orders/1",
+                      "missing refunds: no sample yet", "and 22 more", "stuck orders/0", "Until then", "told",
+                      "What was told", "scaler-1")
+    ]  # fmt: skip
+    assert order == sorted(order)
+    assert "this limit holds" in " ".join(lines)
+    assert "The monitor was deleted." in lines
+
+
+def test_what_was_told_is_drawn_under_the_plot() -> None:
+    strip = next(line for line in page().splitlines() if line.startswith(" told "))
+    assert strip[6:].strip() == "!" * strip.count("!") + "█" * strip.count("█")
+    assert strip.count("!") > strip.count("█") > 0
+
+
+def test_a_moment_without_samples_and_answers_says_so() -> None:
+    shown = page(samplesSay=None, wasTold=[], decisions=[], lag=[])
+    for text in ("no samples", "no sample in the time", "nothing on record"):
+        assert text in shown
+    assert "the last before" in page(wasTold=[], toldBefore=ROW)
+
+
+def test_why_an_answer_differs_stands_beside_what_the_samples_say() -> None:
+    differing = {**REFUSED, "agrees": False, "why": ["store_away"], "differs": "The store did not answer."}
+    shown = page(wasTold=[differing])
+    assert "scaler-1: The store did not answer." in shown
+    assert "The samples say: KEDA gets value 1,500, active." in shown
+    assert "error UNAVAILABLE (stale)" in shown
+
+
+@pytest.mark.parametrize(("most", "text"), [(30.0, "at most 30 s"), (None, "longer than anything stored")])
+def test_a_time_lag_is_shown_with_its_bounds(most: float | None, text: str) -> None:
+    said = {**SAID, "timeLag": {"seconds": 21.2, "atLeast": 15.0, "atMost": most}}
+    shown = " ".join(page(samplesSay=said).split())
+    assert f"the oldest unread message: 21 s (at least 15 s, {text})" in shown
+
+
+def test_an_unknown_verdict_shows_its_error() -> None:
+    said = {**SAID, "verdict": "unknown", "reason": "stale", "steps": [], "limit": None, "answer": None,
+            "answerSentence": "KEDA gets an error.", "because": None}  # fmt: skip
+    shown = page(samplesSay=said)
+    assert "KEDA gets an error." in shown
+    assert "total lag" not in shown
+
+
+def test_a_plot_shows_threshold_gaps_and_dips() -> None:
+    points = [Point(0, 100, 100), Point(10_000, 900, 900), Point(20_000, 900, 300), Point(60_000, 900, 900)]
+    lines = [line.plain for line in plot(points, 500, Frame(0, 100_000, 20_000), 26, 8)]
+    assert len(lines) == 8
+    assert lines[0].startswith("900 ┤")
+    (threshold,) = [line for line in lines if line.startswith("500 ┤")]
+    bars = threshold[5:]
+    assert "╌" in bars[:2]
+    assert "░" in bars
+    # The sample at 20 s stands for 20 s; then nothing is known until the next.
+    assert set(bars[10:12]) == {"╌"}
+    assert bars[12] == "█"
+
+
+def test_a_threshold_that_counts_no_messages_is_not_drawn() -> None:
+    shown = page(threshold=None)
+    assert "╌" not in shown
+    assert "threshold" not in shown
+
+
+def test_some_lag_is_never_drawn_as_none() -> None:
+    lines = plot([Point(0, 1, 1)], 500, Frame(0, 10, 10), 20, 4)
+    assert "▁" in lines[-1].plain
+
+
+@pytest.mark.parametrize(
+    ("number", "text"), [(0, "0"), (950, "950"), (1_200, "1.2k"), (4_990, "5k"), (35_000_000, "35M"), (2e12, "2T")]
+)
+def test_numbers_beside_the_axis_are_short(number: float, text: str) -> None:
+    assert short(number) == text
+
+
+@pytest.mark.parametrize(("at", "wanted"), [([], ""), (["--at", "2030-01-01T00:00:00+01:00"], "at=2030-01-01T00%3A00%3A00%2B01%3A00")])  # fmt: skip
+def test_the_moment_is_asked_of_the_api(
+    at: list[str], wanted: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[httpx.Request] = []
+
+    def answer(request: httpx.Request) -> httpx.Response:
+        asked.append(request)
+        return httpx.Response(200, json=FOUND)
+
+    def client(settings: CliSettings) -> Client:
+        return Client(settings.model_copy(update={"api_key": SecretStr("key")}), httpx.MockTransport(answer))
+
+    monkeypatch.setattr(app, "Client", client)
+    assert run(monkeypatch, "explain", "shop/orders", *at) == 0
+    assert SENTENCE[:40] in capsys.readouterr().out
+    assert run(monkeypatch, "explain", "shop/orders", *at, "--json") == 0
+    assert '"monitor": "orders"' in capsys.readouterr().out
+    assert asked[0].url.path == "/v1/tenants/shop/monitors/orders/explain"
+    assert asked[0].url.query.decode() == wanted
+
+
+def test_a_freeze_is_told_and_drawn() -> None:
+    answer = {"value": 1500.0, "active": True, "held": True, "heldSince": "2030-01-01T00:00:30Z"}
+    frozen = {"since": "2030-01-01T00:01:00Z", "until": "2030-01-01T02:00:00Z", "reasons": ["a move"], "answer": answer}
+    row = {**ROW, "verdict": "unknown", "reason": "frozen", "held": True, "toldAt": "2030-01-01T00:01:00Z"}
+    shown = page(120, frozen=frozen, decisions=[row], wasTold=[row])
+    lines = [" ".join(line.split()) for line in shown.splitlines()]
+    told = "KEDA gets 1,500, active, known at 2030-01-01 00:00:30"
+    assert f"frozen since 2030-01-01 00:01:00 UTC: {told}" in lines
+    assert "told: f frozen" in lines
+    assert any("1,500, active (frozen)" in line for line in lines)
+    nothing = page(120, frozen={**frozen, "answer": None})
+    assert "KEDA gets an error" in nothing

@@ -1,0 +1,93 @@
+"""`lagscale state`: the group's state, the partitions that matter, and an exit code for what is unknown."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import httpx
+import pytest
+
+from services.cli import __main__ as cli
+from services.cli.client import Client
+from services.cli.commands import group_status
+from services.cli.settings import CliSettings
+
+PARTITION: dict[str, Any] = {
+    "topic": "[b]orders", "partition": 0, "state": "ok", "why": "nothing_waits", "sentence": "Nothing waits.",
+    "lag": 0, "lagThen": 5, "advanced": 12_345, "stillSince": None, "stillSinceEarlier": False,
+    "stuck": False, "hot": False,
+}  # fmt: skip
+STALL = PARTITION | {
+    "partition": 1, "state": "stall", "sentence": "It stands.", "lag": 1_200, "lagThen": 400, "advanced": 0,
+    "stillSince": "2030-01-01T00:00:00Z", "stillSinceEarlier": True, "stuck": True, "hot": True,
+}  # fmt: skip
+STATE: dict[str, Any] = {
+    "monitor": "orders", "consumerGroup": "readers", "state": "stall", "sentence": "Of 2 partitions: 1 stall, 1 ok.",
+    "windowSeconds": 120.0, "members": 2, "notMeasured": [], "scope": None, "partitions": [STALL, PARTITION],
+}  # fmt: skip
+
+
+@pytest.fixture(autouse=True)
+def wide(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("COLUMNS", "220")
+
+
+def run(monkeypatch: pytest.MonkeyPatch, body: dict[str, Any], *arguments: str) -> int:
+    def answer(request: httpx.Request) -> httpx.Response:
+        assert request.url.path == "/v1/tenants/shop/monitors/orders/state"
+        return httpx.Response(200, json=body)
+
+    def client(settings: CliSettings) -> Client:
+        return Client(settings, httpx.MockTransport(answer))
+
+    monkeypatch.setattr(group_status, "Client", client)
+    monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
+    monkeypatch.setattr(sys, "argv", ["lagscale", "state", *arguments])
+    return cli.main()
+
+
+def test_what_is_not_ok_is_shown_with_its_numbers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(monkeypatch, STATE, "shop/orders") == 0
+    shown = capsys.readouterr().out
+    for text in ("orders: stall", "readers, members 2, over 120 s", "1 stall, 1 ok", "stall stuck hot", "1,200", "400"):
+        assert text in shown
+    assert "2030-01-01T00:00:00Z or earlier" in shown
+    assert "[b]orders" in shown
+    assert "Nothing waits." not in shown
+
+
+def test_all_shows_the_rest(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch, STATE, "shop/orders", "--all") == 0
+    shown = capsys.readouterr().out
+    assert "Nothing waits." in shown
+    assert "+12,345" in shown
+
+
+def test_json_is_the_answer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch, STATE, "shop/orders", "--json") == 0
+    assert json.loads(capsys.readouterr().out) == STATE
+
+
+def test_an_unknown_state_exits_7_and_says_what_is_missing(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    body = STATE | {"state": "unknown", "members": None, "notMeasured": ["refunds"], "partitions": []}
+    assert run(monkeypatch, body, "shop/orders") == 7
+    out, err = capsys.readouterr()
+    assert "members not known" in out
+    assert "not measured lately: refunds" in out
+    assert err == "lagscale: Of 2 partitions: 1 stall, 1 ok.\n"
+
+
+def test_a_part_of_the_topics_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    assert run(monkeypatch, STATE | {"state": "unknown", "scope": "Too many topics."}, "shop/orders") == 7
+    assert capsys.readouterr().err == "lagscale: Too many topics.\n"
+
+
+@pytest.mark.parametrize("name", ["orders", "/orders", "shop/", "a/b/c"])
+def test_a_monitor_is_named_with_its_tenant(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert run(monkeypatch, STATE, name) == 2

@@ -1,0 +1,186 @@
+"""Documents -> manifests: every fault by its line, its field and its way out, and no value of a secret."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lagscale.errors import Fault
+from services.cli.objects.documents import read
+from services.cli.objects.kinds import KINDS, MONITOR
+from services.cli.objects.manifests import Declared, declared, named
+from services.cli.objects.schemas import Schemas
+from tests.support.api_document import api_document
+
+SCHEMAS = Schemas(api_document())
+
+
+def manifests(tmp_path: Path, text: str, **environ: str) -> tuple[Declared, list[str]]:
+    file = tmp_path / "m.yaml"
+    file.write_text(text)
+    faults: list[Fault] = []
+    found = declared(read([str(file)], faults), SCHEMAS, environ, faults)
+    return found, [str(fault).removeprefix(f"{file}:") for fault in faults]
+
+
+CLUSTER = "kind: Cluster\nmetadata: {name: c, tenant: t}\nspec:\n  bootstrapServers: [a:1]\n"
+MONITOR_HEAD = "kind: Monitor\nmetadata: {name: m, tenant: t}\nspec:\n  cluster: c\n  consumerGroup: g\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("just text", ["1: document: must be a mapping with kind, metadata and spec"]),
+        ("kind: Monitor", ["1: metadata: must be given, with the name and the tenant"]),
+        ("metadata: {name: m}", ["1: kind: must be given"]),
+        ("kind: ScaledObject\nmetadata: {}",
+         ["1: kind: is no kind of Lagscale's; known are Tenant, Cluster, Monitor, Binding"]),
+        ("kind: cluster\nmetadata: {}", ["1: kind: is no kind; did you mean Cluster?"]),
+        ("kind: Tenant\nmetadata: {name: t}\nspce: {}", ["3: spce: is not known; did you mean spec?"]),
+        ("apiVersion: v1\nkind: Tenant\nmetadata: {name: t}",
+         ["1: apiVersion: must be lagscale/v1, or left out"]),
+        ("kind: Tenant\nmetadata:\n  Name: t",
+         ["3: metadata.Name: is not known; did you mean name?", "2: metadata.name: must be given"]),
+        ("kind: Tenant\nmetadata: {name: Shop}",
+         ["2: metadata.name: must be 1 to 63 of a-z, 0-9 and -, with no - at either end"]),
+        ("kind: Tenant\nmetadata: {name: 5}",
+         ["2: metadata.name: must be 1 to 63 of a-z, 0-9 and -, with no - at either end; put it in quotes"]),
+        ("kind: Tenant\nmetadata: {name: t, tenant: u}",
+         ["2: metadata.tenant: must be the tenant's own name, or left out"]),
+        ("kind: Monitor\nmetadata:\n  name: m\nspec: {}", ["2: metadata.tenant: must be given"]),
+        ("kind: Tenant\nmetadata: {name: t}\nspec: 5", ["3: tenant t: spec: must be a mapping"]),
+        ("kind: Tenant\nmetadata: {name: t}\nspec:\n  maxMonitors: many",
+         ["4: tenant t: spec.maxMonitors: must be a whole number"]),
+        ("kind: Tenant\nmetadata: {name: t}\nspec:\n  maxMonitors: -1",
+         ["4: tenant t: spec.maxMonitors: must be at least 0"]),
+        ("kind: Tenant\nmetadata: {name: t}\nspec:\n  displayName: 5",
+         ["4: tenant t: spec.displayName: must be a text; put it in quotes"]),
+        ("kind: Tenant\nmetadata: {name: t}\nspec:\n  name: t",
+         ["4: tenant t: spec.name: stands in metadata, not in the spec of a Tenant"]),
+        (MONITOR_HEAD + "  topicPatern: x", ["6: monitor t/m: spec.topicPatern: is not known; did you mean topicPattern?"]),
+        (MONITOR_HEAD + "  topics: []", ["6: monitor t/m: spec.topics: must have at least 1 entry"]),
+        (MONITOR_HEAD + "  topics:\n    - a\n    - 7", ["8: monitor t/m: spec.topics[1]: must be a text; put it in quotes"]),
+        (MONITOR_HEAD + "  topics: 7", ["6: monitor t/m: spec.topics: must be a list"]),
+        (MONITOR_HEAD + "  policy: {lagthreshold: 5}",
+         ["6: monitor t/m: spec.policy.lagthreshold: is no key of a policy; did you mean lagThreshold?"]),
+        (MONITOR_HEAD.replace("cluster: c", "cluster: C"),
+         ["4: monitor t/m: spec.cluster: must be 1 to 63 of a-z, 0-9 and -, with no - at either end"]),
+        ("kind: Monitor\nmetadata: {name: m, tenant: t}\nspec: {}",
+         ["3: monitor t/m: spec.cluster: must be given", "3: monitor t/m: spec.consumerGroup: must be given"]),
+        ("kind: Binding\nmetadata: {tenant: t}", ["1: binding t/default/: spec.namespace: must be given"]),
+        (CLUSTER + "---\n" + CLUSTER, ["6: cluster t/c: document: is declared at {file}:1 already; keep one of the two"]),
+    ],
+)  # fmt: skip
+def test_faults_name_the_line_the_field_and_the_way_out(tmp_path: Path, text: str, told: list[str]) -> None:
+    _, faults = manifests(tmp_path, text)
+    assert faults == [line.replace("{file}", f"{tmp_path}/m.yaml") for line in told]
+
+
+@pytest.mark.parametrize(
+    "secret", ["canary", "[canary]", "{password: [canary]}", "{password: 12345678}", "{canary: {x: 1}}"]
+)
+def test_a_fault_of_secrets_never_shows_them(tmp_path: Path, secret: str) -> None:
+    _, faults = manifests(tmp_path, CLUSTER + f"  secrets: {secret}\n")
+    assert faults
+    assert not any(value in fault.partition(": spec.secrets")[2].partition(": ")[2] for fault in faults
+                   for value in ("canary", "12345678"))  # fmt: skip
+
+
+def test_objects_come_in_the_order_of_need(tmp_path: Path) -> None:
+    found, faults = manifests(
+        tmp_path,
+        "kind: Binding\nmetadata: {tenant: t}\nspec: {namespace: n}\n---\n" + MONITOR_HEAD
+        + "---\n" + CLUSTER + "---\nkind: Tenant\nmetadata: {name: t}\n",
+    )  # fmt: skip
+    assert faults == []
+    assert [str(one.ref) for one in found.manifests] == [
+        "tenant t",
+        "cluster t/c",
+        "monitor t/m",
+        "binding t/default/n",
+    ]
+    assert found.complete
+
+
+def test_a_comma_list_is_a_list(tmp_path: Path) -> None:
+    found, faults = manifests(tmp_path, MONITOR_HEAD + "  topics: 'a, b,'\n")
+    assert faults == []
+    assert found.manifests[0].spec["topics"] == ["a", "b"]
+
+
+def test_references_lead_to_variables_and_files(tmp_path: Path) -> None:
+    (tmp_path / "key.pem").write_text("line\nend\n")
+    found, faults = manifests(
+        tmp_path,
+        CLUSTER + "  secrets:\n    password: {valueFrom: {env: PASSWORD}}\n    key: {valueFrom: {file: key.pem}}\n",
+        PASSWORD="p",
+    )
+    assert faults == []
+    assert found.manifests[0].spec["secrets"] == {"password": "p", "key": "line\nend"}
+
+
+def test_a_binding_is_named_by_what_its_references_lead_to(tmp_path: Path) -> None:
+    text = "kind: Binding\nmetadata: {tenant: t}\nspec: {namespace: {valueFrom: {env: NS}}}\n"
+    found, _ = manifests(tmp_path, text, NS="n")
+    assert str(found.manifests[0].ref) == "binding t/default/n"
+    faults: list[Fault] = []
+    refs = named(read([str(tmp_path / "m.yaml")], faults), {"NS": "n"}, faults)
+    assert ([str(ref) for ref in refs], faults) == (["binding t/default/n"], [])
+
+
+def test_what_is_to_be_deleted_needs_no_secret(tmp_path: Path) -> None:
+    file = tmp_path / "m.yaml"
+    file.write_text(CLUSTER + "  secrets: {password: {valueFrom: {env: NONE}}}\n")
+    faults: list[Fault] = []
+    assert [str(ref) for ref in named(read([str(file)], faults), {}, faults)] == ["cluster t/c"]
+    assert faults == []
+
+
+@pytest.mark.parametrize(
+    ("reference", "told"),
+    [
+        ("{env: NONE}", "env NONE: is not set, or empty; set it where `lagscale` runs"),
+        ("{env: EMPTY}", "env EMPTY: is not set, or empty; set it where `lagscale` runs"),
+        (
+            "{env: LAGSCALE_API_KEY}",
+            "env LAGSCALE_API_KEY: is a setting of the command; name a variable of another prefix",
+        ),
+        (
+            "{env: lagscale_api_key}",
+            "env lagscale_api_key: is a setting of the command; name a variable of another prefix",
+        ),
+        ("{file: none}", "file none: is no file; paths count from the manifest's directory"),
+        ("{file: .}", "file .: is no file; paths count from the manifest's directory"),
+        ("{file: empty}", "file empty: must hold 1 to 1048576 bytes"),
+        ("{file: latin}", "file latin: is not UTF-8"),
+        ("{secretKeyRef: x}", "must read like {env: NAME} or {file: path}"),
+        ("{env: A, file: b}", "must read like {env: NAME} or {file: path}"),
+        ("text", "must read like {env: NAME} or {file: path}"),
+    ],
+)
+def test_a_reference_that_leads_nowhere_names_the_field(tmp_path: Path, reference: str, told: str) -> None:
+    (tmp_path / "empty").write_text("\n")
+    (tmp_path / "latin").write_bytes(b"\xe9")
+    environ = {"EMPTY": "", "LAGSCALE_API_KEY": "canary", "lagscale_api_key": "canary"}
+    _, faults = manifests(tmp_path, CLUSTER + f"  secrets:\n    password:\n      valueFrom: {reference}\n", **environ)
+    assert faults == [f"7: spec.secrets.password.valueFrom: {told}"]
+
+
+def test_what_is_beside_a_reference_is_a_fault(tmp_path: Path) -> None:
+    _, faults = manifests(tmp_path, CLUSTER + "  secrets: {password: {valueFrom: {env: A}, else: b}}\n", A="a")
+    assert faults == ["5: spec.secrets.password.valueFrom: must read like {env: NAME} or {file: path}"]
+
+
+def test_equal_specs_have_one_normal_form() -> None:
+    one = {"cluster": "c", "consumerGroup": " g ", "topics": ["a", "b", "a"], "overridable": False, "excludeTopics": [],
+           "policy": {"lagThreshold": 5, "targetLag": 1e-7, "allowIdleConsumers": True, "holdSeconds": None}}  # fmt: skip
+    other = {"cluster": "c", "consumerGroup": "g", "topics": ["a", "b"], "topicPattern": None,
+             "policy": {"allowIdleConsumers": "true", "lagThreshold": " 5 ", "targetLag": "0.0000001"}}  # fmt: skip
+    assert SCHEMAS.normal(MONITOR, one) == SCHEMAS.normal(MONITOR, other)
+    assert SCHEMAS.normal(MONITOR, one) != SCHEMAS.normal(MONITOR, other | {"topics": ["b", "a"]})
+
+
+def test_every_kind_can_be_tried_and_only_secrets_are_never_shown() -> None:
+    assert all(SCHEMAS.tries(kind) for kind in KINDS)
+    assert {kind.name: SCHEMAS.hidden(kind) for kind in KINDS if SCHEMAS.hidden(kind)} == {"Cluster": {"secrets"}}

@@ -1,0 +1,58 @@
+"""Policies are read by one table, and what cannot go together is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from lagscale.domain.policy.policy import Policy
+from lagscale.errors import InvalidInput
+
+
+def faults_of(**values: str) -> dict[str, str]:
+    with pytest.raises(InvalidInput) as raised:
+        Policy.parse(values)
+    return {fault.field: fault.text for fault in raised.value.faults}
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("allowIdleConsumers", "limitToPartitionsWithLag"),
+        ("allowIdleConsumers", "ensureEvenDistributionOfPartitions"),
+        ("limitToPartitionsWithLag", "ensureEvenDistributionOfPartitions"),
+    ],
+)
+def test_rules_of_the_value_exclude_each_other(one: str, other: str) -> None:
+    assert faults_of(**{one: "true", other: "True"}) == {other: f"excludes {one}; remove one of them"}
+    assert Policy.parse({one: "false", other: "true"}).even_split is (other == "ensureEvenDistributionOfPartitions")
+
+
+def test_the_stabilisation_windows_are_bounded_together() -> None:
+    assert (
+        Policy.parse({"scaleUpStabilization": "1800", "scaleDownStabilization": "1800"}).stabilisation_ms == 3_600_000
+    )
+    assert (
+        "3601 s together"
+        in faults_of(scaleUpStabilization="1800", scaleDownStabilization="1801")["scaleDownStabilization"]
+    )
+    assert "at most 3600" in faults_of(scaleUpStabilization="3601")["scaleUpStabilization"]
+
+
+def test_stuck_is_off_or_at_least_the_greatest_gap() -> None:
+    assert Policy.parse({}).stuck_after_ms == Policy.parse({"stuckAfterSeconds": "off"}).stuck_after_ms == 0
+    assert Policy.parse({"stuckAfterSeconds": "25"}).stuck_after_ms == 25_000
+    assert "at least maxGapSeconds = 25, or off" in faults_of(stuckAfterSeconds="24.9")["stuckAfterSeconds"]
+
+
+def test_the_lookback_reaches_as_far_as_every_rule_of_the_policy() -> None:
+    plain = Policy.parse({})
+    assert plain.lookback_ms == 30_000 + 25_000 + 120_000
+    assert Policy.parse({"stuckAfterSeconds": "600"}).lookback_ms == plain.lookback_ms + 480_000
+    assert Policy.parse({"scaleUpStabilization": "60"}).lookback_ms == plain.lookback_ms + 60_000
+    assert Policy.parse({"scaleDownStabilization": "90"}).lookback_ms == plain.lookback_ms + 90_000
+    assert "at most 18 h" in faults_of(stuckAfterSeconds="64800")["sustainSeconds"]
+
+
+def test_a_held_answer_looks_back_over_what_is_kept() -> None:
+    assert Policy.parse({"scaleDownStabilization": "60"}).hold_window_ms == 300_000
+    assert Policy.parse({"scaleDownStabilization": "900"}).hold_window_ms == 900_000

@@ -1,0 +1,55 @@
+"""The memo of readings: one poll of KEDA sees one judgement, whenever its calls fall."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from lagscale.domain.policy.policy import Policy
+from lagscale.domain.verdict.contract import Ask, Judgement, Reason, Told, Verdict
+from services.scaler.answers.snapshots import Snapshots
+
+ASK = Ask(1, (1,), Policy.parse({}))
+
+
+class Changing:
+    """A store whose every judgement differs from the one before."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def judge(self, asks: Sequence[Ask]) -> list[Judgement]:
+        self.asked += 1
+        return [Judgement(Verdict.SUSTAINED, Reason.LASTED, float(self.asked), True, 1, 1) for _ in asks]
+
+    async def hold(self, ask: Ask, judgement: Judgement) -> Told | None:
+        raise AssertionError("nothing is unknown here")
+
+
+class Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def snapshots(store: Changing, clock: Clock) -> Snapshots:
+    return Snapshots(store, slots=1, seconds=1.0, on_reading=lambda _ask, _judgement: None, clock=clock)
+
+
+async def test_a_poll_at_any_moment_sees_one_judgement_in_both_of_its_calls() -> None:
+    store, clock = Changing(), Clock()
+    shared = snapshots(store, clock)
+    for _ in range(40):
+        value = (await shared.get(ASK, begins_poll=True)).judgement.value
+        clock.now += 0.3
+        assert (await shared.get(ASK)).judgement.value == value
+        clock.now += 0.04
+    assert store.asked < 40, "polls of one second share a judgement"
+
+
+async def test_a_judgement_is_forgotten_after_its_time() -> None:
+    store, clock = Changing(), Clock()
+    shared = snapshots(store, clock)
+    first = await shared.get(ASK)
+    clock.now += 1.01
+    assert (await shared.get(ASK)).judgement.value != first.judgement.value

@@ -1,0 +1,86 @@
+"""The certificate files at the start: what cannot be used is named by its setting, and nothing of it is quoted."""
+
+from __future__ import annotations
+
+import datetime
+from pathlib import Path
+
+import pytest
+from cryptography import x509
+
+from devstack.certificates import Authority, Pair, Request
+from lagscale.errors import SettingsInvalid
+from services.scaler.grpc.tls import Certificates, Files, check, read
+
+_DAY = datetime.timedelta(days=1)
+
+
+@pytest.fixture(scope="module")
+def authority() -> Authority:
+    return Authority.make()
+
+
+def files(folder: Path, pair: Pair, client_ca: str) -> Files:
+    for name, text in (("crt", pair.certificate), ("key", pair.key), ("ca", client_ca)):
+        (folder / name).write_text(text)
+    return Files(folder / "crt", folder / "key", folder / "ca")
+
+
+@pytest.mark.parametrize(
+    ("fault", "named"),
+    [
+        ("certificate", "LAGSCALE_SCALER_TLS_CERTIFICATE_FILE: holds no certificates"),
+        ("key", "LAGSCALE_SCALER_TLS_KEY_FILE: holds no private key"),
+        ("other key", "LAGSCALE_SCALER_TLS_KEY_FILE: is not the key of the certificate"),
+        ("authorities", "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE: holds no certificates"),
+        ("missing", r"LAGSCALE_SCALER_TLS_KEY_FILE: cannot be read \(FileNotFoundError\)"),
+        ("large", "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE: is too large"),
+    ],
+)
+def test_what_cannot_be_used_stops_the_start(tmp_path: Path, authority: Authority, fault: str, named: str) -> None:
+    given = files(tmp_path, authority.pair("localhost"), authority.certificate)
+    canary = "canary-4471"
+    if fault == "certificate":
+        given.certificate.write_text(canary)
+    elif fault == "key":
+        given.key.write_text(f"-----BEGIN PRIVATE KEY-----\n{canary}\n-----END PRIVATE KEY-----\n")
+    elif fault == "other key":
+        given.key.write_text(authority.pair("localhost").key)
+    elif fault == "authorities":
+        (tmp_path / "ca").write_text(canary)
+    elif fault == "missing":
+        given.key.unlink()
+    else:
+        (tmp_path / "ca").write_text(canary * 200_000)
+    with pytest.raises(SettingsInvalid, match=named) as caught:
+        Certificates(given)
+    assert "canary" not in caught.value.message
+    assert str(tmp_path) not in caught.value.message
+
+
+def test_a_certificate_out_of_its_time_may_start_but_is_never_taken_in_place_of_another(
+    tmp_path: Path, authority: Authority
+) -> None:
+    past = authority.sign(Request("localhost", (x509.DNSName("localhost"),), begins=-3 * _DAY, ends=-_DAY))
+    given = files(tmp_path, past, authority.certificate)
+    used = Certificates(given)
+    assert used.material.expires_at < datetime.datetime.now(datetime.UTC)
+    # Its successor comes.
+    files(tmp_path, authority.pair("localhost"), authority.certificate)
+    assert [used.look(), used.look(), used.look()] == [False, True, False]
+    good = used.material
+    for out_of_time in (past, authority.sign(Request("localhost", (x509.DNSName("localhost"),), begins=_DAY / 2))):
+        files(tmp_path, out_of_time, authority.certificate)
+        assert [used.look(), used.look(), used.look()] == [False, False, False]
+        assert used.material is good
+
+
+def test_an_expired_authority_beside_a_valid_one_is_no_fault(tmp_path: Path, authority: Authority) -> None:
+    past = authority.sign(Request("old authority", (), begins=-3 * _DAY, ends=-_DAY))
+    now = datetime.datetime.now(datetime.UTC)
+    both = read(files(tmp_path, authority.pair("localhost"), past.certificate + authority.certificate))
+    latest = check(both, now).client_ca_expires_at
+    assert latest is not None
+    assert latest > now
+    with pytest.raises(SettingsInvalid, match="LAGSCALE_SCALER_TLS_CLIENT_CA_FILE: is not valid now"):
+        check(read(files(tmp_path, authority.pair("localhost"), past.certificate)), now)

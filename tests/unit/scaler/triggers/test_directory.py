@@ -1,0 +1,217 @@
+"""Which monitors a caller's trigger means: bindings, names, override, and inline triggers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lagscale.domain.policy.policy import Policy
+from lagscale.domain.tenancy import content_hash, is_name
+from lagscale.errors import InvalidInput, LagscaleError, NotFound
+from lagscale.store.records import Registration, Registrations, TenantEntry
+from services.scaler.triggers.directory import Asked, Directory, Subject
+from services.scaler.triggers.metadata import Reader
+
+INLINE = {"cluster": "main", "consumerGroup": "lakerunner.ingest", "topic": "objstore.logs"}
+OURS = TenantEntry(1, "acme", False, 1, 1000, {"main": ("kafka-0:9092", "kafka-1:9092"), "twin": ("kafka-9:9092",)})
+THEIRS = TenantEntry(2, "other", True, 1, 1000, {"main": ("kafka-7:9092",)})
+
+
+def monitor(number: int, name: str, tenant: int = 1, *, overridable: bool = False, **given: str) -> Registration:
+    digest = content_hash("main", "group", [name], given)
+    policy = Policy.parse(given)
+    return Registration(
+        number, tenant, name, "main", "group", (name,), policy, given, (number,), overridable, digest, 1
+    )
+
+
+MONITORS = (
+    monitor(1, "ingest-logs", lagThreshold="100"),
+    monitor(2, "ingest-metrics", overridable=True, sustainSeconds="60"),
+    monitor(3, "ingest-secret", tenant=2),
+)
+BINDINGS = {("default", "shop"): 1, ("default", "elsewhere"): 2}
+ALL = Registrations(7, (OURS, THEIRS), MONITORS, BINDINGS)
+
+
+def resolve(metadata: dict[str, str], namespace: str = "shop", registrations: Registrations = ALL) -> Asked:
+    reader = Reader(5.0)
+    return Directory(registrations, reader).resolve(reader.read(metadata), "default", namespace)
+
+
+def only(asked: Asked) -> Subject:
+    (entry,) = asked.entries
+    assert isinstance(entry, Subject)
+    return entry
+
+
+def refused(metadata: dict[str, str], namespace: str = "shop") -> LagscaleError:
+    with pytest.raises(LagscaleError) as raised:
+        list(resolve(metadata, namespace).subjects())
+    return raised.value
+
+
+def test_a_service_is_found_for_its_bound_namespace() -> None:
+    subject = only(resolve({"serviceType": "ingest-logs"}))
+    assert (subject.name, subject.tenant_id, subject.policy.lag_threshold) == ("ingest-logs", 1, 100)
+
+
+def test_foreign_missing_and_unbound_are_byte_for_byte_the_same() -> None:
+    texts = {
+        refused({"serviceType": "zzz-nowhere"}).message,
+        refused({"serviceType": "zzz-nowhere"}, "unbound").message,
+        refused({"serviceType": "zzz-nowhere", "tenant": "other"}).message,
+    }
+    assert len(texts) == 1
+    foreign = refused({"serviceType": "ingest-secret"}).message
+    missing = refused({"serviceType": "ingest-sekret"}).message
+    assert foreign.replace("ingest-secret", "ingest-sekret") == missing
+
+
+def test_near_names_are_the_tenants_own() -> None:
+    text = refused({"serviceType": "ingest-log"}).message
+    assert "ingest-logs" in text
+    assert "secret" not in text
+
+
+def test_the_tenant_key_must_agree() -> None:
+    assert only(resolve({"serviceType": "ingest-logs", "tenant": "acme"})).tenant == "acme"
+    assert isinstance(refused({"serviceType": "ingest-logs", "tenant": "other"}), NotFound)
+
+
+def test_a_binding_of_all_namespaces_excludes_the_others() -> None:
+    whole = replace(ALL, bindings={**BINDINGS, ("default", "*"): 2})
+    assert only(resolve({"serviceType": "ingest-secret"}, "shop", whole)).tenant_id == 2
+
+
+def test_several_services_give_several_metrics() -> None:
+    asked = resolve({"serviceType": "ingest-metrics,ingest-logs"})
+    assert [subject.name for subject in asked.subjects()] == ["ingest-metrics", "ingest-logs"]
+
+
+def test_one_missing_among_several_leaves_the_others_their_metrics() -> None:
+    asked = resolve({"serviceType": "ingest-logs,gone"})
+    assert asked.metric("s0-ingest-logs").name == "ingest-logs"
+    with pytest.raises(NotFound):
+        asked.metric("gone")
+    with pytest.raises(NotFound):
+        list(asked.subjects())
+
+
+@pytest.mark.parametrize("name", ["ingest-logs", "s0-ingest-logs", "S1-INGEST-LOGS"])
+def test_a_metric_is_found_with_and_without_kedas_index(name: str) -> None:
+    assert resolve({"serviceType": "ingest-logs"}).metric(name).name == "ingest-logs"
+
+
+def test_policy_keys_beside_a_service_are_refused_unless_it_is_open() -> None:
+    assert "overridable" in refused({"serviceType": "ingest-logs", "lagThreshold": "7"}).message
+    subject = only(resolve({"serviceType": "ingest-metrics", "lagThreshold": "7"}))
+    assert (subject.policy.lag_threshold, subject.policy.sustain_ms) == (7, 60_000)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("samplingInterval", "20"), ("partitionLimitation", "1"), ("isolationLevel", "read_committed"),
+     ("offsetResetPolicy", "earliest")],
+)  # fmt: skip
+def test_what_is_measured_is_never_open_to_override(name: str, text: str) -> None:
+    error = refused({"serviceType": "ingest-metrics", name: text})
+    assert isinstance(error, InvalidInput)
+    assert name in error.message
+
+
+def test_an_override_is_another_question_to_the_store() -> None:
+    plain = only(resolve({"serviceType": "ingest-metrics"}))
+    other = only(resolve({"serviceType": "ingest-metrics", "lagThreshold": "7"}))
+    assert plain.key != other.key
+    assert plain.monitor_id == other.monitor_id
+
+
+def test_an_inline_trigger_is_answered_by_a_monitor_of_its_content() -> None:
+    digest = content_hash("main", INLINE["consumerGroup"], [INLINE["topic"]], {})
+    same = replace(MONITORS[0], content_hash=digest, name="named-by-hand")
+    subject = only(resolve(INLINE, registrations=replace(ALL, monitors=(same,))))
+    assert subject.monitor_id == 1
+    assert subject.name == f"lakerunner-ingest-objstore-logs-{digest[:8]}"
+    assert is_name(subject.name)
+
+
+def test_an_inline_trigger_without_a_monitor_is_missing_unless_the_tenant_allows_it() -> None:
+    assert isinstance(refused(INLINE), NotFound)
+    subject = only(resolve(INLINE, "elsewhere"))
+    assert subject.ask is None
+    assert subject.inline is not None
+    assert subject.inline.topics == ("objstore.logs",)
+
+
+def test_bootstrap_servers_mean_one_cluster_in_any_order() -> None:
+    by_address = {
+        "bootstrapServers": "kafka-1:9092, kafka-0:9092",
+        "consumerGroup": INLINE["consumerGroup"],
+        "topic": INLINE["topic"],
+    }
+    allowed = replace(ALL, tenants=(replace(OURS, auto_register=True),))
+    assert only(resolve(by_address, registrations=allowed)).name == only(resolve(INLINE, registrations=allowed)).name
+    part = {**by_address, "bootstrapServers": "kafka-1:9092"}
+    with pytest.raises(NotFound):
+        resolve(part, registrations=allowed)
+
+
+def test_two_clusters_of_the_same_addresses_must_be_told_apart() -> None:
+    twins = replace(OURS, auto_register=True, clusters={"a": ("kafka-0:9092",), "b": ("kafka-0:9092",)})
+    with pytest.raises(InvalidInput, match="a or b"):
+        resolve(
+            {"bootstrapServers": "kafka-0:9092", "consumerGroup": "g", "topic": "t"},
+            registrations=replace(ALL, tenants=(twins,)),
+        )
+
+
+def test_cluster_and_addresses_must_agree() -> None:
+    error = refused({**INLINE, "bootstrapServers": "kafka-9:9092"})
+    assert isinstance(error, InvalidInput)
+    assert "kafka" not in error.message
+
+
+def test_an_inline_name_fits_into_a_metric_name_however_long_the_topics_are() -> None:
+    allowed = replace(ALL, tenants=(replace(OURS, auto_register=True),))
+    name = only(resolve({**INLINE, "topic": "X" * 200 + ",--"}, registrations=allowed)).name
+    assert is_name(name)
+    assert len(name) <= 63
+
+
+@pytest.mark.parametrize(
+    ("scope", "pattern", "exclude", "begins"),
+    [
+        ({"topicPattern": "orders\\..*", "excludeTopics": "b,a"}, "orders\\..*", ("a", "b"), "g-orders-"),
+        ({}, None, (), "g-"),
+    ],
+)
+def test_an_inline_trigger_without_a_list_is_another_monitor(
+    scope: dict[str, str], pattern: str | None, exclude: tuple[str, ...], begins: str
+) -> None:
+    subject = only(resolve({"cluster": "main", "consumerGroup": "g", **scope}, "elsewhere"))
+    assert subject.inline is not None
+    assert (subject.inline.topics, subject.inline.pattern, subject.inline.exclude) == ((), pattern, exclude)
+    assert subject.inline.content_hash == content_hash("main", "g", (), {}, pattern=pattern, exclude=exclude)
+    assert subject.name == f"{begins}{subject.inline.content_hash[:8]}"
+    found = replace(MONITORS[2], content_hash=subject.inline.content_hash, topics=("orders.a", "orders.b"))
+    known = only(
+        resolve({"cluster": "main", "consumerGroup": "g", **scope}, "elsewhere", replace(ALL, monitors=(found,)))
+    )
+    assert (known.monitor_id, known.topics) == (3, {3: "orders.a"})
+
+
+@pytest.mark.parametrize(
+    ("namespace", "actor"),
+    [
+        ("elsewhere", "keda default/elsewhere"),
+        ("a\x00b\n", "keda default/ab"),
+        ("x" * 500, f"keda default/{'x' * 253}"),
+    ],
+)
+def test_who_has_a_monitor_created_is_named_for_the_audit(namespace: str, actor: str) -> None:
+    registrations = replace(ALL, bindings={("default", "*"): 2})
+    inline = only(resolve(INLINE, namespace, registrations)).inline
+    assert inline is not None
+    assert inline.actor == actor

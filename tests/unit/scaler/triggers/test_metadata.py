@@ -1,0 +1,161 @@
+"""The language of trigger metadata: what is read, what is refused, and what is never kept."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import pytest
+
+from lagscale.domain.policy.keys import KEYS
+from lagscale.domain.topics import TopicScope
+from lagscale.errors import InvalidInput
+from services.scaler.triggers.metadata import KEDA_KEYS, PASSED_OVER, TRIGGER_KEYS, Reader, Trigger, render_docs
+
+GROUP = {"cluster": "main", "consumerGroup": "orders"}
+INLINE = {**GROUP, "topic": "orders.created"}
+
+
+def read(metadata: Mapping[str, str], tick_seconds: float = 5.0) -> Trigger:
+    return Reader(tick_seconds).read(metadata)
+
+
+def faults_of(metadata: Mapping[str, str]) -> dict[str, str]:
+    with pytest.raises(InvalidInput) as raised:
+        read(metadata)
+    return {fault.field: fault.text for fault in raised.value.faults}
+
+
+def test_spaces_around_a_value_are_nothing() -> None:
+    trigger = read({**INLINE, "lagThreshold": " 100 ", "topic": " orders.created "})
+    assert trigger.scope == TopicScope(("orders.created",))
+    assert Reader(5.0).policy(trigger, 1).lag_threshold == 100
+
+
+@pytest.mark.parametrize("text", ["abc", "-1", "0", "1.5"])
+def test_a_bad_threshold_names_the_key(text: str) -> None:
+    assert set(faults_of({**INLINE, "lagThreshold": text})) == {"lagThreshold"}
+
+
+def test_two_faults_are_reported_together() -> None:
+    assert set(faults_of({**INLINE, "lagThreshold": "abc", "sustainSeconds": "-1"})) == {
+        "lagThreshold",
+        "sustainSeconds",
+    }
+
+
+def test_faults_of_the_trigger_and_of_the_policy_are_reported_together() -> None:
+    assert set(faults_of({"cluster": "main", "lagTreshold": "5", "samplingInterval": "x"})) == {
+        "consumerGroup",
+        "lagTreshold",
+        "samplingInterval",
+    }
+
+
+def test_a_slip_of_the_pen_names_its_neighbour() -> None:
+    assert "lagThreshold" in faults_of({"serviceType": "ingest-logs", "lagTreshold": "5"})["lagTreshold"]
+
+
+def test_a_slip_before_from_env_is_a_slip_too() -> None:
+    assert "did you mean topic" in faults_of({**INLINE, "topcFromEnv": "x"})["topcFromEnv"]
+
+
+@pytest.mark.parametrize("name", [*KEDA_KEYS, *PASSED_OVER, "somethingElse", "versionFromEnv"])
+def test_keys_of_keda_and_other_unknown_keys_are_passed_over(name: str) -> None:
+    assert read({**INLINE, name: "whatever"}).given == {}
+
+
+def test_from_env_counts_when_the_key_is_absent() -> None:
+    assert read({"cluster": "main", "consumerGroup": "orders", "topicFromEnv": "from-env"}).scope.topics == (
+        "from-env",
+    )
+    assert read({**INLINE, "topicFromEnv": "from-env"}).scope.topics == ("orders.created",)
+
+
+def test_persistent_lag_points_to_stuck_partitions() -> None:
+    assert "stuckAfterSeconds" in faults_of({**INLINE, "excludePersistentLag": "True"})["excludePersistentLag"]
+    assert read({**INLINE, "excludePersistentLag": "false"}).group == "orders"
+
+
+def test_no_topic_means_all_topics_of_the_group() -> None:
+    trigger = read({**GROUP, "excludeTopics": " b.*, a,, a"})
+    assert trigger.scope == TopicScope((), None, ("a", "b.*"))
+    assert trigger.measured == ("cluster", "consumerGroup", "excludeTopics")
+
+
+def test_a_pattern_stands_in_place_of_a_topic() -> None:
+    trigger = read({**GROUP, "topicPattern": " orders\\..* ", "excludeTopics": "orders.test"})
+    assert trigger.scope == TopicScope((), "orders\\..*", ("orders.test",))
+    assert "beside topic" in faults_of({**INLINE, "topicPattern": "x"})["topicPattern"]
+    assert "not of topic" in faults_of({**INLINE, "excludeTopics": "x"})["excludeTopics"]
+
+
+@pytest.mark.parametrize("pattern", ["orders(", "a{1001}", "(?=x)", "x" * 301, "bücher", "(?:a?b?c?){300}x"])
+def test_a_pattern_that_cannot_be_matched_in_time_is_refused_at_once(pattern: str) -> None:
+    assert set(faults_of({**GROUP, "topicPattern": pattern})) == {"topicPattern"}
+    assert set(faults_of({**GROUP, "excludeTopics": pattern + "*"})) == {"excludeTopics"}
+
+
+def test_several_services_are_read_in_their_order() -> None:
+    assert read({"serviceType": "b-logs, a-logs,,b-logs"}).services == ("b-logs", "a-logs")
+
+
+@pytest.mark.parametrize(
+    "name", ["cluster", "bootstrapServers", "consumerGroup", "topic", "topicPattern", "excludeTopics"]
+)
+def test_what_is_measured_cannot_stand_beside_a_service(name: str) -> None:
+    assert "beside serviceType" in faults_of({"serviceType": "ingest-logs", name: "x"})[name]
+
+
+def test_a_trigger_without_anything_says_what_to_give() -> None:
+    assert "must name a registered monitor" in faults_of({"scalerAddress": "http://host"})["serviceType"]
+
+
+def test_a_limitation_needs_one_topic() -> None:
+    assert (
+        "exactly one topic"
+        in faults_of({**INLINE, "topic": "a,b", "partitionLimitation": "1-3"})["partitionLimitation"]
+    )
+
+
+@pytest.mark.parametrize("scope", [{}, {"topicPattern": "orders.*"}])
+def test_a_limitation_needs_a_listed_topic(scope: dict[str, str]) -> None:
+    assert "exactly one topic" in faults_of({**GROUP, **scope, "partitionLimitation": "1"})["partitionLimitation"]
+
+
+def test_one_content_is_read_once_and_credentials_are_not_kept() -> None:
+    hits: list[bool] = []
+    reader = Reader(5.0, hits.append)
+    first = reader.read({**INLINE, "password": "hunter-1"})
+    second = reader.read({**INLINE, "password": "hunter-2"})
+    assert first is second
+    assert hits == [False, True]
+    assert "hunter" not in repr(vars(reader))
+
+
+def test_metadata_of_any_length_do_not_fill_the_memory() -> None:
+    hits: list[bool] = []
+    reader = Reader(5.0, hits.append)
+    for _ in range(2):
+        assert len(reader.read({**INLINE, "topic": "x" * 9000}).scope.topics) == 1
+    assert hits == [False, False]
+
+
+def test_faults_are_remembered_too() -> None:
+    reader = Reader(5.0)
+    for _ in range(2):
+        with pytest.raises(InvalidInput, match="lagThreshold"):
+            reader.read({**INLINE, "lagThreshold": "x"})
+
+
+def test_an_interval_below_the_tick_or_the_tenants_minimum_is_refused() -> None:
+    assert "tick" in faults_of({**INLINE, "samplingInterval": "2"})["samplingInterval"]
+    reader = Reader(5.0)
+    trigger = reader.read({**INLINE, "samplingInterval": "10"})
+    with pytest.raises(InvalidInput, match="minimum of 30"):
+        reader.policy(trigger, 30)
+
+
+def test_the_page_has_a_heading_for_every_key() -> None:
+    page = render_docs()
+    for name in (*(key.name for key in TRIGGER_KEYS), *(key.name for key in KEYS)):
+        assert f"### `{name}`\n" in page

@@ -1,0 +1,104 @@
+"""A tenant's defaults and limits, as triggers meet them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import pytest
+from structlog.testing import capture_logs
+
+from lagscale.domain.policy.keys import BY_NAME
+from lagscale.errors import InvalidInput, NotFound
+from lagscale.store.records import Registrations, TenantEntry
+from services.scaler.triggers.directory import Asked, Directory
+from services.scaler.triggers.metadata import Reader
+from tests.unit.domain.policy.test_tenant_rules import OTHERS
+from tests.unit.scaler.triggers.test_directory import INLINE, monitor, only
+
+OPEN = TenantEntry(1, "acme", True, 1, 1000, {"main": ("kafka-0:9092",)}, version=5)
+BOUND = {("default", "shop"): 1}
+
+
+def resolve(
+    metadata: dict[str, str],
+    *monitors: Any,
+    defaults: Mapping[str, str] | None = None,
+    limits: Mapping[str, Mapping[str, object]] | None = None,
+    **facts: Any,
+) -> Asked:
+    tenant = replace(OPEN, policy_defaults=defaults or {}, policy_limits=limits or {}, **facts)
+    reader = Reader(1.0)
+    directory = Directory(Registrations(7, (tenant,), monitors, BOUND), reader)
+    return directory.resolve(reader.read(metadata), "default", "shop", "worker")
+
+
+def refused(*args: Any, **facts: Any) -> dict[str, str]:
+    with pytest.raises(InvalidInput) as raised:
+        resolve(*args, **facts)
+    return {fault.field: fault.text for fault in raised.value.faults}
+
+
+@pytest.mark.parametrize("name", sorted(BY_NAME))
+def test_an_inline_trigger_takes_every_default(name: str) -> None:
+    value, beside = OTHERS[name]
+    subject = only(resolve(INLINE, defaults={name: value, **beside}))
+    assert subject.inline is not None
+    assert subject.inline.held == {name: value, **beside}
+    assert subject.inline.given == {}
+    assert subject.policy == subject.inline.policy
+    assert subject.name == only(resolve(INLINE)).name, "the metric's name does not depend on the tenant's rules"
+
+
+@pytest.mark.parametrize("name", sorted(BY_NAME))
+def test_an_inline_trigger_is_held_to_every_limit(name: str) -> None:
+    value, beside = OTHERS[name]
+    other = "3" if name != "partitionLimitation" else "7"
+    limit: Mapping[str, object] = {"allowed": [other if not BY_NAME[name].choices else BY_NAME[name].choices[0]]}
+    if value in {"true", "false"}:
+        limit = {"allowed": ["false"]}
+    found = refused({**INLINE, name: value, **beside}, limits={name: limit})
+    assert set(found) == {name}
+    assert "platform's administrators" in found[name]
+
+
+def test_a_default_of_partitions_needs_one_topic() -> None:
+    found = refused({**INLINE, "topic": "a,b"}, defaults={"partitionLimitation": "1-3"})
+    assert set(found) == {"partitionLimitation"}
+
+
+def test_what_is_registered_goes_on_whatever_the_limits_say() -> None:
+    trigger = {"cluster": "main", "consumerGroup": "group", "topic": "ingest", "lagThreshold": "5"}
+    known = monitor(1, "ingest", lagThreshold="5")
+    subject = only(resolve(trigger, known, limits={"lagThreshold": {"min": "100"}}, min_sampling_seconds=30))
+    assert (subject.monitor_id, subject.policy.lag_threshold) == (1, 5)
+    assert set(refused(trigger, limits={"lagThreshold": {"min": "100"}})) == {"lagThreshold"}
+
+
+def test_keys_beside_a_service_are_held_to_the_limits_and_what_it_has_is_not() -> None:
+    known = monitor(1, "ingest", overridable=True, lagThreshold="5")
+    limits = {"lagThreshold": {"min": "100"}, "sustainSeconds": {"max": "60"}}
+    assert set(refused({"serviceType": "ingest", "sustainSeconds": "61"}, known, limits=limits)) == {"sustainSeconds"}
+    subject = only(resolve({"serviceType": "ingest", "sustainSeconds": "60"}, known, limits=limits))
+    assert subject.policy.lag_threshold == 5
+    assert set(refused({"serviceType": "ingest", "lagThreshold": "6"}, known, limits=limits)) == {"lagThreshold"}
+
+
+def test_a_tenant_that_registers_nothing_itself_says_so_first() -> None:
+    with pytest.raises(NotFound):
+        resolve({**INLINE, "lagThreshold": "5"}, limits={"lagThreshold": {"min": "100"}}, auto_register=False)
+
+
+def test_who_asked_is_told_with_what_is_registered() -> None:
+    subject = only(resolve(INLINE))
+    assert subject.inline is not None
+    assert subject.inline.asked_by == {"instance": "default", "namespace": "shop", "scaled_object": "worker"}
+    assert subject.inline.tenant_version == 5
+
+
+def test_rules_that_cannot_be_read_silence_nobody() -> None:
+    with capture_logs() as lines:
+        subject = only(resolve(INLINE, limits={"keyOfTomorrow": {"min": "1"}}))
+    assert subject.policy.lag_threshold == 500
+    assert [line["event"] for line in lines] == ["stored_rules_unreadable"]

@@ -1,0 +1,120 @@
+"""Requests to coordinators: how many are under way, what is asked again, and who comes first when time is short."""
+
+from __future__ import annotations
+
+import time
+from concurrent.futures import Future
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from services.scraper.kafka import coordinator_requests
+from services.scraper.kafka.coordinator_requests import AT_ONCE, PATIENCE, Coordinated
+
+NOW, LATER = 0.0, float("inf")
+
+
+class Library:
+    """What was sent, and answers when the test says so."""
+
+    def __init__(self) -> None:
+        self.sent: dict[str, Future[str]] = {}
+        self.patience: list[float] = []
+        self.answers = True
+
+    def send(self, group: str, patience: float) -> Future[str]:
+        self.patience.append(patience)
+        self.sent[group] = Future()
+        if self.answers:
+            self.sent[group].set_result(group.upper())
+        return self.sent[group]
+
+
+@pytest.fixture
+def library() -> Library:
+    return Library()
+
+
+def read(future: Future[Any] | None) -> str:
+    if future is None:
+        return "not asked"
+    return str(future.result()) if future.done() else "late"
+
+
+def many(count: int) -> list[str]:
+    return [f"g{number}" for number in range(count)]
+
+
+def test_all_are_asked_and_told_in_their_order(library: Library) -> None:
+    groups = many(3 * AT_ONCE)
+    found = Coordinated().ask(groups, library.send, LATER)(read)
+    assert list(found.items()) == [(group, group.upper()) for group in groups]
+
+
+def test_no_more_are_under_way_than_are_answered_soon(library: Library) -> None:
+    library.answers = False
+    requests = Coordinated()
+    collect = requests.ask(many(2 * AT_ONCE), library.send, LATER)
+    assert len(library.sent) == AT_ONCE
+    under_way: list[int] = []
+
+    def answered_now(future: Future[Any] | None) -> str:
+        under_way.append(sum(not sent.done() for sent in library.sent.values()))
+        assert future is not None
+        future.set_result("told")
+        return "told"
+
+    assert set(collect(answered_now).values()) == {"told"}
+    assert max(under_way) == AT_ONCE
+    assert len(library.sent) == 2 * AT_ONCE
+
+
+def test_nothing_is_sent_when_the_time_is_over(library: Library) -> None:
+    assert Coordinated().ask(["a", "b"], library.send, NOW)(read) == {"a": "not asked", "b": "not asked"}
+    assert library.sent == {}
+
+
+def test_the_library_has_far_more_time_than_its_caller(library: Library) -> None:
+    for seconds in (0.5, PATIENCE, 3 * PATIENCE):
+        Coordinated().ask(["a"], library.send, time.monotonic() + seconds)
+        assert library.patience[-1] >= max(PATIENCE, 1.9 * seconds)
+
+
+def test_what_is_under_way_is_not_asked_for_again_until_it_has_ended(library: Library) -> None:
+    requests = Coordinated()
+    library.answers = False
+    assert requests.ask(["a", "b"], library.send, LATER)(read) == {"a": "late", "b": "late"}
+    assert not requests.is_quiet
+    first = dict(library.sent)
+    first["b"].set_result("too late to be believed")
+    library.answers = True
+    assert requests.ask(["a", "b"], library.send, LATER)(read) == {"a": "not asked", "b": "B"}
+    first["a"].set_exception(RuntimeError("given up"))
+    assert requests.is_quiet
+    assert requests.ask(["a", "b"], library.send, LATER)(read) == {"a": "A", "b": "B"}
+
+
+def test_two_who_ask_at_once_have_their_own_answers(library: Library) -> None:
+    requests = Coordinated()
+    library.answers = False
+    first = requests.ask(["a", "b"], library.send, LATER)
+    library.sent["a"].set_result("A")
+    library.sent["b"].set_result("B")
+    library.answers = True
+    second = requests.ask(["b", "c"], library.send, LATER)
+    assert second(read) == {"b": "B", "c": "C"}
+    assert first(read) == {"a": "A", "b": "B"}
+
+
+def test_who_was_not_asked_comes_first_the_next_time(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr(coordinator_requests, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    requests = Coordinated()
+    groups = many(AT_ONCE + 2)
+    collect = requests.ask(groups, library.send, 1.0)
+    clock[0] = 2.0
+    assert [group for group, told in collect(read).items() if told == "not asked"] == groups[-2:]
+    library.sent.clear()
+    requests.ask(groups, library.send, 3.0)
+    assert list(library.sent)[:2] == groups[-2:]

@@ -1,0 +1,111 @@
+"""What becomes of a monitor's links by an answer of its cluster: new, absent, gone, too many, born or not."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from lagscale.domain.lag.rounds import Note, Row, TargetRound, extend, is_born
+from lagscale.domain.topics import TopicScope
+from lagscale.store.scraping.topic_links import Change, Link, ScopeEntry
+from services.scraper.kafka.status import Code, Problem
+from services.scraper.topics.links import resolved, unresolved
+
+AT = 1_767_607_200_000
+SAMPLING = 15_000
+LIMIT = 3
+PATTERN = ScopeEntry(
+    7, 1, 2, "g", TopicScope(pattern="p\\..*", exclude=("p.not",)), "read_uncommitted", SAMPLING, 60_000, 1,
+    resolved_ms=AT - 15_000, code="ok", links=(Link(1, "p.a"),),
+)  # fmt: skip
+
+
+def settle(entry: ScopeEntry, *named: str, at_ms: int = AT) -> tuple[Change, str, int | None]:
+    change, state = resolved(entry, named, at_ms, LIMIT)
+    assert (state.monitor_id, state.version) == (entry.monitor_id, entry.version)
+    return change, state.code, state.resolved_ms
+
+
+def test_nothing_new_changes_nothing_and_moves_the_answer_on() -> None:
+    change, code, resolved_ms = settle(PATTERN, "p.a", "other", "p.not", "__p.x")
+    assert not change
+    assert (code, resolved_ms) == ("ok", AT)
+
+
+def test_a_new_topic_is_linked_and_the_answer_before_did_not_name_it() -> None:
+    change, _, _ = settle(PATTERN, "p.a", "p.c", "p.b")
+    assert change == Change(add=("p.b", "p.c"), unseen_ms=AT - 15_000, note=Note.NO_TOPIC)
+
+
+@pytest.mark.parametrize(
+    ("before", "proven"),
+    [(AT - 37_500, True), (AT - 37_501, False), (AT - 50_000, False), (None, False), (AT, False)],
+)
+def test_only_a_recent_answer_before_proves_a_birth(before: int | None, proven: bool) -> None:
+    change, _, _ = settle(replace(PATTERN, resolved_ms=before), "p.a", "p.b")
+    assert change.add == ("p.b",)
+    assert change.unseen_ms == (before if proven else None)
+
+
+def test_a_topic_with_its_first_commits_is_new_to_the_monitor_but_not_born() -> None:
+    group = replace(PATTERN, scope=TopicScope())
+    change, _, _ = settle(group, "p.a", "elsewhere")
+    assert change == Change(add=("elsewhere",), unseen_ms=AT - 15_000, note=Note.NO_COMMITS)
+
+
+@pytest.mark.parametrize(("note", "born"), [(Note.NO_TOPIC, True), (Note.NO_COMMITS, False)])
+def test_what_the_row_before_says_decides_on_births(note: Note, born: bool) -> None:
+    row: Row = extend(None, TargetRound(AT - 15_000, 0, (), notes=note))
+    assert is_born(row, AT, SAMPLING, 0) is born
+    assert not is_born(row, AT + 25_000, SAMPLING, 0)
+
+
+def test_an_absent_topic_is_noted_then_gone_after_stale_after_seconds_and_not_before() -> None:
+    change, code, _ = settle(PATTERN, "other")
+    assert change == Change(absent={1: AT})
+    assert code == "ok"
+    absent = replace(PATTERN, links=(Link(1, "p.a", AT - 59_999),))
+    assert not settle(absent, "other")[0]
+    gone = replace(PATTERN, links=(Link(1, "p.a", AT - 60_000),))
+    change, code, _ = settle(gone, "other")
+    assert change == Change(remove=(1,))
+    assert code == Code.NO_MATCH
+
+
+def test_a_topic_that_is_there_again_is_not_absent_any_more() -> None:
+    change, _, _ = settle(replace(PATTERN, links=(Link(1, "p.a", AT - 90_000),)), "p.a")
+    assert change == Change(absent={1: None})
+
+
+def test_links_that_the_monitor_does_not_mean_any_more_go_at_once() -> None:
+    links = (Link(1, "p.a"), Link(2, "p.not"), Link(3, "other"), Link(4, "p.a", fits=False))
+    change, _, _ = settle(replace(PATTERN, links=links), "p.a", "other", "p.not")
+    assert change == Change(remove=(2, 3, 4))
+
+
+def test_too_many_topics_keep_the_former_links_and_say_so() -> None:
+    change, state = resolved(PATTERN, ["p.a", "p.b", "p.c", "p.d"], AT, LIMIT)
+    assert not change
+    assert (state.code, state.matched, state.resolved_ms) == (Code.TOO_MANY_TOPICS, 4, None)
+    assert "4 topics, at most 3" in state.message
+    # What was named then is not new later.
+    narrowed = replace(PATTERN, code=state.code, resolved_ms=state.resolved_ms)
+    change, code, _ = settle(narrowed, "p.a", "p.b")
+    assert change == Change(add=("p.b",))
+    assert code == "ok"
+
+
+def test_without_a_match_and_without_commits_there_is_nothing() -> None:
+    nothing = replace(PATTERN, links=(), code=None, resolved_ms=None)
+    for entry in (nothing, replace(nothing, scope=TopicScope())):
+        change, code, _ = settle(entry, *(("other",) if entry.scope.pattern else ()))
+        assert not change
+        assert code == Code.NO_MATCH
+
+
+def test_without_an_answer_everything_stays_and_a_part_stays_a_part() -> None:
+    state = unresolved(PATTERN, Problem(Code.TIMEOUT))
+    assert (state.code, state.resolved_ms) == (Code.TIMEOUT, AT - 15_000)
+    part = replace(PATTERN, code=Code.TOO_MANY_TOPICS.value, resolved_ms=None)
+    assert unresolved(part, Problem(Code.TIMEOUT)).code == Code.TOO_MANY_TOPICS

@@ -20,8 +20,8 @@ from devstack import beginning
 from devstack.broker import Broker
 from devstack.clients import Admin
 from devstack.database import Database
-from devstack.kept import Kept
-from devstack.running import Running
+from devstack.kept import SavedState
+from devstack.running import ProcessRegistry
 from devstack.server import ServerFailed
 from devstack.stack import Addresses, Stack, one_monitor_variables
 from lagscale.store.registry.single_monitor import monitor_name
@@ -35,22 +35,22 @@ app = typer.Typer(add_completion=False, help="A whole Lagscale on this machine, 
 @app.command()
 def up(tick: float = typer.Option(1.0, help="The scraper's tick in seconds.")) -> None:
     """Start broker, database and services; print where they are and how to ask them."""
-    running = Running()
-    if running.alive() and running.facts and not running.gone():
+    processes = ProcessRegistry()
+    if processes.alive() and processes.facts and not processes.exited():
         _console.print("already running; `make down` ends it")
         status()
         return
-    running.end_all()
+    processes.end_all()
     signal.signal(signal.SIGTERM, _interrupt)
     try:
         with _console.status("starting the broker") as spinner:
-            running.tell(_start(running, tick, spinner))
+            processes.save_facts(_start(processes, tick, spinner))
     except KeyboardInterrupt:
-        running.end_all()
+        processes.end_all()
         _console.print("interrupted; nothing was left running")
         raise typer.Exit(130) from None
     except (ServerFailed, RuntimeError, KafkaException) as failure:
-        running.end_all()
+        processes.end_all()
         _console.print(f"not started: {failure}", highlight=False, markup=False)
         raise typer.Exit(1) from None
     status()
@@ -60,15 +60,15 @@ def up(tick: float = typer.Option(1.0, help="The scraper's tick in seconds.")) -
 def down() -> None:
     """End what `up` started."""
     with _console.status("ending all processes"):
-        ended = Running().end_all()
+        ended = ProcessRegistry().end_all()
     _console.print(f"ended: {', '.join(ended)}" if ended else "nothing was running")
 
 
 @app.command()
 def status() -> None:
     """Show what runs, and how to ask it. Exit code 1 unless all of it runs."""
-    running = Running()
-    alive, gone, facts = running.alive(), running.gone(), running.facts
+    processes = ProcessRegistry()
+    alive, exited, facts = processes.alive(), processes.exited(), processes.facts
     if not alive or not facts:
         _console.print("nothing is running; `make up` starts it")
         raise typer.Exit(1)
@@ -77,21 +77,21 @@ def status() -> None:
         table.add_row(f"[bold]{name}[/bold]", text)
     table.add_row("[bold]processes[/bold]", ", ".join(f"{name} {pid}" for name, pid in alive.items()))
     _console.print(table)
-    _tell_how_to_ask(facts)
-    if gone:
-        _console.print(f"[red]ended meanwhile[/red]: {', '.join(gone)}; see .devstack/up and .devstack/log")
+    _print_usage(facts)
+    if exited:
+        _console.print(f"[red]ended meanwhile[/red]: {', '.join(exited)}; see .devstack/up and .devstack/log")
         raise typer.Exit(1)
 
 
-def _start(running: Running, tick: float, spinner: Status) -> dict[str, str]:
+def _start(processes: ProcessRegistry, tick: float, spinner: Status) -> dict[str, str]:
     """Start everything, remembering each process; what is to be told about it."""
-    kept = Kept(_UP / "kept.json")
+    saved_state = SavedState(_UP / "kept.json")
     variables = one_monitor_variables(os.environ)
-    broker = Broker("up-broker", port=kept.port("broker"), detached=True, given=variables.get("KAFKA_BROKERS"))
-    database = Database("up", port=kept.port("database"), detached=True)
+    broker = Broker("up-broker", port=saved_state.port("broker"), detached=True, given=variables.get("KAFKA_BROKERS"))
+    database = Database("up", port=saved_state.port("database"), detached=True)
     for server in (broker.server, database.server):
-        server.on_spawn = running.remember
-    broker.begin()
+        server.on_spawn = processes.record
+    broker.spawn_without_waiting()
     spinner.update("starting the database")
     database.start()
     url = database.url
@@ -105,8 +105,8 @@ def _start(running: Running, tick: float, spinner: Status) -> dict[str, str]:
         tick_seconds=tick,
         extra=variables,
         detached=True,
-        addresses=_addresses(kept, url, variables.get("GRPC_PORT")),
-        on_spawn=running.remember,
+        addresses=_addresses(saved_state, url, variables.get("GRPC_PORT")),
+        on_spawn=processes.record,
     )
     stack.start(spinner.update)
     spinner.update("waiting for the broker")
@@ -133,19 +133,19 @@ def _start(running: Running, tick: float, spinner: Status) -> dict[str, str]:
     }
 
 
-def _addresses(kept: Kept, database_url: str, grpc_port: str | None) -> Addresses:
+def _addresses(saved_state: SavedState, database_url: str, grpc_port: str | None) -> Addresses:
     return Addresses(
         database_url,
-        api=f"127.0.0.1:{kept.port('api')}",
-        grpc=f"127.0.0.1:{grpc_port or kept.port('grpc')}",
-        scaler_http=f"127.0.0.1:{kept.port('scaler_http')}",
-        scraper_http=f"127.0.0.1:{kept.port('scraper_http')}",
-        admin_key=kept.text("admin_key", f"dev-{secrets.token_urlsafe(24)}"),
-        secret_key=kept.text("secret_key", Fernet.generate_key().decode()),
+        api=f"127.0.0.1:{saved_state.port('api')}",
+        grpc=f"127.0.0.1:{grpc_port or saved_state.port('grpc')}",
+        scaler_http=f"127.0.0.1:{saved_state.port('scaler_http')}",
+        scraper_http=f"127.0.0.1:{saved_state.port('scraper_http')}",
+        admin_key=saved_state.text("admin_key", f"dev-{secrets.token_urlsafe(24)}"),
+        secret_key=saved_state.text("secret_key", Fernet.generate_key().decode()),
     )
 
 
-def _tell_how_to_ask(facts: dict[str, str]) -> None:
+def _print_usage(facts: dict[str, str]) -> None:
     api, key = facts["API"].split()[0], facts["admin key"]
     reference = f'{{"name":"workers","namespace":"{beginning.NAMESPACE}","scalerMetadata":{{"serviceType":"{facts["monitor"]}"}}}}'
     scaler = facts["scaler (gRPC)"]

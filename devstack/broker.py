@@ -16,7 +16,7 @@ from devstack.certificates import Certificates
 from devstack.claims import Claim
 from devstack.console import console
 from devstack.java import java, kafka_jars
-from devstack.secured import Secured
+from devstack.secured import SecureListeners
 from devstack.server import Server, free_port
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -76,7 +76,7 @@ class Broker:
         settings: Mapping[str, str] | None = None,
         advertised: Mapping[int, str] | None = None,
         authorizer: bool = False,
-        secured: Secured | None = None,
+        secured: SecureListeners | None = None,
         more_disks: Sequence[Path] = (),
     ) -> None:
         self.secured = secured
@@ -128,15 +128,15 @@ class Broker:
 
     def start(self) -> None:
         """Install what is missing, start on the same data and ports as before, wait until it answers."""
-        self.begin()
+        self.spawn_without_waiting()
         self.await_ready()
 
     def await_ready(self) -> None:
-        """Wait until it answers, after `begin`."""
+        """Wait until it answers, after `spawn_without_waiting`."""
         if not self._given:
-            self.server.await_ready(self._answers)
+            self.server.await_ready(self._is_answering)
 
-    def begin(self) -> None:
+    def spawn_without_waiting(self) -> None:
         """As `start`, but do not wait: something else can be started meanwhile."""
         if self._given:
             console.print(f"broker: the given one, {self._given}", highlight=False)
@@ -194,16 +194,16 @@ class Broker:
     def __exit__(self, *_: object) -> None:
         self.stop()
 
-    def _all(self) -> list[_Listener]:
+    def _list_listeners(self) -> list[_Listener]:
         more = [] if self.secured is None else [_Listener(*one) for one in self.secured.listeners]
         return [*self._listeners, *(one for one in (self._sasl, self._tls) if one is not None), *more]
 
     def _properties(self) -> dict[str, str]:
-        listeners = ",".join(f"{one.name}://127.0.0.1:{one.port}" for one in self._all())
+        listeners = ",".join(f"{one.name}://127.0.0.1:{one.port}" for one in self._list_listeners())
         told = ",".join(
-            f"{one.name}://{self._advertised.get(one.name, f'127.0.0.1:{one.port}')}" for one in self._all()
+            f"{one.name}://{self._advertised.get(one.name, f'127.0.0.1:{one.port}')}" for one in self._list_listeners()
         )
-        protocols = ",".join(f"{one.name}:{one.protocol}" for one in self._all())
+        protocols = ",".join(f"{one.name}:{one.protocol}" for one in self._list_listeners())
         properties = {
             "process.roles": "broker,controller",
             "node.id": "1",
@@ -244,9 +244,9 @@ class Broker:
                 "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
                 "super.users": "User:ANONYMOUS",
             }
-        return properties | self._of_secured() | self._settings
+        return properties | self._secure_properties() | self._settings
 
-    def _of_secured(self) -> dict[str, str]:
+    def _secure_properties(self) -> dict[str, str]:
         if self.secured is None or self.certificates is None:
             return {}
         return self.secured.properties(self.certificates)
@@ -274,7 +274,7 @@ class Broker:
         if done.returncode != 0:
             raise RuntimeError(f"formatting the broker's storage failed:\n{(done.stdout + done.stderr)[-2000:]}")
 
-    def _answers(self) -> bool:
+    def _is_answering(self) -> bool:
         client = AdminClient({"bootstrap.servers": self.address, "log_level": 0, "socket.timeout.ms": 1000})
         try:
             return bool(client.list_topics(timeout=1).brokers)

@@ -14,7 +14,7 @@ from typing import Any
 from devstack.server import Server, family, signal_all, started_at
 
 #: Kept here, because a claim whose owner has merely forgotten it must not be given up while the server runs.
-_held: set[Claim] = set()
+_active_claims: set[Claim] = set()
 _CLAIMS = Path(__file__).resolve().parents[1] / ".devstack" / "claims"
 
 
@@ -40,7 +40,7 @@ class Claim:
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         self._write({})
         partial.rename(self._file)
-        _held.add(self)
+        _active_claims.add(self)
 
     def note(self, server: Server) -> None:
         """Write down the server that works in the folder."""
@@ -51,7 +51,7 @@ class Claim:
         shutil.rmtree(self._folder, ignore_errors=True)
         self._file.unlink(missing_ok=True)
         self._lock.close()
-        _held.discard(self)
+        _active_claims.discard(self)
 
     def _write(self, server: dict[str, int | None]) -> None:
         self._lock.seek(0)

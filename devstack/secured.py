@@ -12,7 +12,7 @@ _PACKAGE = "org.apache.kafka.common.security"
 
 
 @dataclass(frozen=True, slots=True)
-class Secured:
+class SecureListeners:
     """The listeners, and how they let clients in.
 
     Attributes:

@@ -103,19 +103,19 @@ class Server:
     Args:
         name: for messages.
         log: where its output goes; appended.
-        ends_by: the signal that asks it to end.
+        stop_signal: the signal that asks it to end.
         detached: lives on when this process ends; else it is ended with it, even by SIGKILL. The kernel takes the
             end of the thread that spawned it for that, so spawn from a thread that lasts.
     """
 
-    def __init__(self, name: str, log: Path, *, ends_by: int = signal.SIGTERM, detached: bool = False) -> None:
+    def __init__(self, name: str, log: Path, *, stop_signal: int = signal.SIGTERM, detached: bool = False) -> None:
         self.name = name
         self.log = log
-        self.ends_by = ends_by
+        self.stop_signal = stop_signal
         self.detached = detached
         self.on_spawn: Callable[[Server], None] | None = None
         self.process: subprocess.Popen[bytes] | None = None
-        self._asked = False
+        self._stop_requested = False
 
     @property
     def pid(self) -> int:
@@ -130,7 +130,7 @@ class Server:
 
     def spawn(self, argv: Sequence[str], env: Mapping[str, str] | None = None, cwd: Path | None = None) -> None:
         """Start it; does not wait for it to answer."""
-        self._asked = False
+        self._stop_requested = False
         self.log.parent.mkdir(parents=True, exist_ok=True)
         with self.log.open("ab") as log:
             self.process = subprocess.Popen(
@@ -189,18 +189,18 @@ class Server:
         self.send(signal.SIGKILL)
         self._reap()
 
-    def ask_to_end(self) -> None:
+    def request_stop(self) -> None:
         """Ask it to end, once, also if it was paused; does not wait."""
         self.resume()
-        if self.process is not None and self.process.poll() is None and not self._asked:
-            os.kill(self.process.pid, self.ends_by)
-            self._asked = True
+        if self.process is not None and self.process.poll() is None and not self._stop_requested:
+            os.kill(self.process.pid, self.stop_signal)
+            self._stop_requested = True
 
     def stop(self, seconds: float = 15) -> None:
         """Ask it to end, and kill what is left of its group after `seconds`."""
         if self.process is None:
             return
-        self.ask_to_end()
+        self.request_stop()
         with contextlib.suppress(subprocess.TimeoutExpired):
             self.process.wait(seconds)
         with contextlib.suppress(ProcessLookupError):

@@ -148,7 +148,7 @@ class Stack:
     def stop(self) -> None:
         """End all services; the scraper's Spark is given its time."""
         for server in self.servers.values():
-            server.ask_to_end()
+            server.request_stop()
         for server in self.servers.values():
             server.stop(seconds=15)
 

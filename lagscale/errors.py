@@ -23,7 +23,7 @@ class LagscaleError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Fault:
+class FieldError:
     """One fault of the input: the field it is in, and what is wrong with the way out."""
 
     field: str
@@ -36,9 +36,9 @@ class Fault:
 class InvalidInput(LagscaleError):
     """The input has faults."""
 
-    def __init__(self, faults: list[Fault]) -> None:
-        self.faults = faults
-        super().__init__("; ".join(str(fault) for fault in faults))
+    def __init__(self, field_errors: list[FieldError]) -> None:
+        self.field_errors = field_errors
+        super().__init__("; ".join(str(field_error) for field_error in field_errors))
 
 
 class NotFound(LagscaleError):

@@ -20,10 +20,10 @@ log = structlog.get_logger(__name__)
 
 _READ_SECONDS: Final = 5.0
 #: How soon the thread sees that it shall end.
-_LOOK_SECONDS: Final = 0.1
+_POLL_SECONDS: Final = 0.1
 
 
-class Checks(Protocol):
+class HealthChecks(Protocol):
     """Named facts; each set is well when all of it is true. They never wait for anything."""
 
     def live(self) -> dict[str, bool]:
@@ -39,7 +39,7 @@ class Checks(Protocol):
         ...
 
 
-class StatusServer:
+class HealthServer:
     """Serves /livez, /readyz, /healthz and /metrics.
 
     Args:
@@ -51,10 +51,12 @@ class StatusServer:
         OSError: the address is taken.
     """
 
-    def __init__(self, checks: Checks, host: str, port: int, facts: Callable[[], Mapping[str, Any]] = dict) -> None:
-        self._server = _Server((host, port), _handler(checks, facts))
+    def __init__(
+        self, checks: HealthChecks, host: str, port: int, facts: Callable[[], Mapping[str, Any]] = dict
+    ) -> None:
+        self._server = _HealthHTTPServer((host, port), _build_handler(checks, facts))
         self._thread = threading.Thread(
-            target=self._server.serve_forever, args=(_LOOK_SECONDS,), name="status", daemon=True
+            target=self._server.serve_forever, args=(_POLL_SECONDS,), name="status", daemon=True
         )
 
     @property
@@ -72,7 +74,7 @@ class StatusServer:
         self._server.server_close()
 
 
-class _Server(ThreadingHTTPServer):
+class _HealthHTTPServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
@@ -80,10 +82,10 @@ class _Server(ThreadingHTTPServer):
         log.debug("probe_failed", exc_info=True)
 
 
-def _handler(checks: Checks, facts: Callable[[], Mapping[str, Any]]) -> type[BaseHTTPRequestHandler]:
+def _build_handler(checks: HealthChecks, facts: Callable[[], Mapping[str, Any]]) -> type[BaseHTTPRequestHandler]:
     paths = {"/livez": checks.live, "/readyz": checks.ready, "/healthz": checks.healthy}
 
-    class Handler(BaseHTTPRequestHandler):
+    class HealthHandler(BaseHTTPRequestHandler):
         server_version = "lagscale"
         sys_version = ""
         protocol_version = "HTTP/1.1"
@@ -95,10 +97,10 @@ def _handler(checks: Checks, facts: Callable[[], Mapping[str, Any]]) -> type[Bas
                 encode, kind = choose_encoder(self.headers.get("Accept", ""))
                 self._send(HTTPStatus.OK, kind, encode(REGISTRY))
             elif path in paths:
-                found = paths[path]()
-                good = all(found.values())
-                body = {"status": "ok" if good else "unavailable", **facts(), "checks": found}
-                self._json(HTTPStatus.OK if good else HTTPStatus.SERVICE_UNAVAILABLE, body)
+                results = paths[path]()
+                passed = all(results.values())
+                body = {"status": "ok" if passed else "unavailable", **facts(), "checks": results}
+                self._json(HTTPStatus.OK if passed else HTTPStatus.SERVICE_UNAVAILABLE, body)
             else:
                 self._json(HTTPStatus.NOT_FOUND, {"status": "not found"})
 
@@ -115,4 +117,4 @@ def _handler(checks: Checks, facts: Callable[[], Mapping[str, Any]]) -> type[Bas
         def log_message(self, format: str, *args: Any) -> None:
             """Probes come every few seconds; their lines would bury the others."""
 
-    return Handler
+    return HealthHandler

@@ -12,24 +12,24 @@ from dataclasses import dataclass
 from cachetools import LRUCache
 
 #: Buckets that are remembered; a forgotten one is full again, so that strangers cannot fill the memory.
-_MOST = 50_000
+_MAX_BUCKETS = 50_000
 #: A wait is told to the microsecond, so that what arithmetic leaves over is none.
 _DIGITS = 6
 
 
 @dataclass(slots=True)
-class _Bucket:
+class _TokenBucket:
     tokens: float
-    at: float
+    filled_at: float
 
 
-class Buckets:
+class TokenBuckets:
     """One bucket for each key; whoever takes says at what rate it is filled. Not for several threads."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         """`clock` tells seconds and never goes back."""
         self._clock = clock
-        self._kept: LRUCache[Hashable, _Bucket] = LRUCache(_MOST)
+        self._by_key: LRUCache[Hashable, _TokenBucket] = LRUCache(_MAX_BUCKETS)
 
     def take(self, key: Hashable, per_second: float, burst: float, tokens: float = 1.0) -> float:
         """Take tokens if they are there: 0 then, else the seconds until they will be, and nothing is taken.
@@ -40,40 +40,40 @@ class Buckets:
             burst: how many it holds at most; more are given at once only where more are asked for, and it is full.
             tokens: how many.
         """
-        wait, bucket = self._look(key, per_second, burst, tokens)
+        wait, bucket = self._refill(key, per_second, burst, tokens)
         if wait == 0.0:
             bucket.tokens -= tokens
-            self._kept[key] = bucket
+            self._by_key[key] = bucket
         return wait
 
     def wait(self, key: Hashable, per_second: float, burst: float, tokens: float = 1.0) -> float:
         """Seconds until they can be taken; 0 for now. Takes nothing."""
-        return self._look(key, per_second, burst, tokens)[0]
+        return self._refill(key, per_second, burst, tokens)[0]
 
-    def _look(self, key: Hashable, per_second: float, burst: float, tokens: float) -> tuple[float, _Bucket]:
+    def _refill(self, key: Hashable, per_second: float, burst: float, tokens: float) -> tuple[float, _TokenBucket]:
         now = self._clock()
-        greatest = max(burst, tokens)
-        bucket = self._kept.get(key)
+        capacity = max(burst, tokens)
+        bucket = self._by_key.get(key)
         if bucket is None:
-            bucket = _Bucket(greatest, now)
-        bucket.tokens = min(bucket.tokens + max(now - bucket.at, 0.0) * per_second, greatest)
-        bucket.at = now
+            bucket = _TokenBucket(capacity, now)
+        bucket.tokens = min(bucket.tokens + max(now - bucket.filled_at, 0.0) * per_second, capacity)
+        bucket.filled_at = now
         return max(0.0, round((tokens - bucket.tokens) / per_second, _DIGITS)), bucket
 
 
-class Rates:
+class RateLimiter:
     """Buckets of one rate, by name.
 
     Args:
         per_second: above 0.
         burst: at least 1; how many may come at once after a rest.
-        clock: as of `Buckets`.
+        clock: as of `TokenBuckets`.
     """
 
     def __init__(self, per_second: float, burst: float, *, clock: Callable[[], float] = time.monotonic) -> None:
         self.per_second = per_second
         self.burst = burst
-        self._buckets = Buckets(clock)
+        self._buckets = TokenBuckets(clock)
 
     def take(self, name: str) -> float:
         """Take one if there is one: 0 then, else the seconds until there is one, and nothing is taken."""

@@ -15,14 +15,14 @@ from typing import Annotated, Literal, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, SettingsConfigDict
 
-from lagscale.errors import Fault, SettingsInvalid
+from lagscale.errors import FieldError, SettingsInvalid
 from lagscale.kafka.addresses import AddressRules
-from lagscale.kafka.secret_references import VARIABLES
+from lagscale.kafka.secret_references import TENANT_VARIABLE_PREFIX
 
 PREFIX = "LAGSCALE_"
 
 #: Every variable with our prefix, and who reads it. A variable outside this table stops the start: it is a slip.
-KNOWN: Mapping[str, str] = {
+SETTING_OWNERS: Mapping[str, str] = {
     "LAGSCALE_DATABASE_URL": "all",
     "LAGSCALE_SECRET_KEYS": "all",
     "LAGSCALE_SECRET_DIRECTORY": "all",
@@ -85,9 +85,9 @@ KNOWN: Mapping[str, str] = {
 Settings = TypeVar("Settings", bound=BaseSettings)
 
 
-def known_names() -> frozenset[str]:
+def list_variable_names() -> frozenset[str]:
     """The names of all variables with our prefix that some part of Lagscale reads."""
-    return frozenset(KNOWN)
+    return frozenset(SETTING_OWNERS)
 
 
 def split_address(text: str) -> tuple[str, int]:
@@ -102,13 +102,13 @@ def split_address(text: str) -> tuple[str, int]:
     return left.removeprefix("[").removesuffix("]"), int(right)
 
 
-def _is_address(text: str) -> str:
+def _check_address(text: str) -> str:
     split_address(text)
     return text.strip()
 
 
 #: A listening address as `host:port`. One field, because Kubernetes injects variables that end in `_PORT`.
-Address = Annotated[str, AfterValidator(_is_address)]
+ListenAddress = Annotated[str, AfterValidator(_check_address)]
 
 
 class ServiceSettings(BaseSettings):
@@ -198,7 +198,7 @@ class SingleMonitorSettings(BaseModel):
     )
 
     @classmethod
-    def wanted(cls, environ: Mapping[str, str]) -> bool:
+    def is_configured(cls, environ: Mapping[str, str]) -> bool:
         """Whether the environment describes a monitor: any of Kafka's three names is set."""
         return any(environ.get(name) for name in ("KAFKA_BROKERS", "KAFKA_TOPIC", "KAFKA_GROUP_ID"))
 
@@ -211,9 +211,11 @@ class SingleMonitorSettings(BaseModel):
         """
         try:
             return cls.model_validate({name: text for name, text in environ.items() if text.strip()})
-        except ValidationError as wrong:
-            faults = _faults(cls, wrong)
-            raise SettingsInvalid("; ".join(str(fault) for fault in faults), faults=faults) from None
+        except ValidationError as invalid:
+            field_errors = _to_field_errors(cls, invalid)
+            raise SettingsInvalid(
+                "; ".join(str(field_error) for field_error in field_errors), field_errors=field_errors
+            ) from None
 
     def policy(self) -> dict[str, str]:
         """The policy keys as given."""
@@ -230,55 +232,56 @@ class SingleMonitorSettings(BaseModel):
         return list(dict.fromkeys(part.strip() for part in self.topic.split(",") if part.strip()))
 
 
-def load(settings: type[Settings], also_known: Iterable[str] = ()) -> Settings:
+def load(settings: type[Settings], extra_names: Iterable[str] = ()) -> Settings:
     """Read the settings from the environment.
 
     Args:
         settings: the service's class.
-        also_known: further names with our prefix that are no slip.
+        extra_names: further names with our prefix that are no slip.
 
     Raises:
         SettingsInvalid: with every fault at once, by the variables' names, without any value.
     """
-    faults = unknown_names(os.environ, also_known)
+    field_errors = find_unknown_names(os.environ, extra_names)
     try:
         read = settings()
-    except ValidationError as wrong:
-        faults.extend(_faults(settings, wrong))
+    except ValidationError as invalid:
+        field_errors.extend(_to_field_errors(settings, invalid))
     else:
-        if not faults:
+        if not field_errors:
             return read
-    raise SettingsInvalid("; ".join(str(fault) for fault in faults), faults=faults)
+    raise SettingsInvalid("; ".join(str(field_error) for field_error in field_errors), field_errors=field_errors)
 
 
-def unknown_names(environ: Iterable[str], also_known: Iterable[str] = ()) -> list[Fault]:
+def find_unknown_names(environ: Iterable[str], extra_names: Iterable[str] = ()) -> list[FieldError]:
     """A fault for each variable with our prefix that nothing of ours reads, with its nearest neighbour."""
-    known = known_names() | set(also_known)
-    faults = []
-    for name in sorted(set(environ) - known):
-        if name.startswith(VARIABLES):
+    valid_names = list_variable_names() | set(extra_names)
+    field_errors = []
+    for name in sorted(set(environ) - valid_names):
+        if name.startswith(TENANT_VARIABLE_PREFIX):
             continue
         # Names are compared in capitals, because pydantic-settings reads them in any case.
-        if name.upper().startswith(PREFIX) and name.upper() not in known:
-            near = difflib.get_close_matches(name.upper(), sorted(known), n=1, cutoff=0.0)
-            faults.append(Fault(name, f"is no setting of Lagscale; did you mean {near[0]}?"))
-    return faults
+        if name.upper().startswith(PREFIX) and name.upper() not in valid_names:
+            nearest = difflib.get_close_matches(name.upper(), sorted(valid_names), n=1, cutoff=0.0)
+            field_errors.append(FieldError(name, f"is no setting of Lagscale; did you mean {nearest[0]}?"))
+    return field_errors
 
 
-def tenant_variables() -> dict[str, str]:
+def read_tenant_variables() -> dict[str, str]:
     """The variables that tenants' clusters may refer to; no setting is among them."""
-    return {name: text for name, text in os.environ.items() if name.startswith(VARIABLES)}
+    return {name: text for name, text in os.environ.items() if name.startswith(TENANT_VARIABLE_PREFIX)}
 
 
-def _faults(settings: type[BaseModel], wrong: ValidationError) -> list[Fault]:
+def _to_field_errors(settings: type[BaseModel], invalid: ValidationError) -> list[FieldError]:
     return [
-        _fault(settings, error["loc"], error["msg"]) for error in wrong.errors(include_input=False, include_url=False)
+        _to_field_error(settings, error["loc"], error["msg"])
+        for error in invalid.errors(include_input=False, include_url=False)
     ]
 
 
-def _fault(settings: type[BaseModel], location: tuple[int | str, ...], text: str) -> Fault:
+def _to_field_error(settings: type[BaseModel], location: tuple[int | str, ...], text: str) -> FieldError:
     name = str(location[0]) if location else "settings"
     field = settings.model_fields.get(name)
     prefix = settings.model_config.get("env_prefix", "")
     variable = name if field is None or field.alias else f"{prefix}{name}".upper()
-    return Fault(variable, text.removeprefix("Value error, ").replace("Field required", "must be set"))
+    return FieldError(variable, text.removeprefix("Value error, ").replace("Field required", "must be set"))

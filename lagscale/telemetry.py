@@ -26,7 +26,7 @@ _SECRET_TEXTS = (
     (re.compile(r"\b(password|secret)=\S+", re.IGNORECASE), rf"\1={REDACTED}"),
 )
 #: Their own request lines double what the services log and count.
-_QUIET = ("uvicorn.access", "httpx", "httpcore", "py4j", "alembic.runtime.plugins")
+_QUIET_LOGGERS = ("uvicorn.access", "httpx", "httpcore", "py4j", "alembic.runtime.plugins")
 
 
 def configure_logging(service: str, level: str, json: bool) -> None:
@@ -38,7 +38,7 @@ def configure_logging(service: str, level: str, json: bool) -> None:
         json: JSON lines, else a console's colours.
     """
 
-    def named(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
+    def add_service(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
         event.setdefault("service", service)
         return event
 
@@ -47,7 +47,7 @@ def configure_logging(service: str, level: str, json: bool) -> None:
         structlog.stdlib.add_log_level,
         structlog.stdlib.ExtraAdder(),
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        named,
+        add_service,
     ]
     structlog.configure(
         processors=[
@@ -59,18 +59,18 @@ def configure_logging(service: str, level: str, json: bool) -> None:
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
-    handler = _ToStandardError()
+    handler = _StderrHandler()
     handler.setFormatter(
-        structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=_rendering(json)),
+        structlog.stdlib.ProcessorFormatter(foreign_pre_chain=shared, processors=_build_renderers(json)),
     )
     root = logging.getLogger()
     root.handlers = [handler]
     root.setLevel(level.upper())
-    for name in _QUIET:
+    for name in _QUIET_LOGGERS:
         logging.getLogger(name).setLevel(logging.WARNING)
 
 
-class _ToStandardError(logging.Handler):
+class _StderrHandler(logging.Handler):
     """Writes to what standard error is at that moment, not to what it was at the start."""
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -80,7 +80,7 @@ class _ToStandardError(logging.Handler):
             self.handleError(record)
 
 
-def _rendering(json: bool) -> list[Processor]:
+def _build_renderers(json: bool) -> list[Processor]:
     first: list[Processor] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
     if json:
         # The trace becomes text before it is redacted.
@@ -90,22 +90,22 @@ def _rendering(json: bool) -> list[Processor]:
 
 def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
     """Blank what is secret by its name, and what looks secret inside a text."""
-    return {name: _cleaned(name, value) for name, value in event.items()}
+    return {name: _redact_value(name, value) for name, value in event.items()}
 
 
-def _cleaned(name: str, value: Any) -> Any:
+def _redact_value(name: str, value: Any) -> Any:
     if _SECRET_NAME.search(name) and value is not None and not isinstance(value, bool | int):
         return REDACTED
     if isinstance(value, Mapping):
-        return {str(inner): _cleaned(str(inner), item) for inner, item in value.items()}
+        return {str(inner): _redact_value(str(inner), item) for inner, item in value.items()}
     if isinstance(value, list | tuple):
-        return [_cleaned("", item) for item in value]
+        return [_redact_value("", item) for item in value]
     if isinstance(value, BaseException):
-        return redacted(repr(value))
-    return redacted(value) if isinstance(value, str) else value
+        return redact_text(repr(value))
+    return redact_text(value) if isinstance(value, str) else value
 
 
-def redacted(text: str) -> str:
+def redact_text(text: str) -> str:
     """The text without what looks like a secret in it."""
     for pattern, replacement in _SECRET_TEXTS:
         text = pattern.sub(replacement, text)

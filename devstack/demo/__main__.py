@@ -14,9 +14,17 @@ from rich.console import Console
 from rich.table import Table
 
 from devstack.claims import Claim
-from devstack.clients import Admin, Kafka, Keda
-from devstack.console import console as said
-from devstack.demo.scenario import MONITOR, NAMESPACE, SUSTAIN_SECONDS, THRESHOLD, NotSeen, Record, Scenario
+from devstack.clients import Admin, Kafka, KedaClient
+from devstack.console import console as progress_console
+from devstack.demo.scenario import (
+    MONITOR,
+    NAMESPACE,
+    SUSTAIN_SECONDS,
+    THRESHOLD,
+    DemoReport,
+    ExpectationFailed,
+    Scenario,
+)
 from devstack.demo.screen import Screen
 from devstack.server import ServerFailed
 from devstack.stack import Stack, parts
@@ -29,59 +37,59 @@ _INTERRUPTED = 130
 def main() -> int:
     """Run the demo; its exit code."""
     console = Console()
-    record = Record()
+    report = DemoReport()
     signal.signal(signal.SIGTERM, _interrupt)
     code = 1
     with ExitStack() as ends:
         try:
-            _run(console, record, ends)
+            _run(console, report, ends)
             code = 0
-        except (NotSeen, ServerFailed, RuntimeError) as failure:
+        except (ExpectationFailed, ServerFailed, RuntimeError) as failure:
             console.print(f"[red]The demo failed[/red]: {failure}", highlight=False)
         except KeyboardInterrupt:
             console.print("\ninterrupted; ending all processes")
             code = _INTERRUPTED
         with console.status("ending all processes"):
             ends.close()
-    if record.steps:
-        console.print(_table(record))
+    if report.steps:
+        console.print(_table(report))
     console.print("[green]All of it was seen.[/green]" if code == 0 else "[red]Not all of it was seen.[/red]")
     return code
 
 
-def _run(console: Console, record: Record, ends: ExitStack) -> None:
+def _run(console: Console, report: DemoReport, ends: ExitStack) -> None:
     folder = _ROOT / ".devstack" / f"demo-{uuid.uuid4().hex[:8]}"
-    with said.status("starting the broker") as spinner:
+    with progress_console.status("starting the broker") as spinner:
         broker, database = parts()
         ends.callback(Claim(folder).release)
         since = time.monotonic()
         ends.callback(broker.stop)
         broker.start()
-        record.add("broker", f"Kafka at {broker.address}", since)
+        report.add("broker", f"Kafka at {broker.address}", since)
         spinner.update("starting the database")
         since = time.monotonic()
         ends.callback(database.stop)
         database.start()
-        record.add("database", database.edition, since)
+        report.add("database", database.edition, since)
         since = time.monotonic()
         stack = Stack(database.url, folder, tick_seconds=_TICK_SECONDS)
         ends.callback(stack.stop)
         stack.start(spinner.update)
-        record.add("services", "scraper, scaler and API are ready", since)
-    keda = Keda(stack.addresses.grpc, NAMESPACE, {"serviceType": MONITOR})
+        report.add("services", "scraper, scaler and API are ready", since)
+    keda = KedaClient(stack.addresses.grpc, NAMESPACE, {"serviceType": MONITOR})
     ends.callback(keda.close)
     admin = Admin(stack.addresses.api_url, stack.addresses.admin_key)
     with Screen(console, THRESHOLD, SUSTAIN_SECONDS) as screen:
-        Scenario(admin, keda, Kafka(broker.address), screen, record).run(broker.address)
+        Scenario(admin, keda, Kafka(broker.address), screen, report).run(broker.address)
 
 
-def _table(record: Record) -> Table:
+def _table(report: DemoReport) -> Table:
     table = Table(title="What happened")
     for heading in ("step", "seen"):
         table.add_column(heading)
     for heading in ("at", "took"):
         table.add_column(heading, justify="right")
-    for step, seen, at, took in record.steps:
+    for step, seen, at, took in report.steps:
         table.add_row(step, seen, f"{at:.1f} s", f"{took:.1f} s")
     return table
 

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 import grpc
 
-from devstack.clients import Admin, Answer, Kafka, Keda
+from devstack.clients import Admin, Kafka, KedaAnswer, KedaClient
 from devstack.demo.screen import Screen
 
 TENANT, CLUSTER, MONITOR, NAMESPACE = "demo", "local", "orders", "demo"
@@ -24,40 +24,40 @@ POLICY = {
     "workSeconds": 5,
 }
 SPIKE, BURST = 3_000, 5_000
-_LOOK_SECONDS = 0.5
+_POLL_SECONDS = 0.5
 _SPIKE_SECONDS = 6.0
 Found = TypeVar("Found")
 
 
-class NotSeen(RuntimeError):
+class ExpectationFailed(RuntimeError):
     """What must happen did not happen, or what must not did."""
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
+class Observation:
     """One look at the product: the verdict over REST and KEDA's answers over gRPC, made one after the other."""
 
     verdict: dict[str, Any]
-    answer: Answer
+    answer: KedaAnswer
 
 
 @dataclass(slots=True)
-class Record:
+class DemoReport:
     """What happened, when, and how long it took; seconds."""
 
     steps: list[tuple[str, str, float, float]] = field(default_factory=list)
     began: float = field(default_factory=time.monotonic)
 
-    def add(self, step: str, seen: str, since: float) -> None:
+    def add(self, step: str, condition: str, since: float) -> None:
         """A step that was seen to its end."""
         now = time.monotonic()
-        self.steps.append((step, seen, now - self.began, now - since))
+        self.steps.append((step, condition, now - self.began, now - since))
 
 
 class Scenario:
     """Runs the steps in order over a started stack."""
 
-    def __init__(self, admin: Admin, keda: Keda, kafka: Kafka, screen: Screen, record: Record) -> None:
+    def __init__(self, admin: Admin, keda: KedaClient, kafka: Kafka, screen: Screen, record: DemoReport) -> None:
         self._admin, self._keda, self._kafka, self._screen, self._record = admin, keda, kafka, screen, record
         self._metric = ""
 
@@ -65,7 +65,7 @@ class Scenario:
         """All steps.
 
         Raises:
-            NotSeen: a step did not show what it must.
+            ExpectationFailed: a step did not show what it must.
         """
         self._register(bootstrap)
         self._calm()
@@ -87,7 +87,7 @@ class Scenario:
             "the registration reaches the scaler", 15, self._spec, lambda found: found is not None
         ) or ("", 0.0)
         if target != THRESHOLD:
-            raise NotSeen(f"GetMetricSpec gave the target {target:g}, not {THRESHOLD}")
+            raise ExpectationFailed(f"GetMetricSpec gave the target {target:g}, not {THRESHOLD}")
         self._record.add("registered", f"GetMetricSpec: {self._metric}, target {target:g}", since)
 
     def _calm(self) -> None:
@@ -100,10 +100,12 @@ class Scenario:
         self._screen.event(f"spike: {SPIKE:,} messages, read again after {_SPIKE_SECONDS:.0f} s")
         self._kafka.produce(TOPIC, SPIKE, PARTITIONS)
         step = f"A spike of {SPIKE:,} messages: above the threshold, but not for {SUSTAIN_SECONDS} s. Nothing scales."
-        self._watch(step, 20, lambda look: _span(look) >= _SPIKE_SECONDS - 1, never=_asks_for_more)
+        self._watch(step, 20, lambda observation: _span(observation) >= _SPIKE_SECONDS - 1, forbidden=_is_scaling)
         self._screen.event(f"a worker read {self._kafka.consume_all(TOPIC, GROUP):,} messages")
         until = since + SUSTAIN_SECONDS + 3
-        self._watch(step, 60, lambda look: time.monotonic() > until and _is_calm(look), never=_asks_for_more)
+        self._watch(
+            step, 60, lambda observation: time.monotonic() > until and _is_calm(observation), forbidden=_is_scaling
+        )
         self._record.add("spike", "value 0 at every call", since)
 
     def _burst(self) -> None:
@@ -111,10 +113,14 @@ class Scenario:
         self._screen.event(f"burst: {BURST:,} messages, and nobody reads")
         self._kafka.produce(TOPIC, BURST, PARTITIONS)
         step = f"A backlog of {BURST:,} messages. It scales when it has lasted {SUSTAIN_SECONDS} s."
-        look = self._watch(step, 60, lambda look: look.verdict["verdict"] == "sustained" and bool(look.answer.active))
-        lasted, total, value = time.monotonic() - since, look.verdict["total"], look.answer.value
+        observation = self._watch(
+            step,
+            60,
+            lambda observation: observation.verdict["verdict"] == "sustained" and bool(observation.answer.active),
+        )
+        lasted, total, value = time.monotonic() - since, observation.verdict["total"], observation.answer.value
         if lasted < SUSTAIN_SECONDS or total != BURST or value != THRESHOLD * 3:
-            raise NotSeen(f"sustained after {lasted:.1f} s with a total of {total}, value {value}")
+            raise ExpectationFailed(f"sustained after {lasted:.1f} s with a total of {total}, value {value}")
         self._record.add("sustained", f"total {total:,}; value {value:g} (capped: 3 partitions x 500), active", since)
 
     def _drain(self) -> None:
@@ -129,48 +135,52 @@ class Scenario:
         except grpc.RpcError:  # Whatever KEDA would get here, the next look may be answered.
             return None
 
-    def _look(self, step: str) -> Look:
+    def _observe(self, step: str) -> Observation:
         path = f"/tenants/{TENANT}/monitors/{MONITOR}"
-        look = Look(self._admin.get(f"{path}/verdict"), self._keda.poll(self._metric))
+        observation = Observation(self._admin.get(f"{path}/verdict"), self._keda.poll(self._metric))
         rounds = self._admin.get(f"{path}/samples?limit=1")["items"]
-        self._screen.show(step, rounds[0] if rounds else None, look.verdict, look.answer)
-        return look
+        self._screen.show(step, rounds[0] if rounds else None, observation.verdict, observation.answer)
+        return observation
 
     def _watch(
         self,
         step: str,
         seconds: float,
-        seen: Callable[[Look], bool],
+        condition: Callable[[Observation], bool],
         *,
-        never: Callable[[Look], bool] = lambda _: False,
-    ) -> Look:
-        def allowed() -> Look:
-            look = self._look(step)
-            if never(look):
-                raise NotSeen(f"{step} But KEDA was told {look.answer}: {look.verdict['sentence']}")
-            return look
+        forbidden: Callable[[Observation], bool] = lambda _: False,
+    ) -> Observation:
+        def allowed() -> Observation:
+            observation = self._observe(step)
+            if forbidden(observation):
+                raise ExpectationFailed(
+                    f"{step} But KEDA was told {observation.answer}: {observation.verdict['sentence']}"
+                )
+            return observation
 
-        return self._until(step, seconds, allowed, seen)
+        return self._until(step, seconds, allowed, condition)
 
-    def _until(self, what: str, seconds: float, look: Callable[[], Found], seen: Callable[[Found], bool]) -> Found:
+    def _until(
+        self, what: str, seconds: float, observation: Callable[[], Found], condition: Callable[[Found], bool]
+    ) -> Found:
         deadline = time.monotonic() + seconds
         while True:
-            found = look()
-            if seen(found):
+            found = observation()
+            if condition(found):
                 return found
             if time.monotonic() > deadline:
-                raise NotSeen(f"not within {seconds:g} s: {what} Last seen: {found}")
-            time.sleep(_LOOK_SECONDS)
+                raise ExpectationFailed(f"not within {seconds:g} s: {what} Last seen: {found}")
+            time.sleep(_POLL_SECONDS)
 
 
-def _is_calm(look: Look) -> bool:
-    return look.verdict["verdict"] == "calm" and look.answer == Answer(0.0, False)
+def _is_calm(observation: Observation) -> bool:
+    return observation.verdict["verdict"] == "calm" and observation.answer == KedaAnswer(0.0, False)
 
 
-def _asks_for_more(look: Look) -> bool:
-    return look.answer.value is not None and look.answer.value > 0
+def _is_scaling(observation: Observation) -> bool:
+    return observation.answer.value is not None and observation.answer.value > 0
 
 
-def _span(look: Look) -> float:
-    island = look.verdict.get("island")
-    return float(island["spanSeconds"]) if island else 0.0
+def _span(observation: Observation) -> float:
+    island = observation.verdict.get("island")
+    return float(island["durationSeconds"]) if island else 0.0

@@ -15,7 +15,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from devstack.clients import Answer
+from devstack.clients import KedaAnswer
 
 _BLOCKS = " ▁▂▃▄▅▆▇█"
 _HISTORY = 60
@@ -52,19 +52,21 @@ class Screen:
         if self._live is None:
             self._console.print(line, highlight=False)
 
-    def show(self, step: str, round_: dict[str, Any] | None, verdict: dict[str, Any], answer: Answer) -> None:
+    def show(self, step: str, round_: dict[str, Any] | None, verdict: dict[str, Any], answer: KedaAnswer) -> None:
         """One look at everything."""
         lags = {one["partition"]: one["lag"] for one in round_["partitions"]} if round_ else {}
         self._totals.append(sum(lags.values()))
         if self._live is not None:
             self._live.update(self._layout(step, lags, verdict, answer))
             return
-        line = f"{verdict['verdict']:9}  lag {sum(lags.values()):5}  KEDA: {_told(answer)}  {verdict['sentence']}"
+        line = (
+            f"{verdict['verdict']:9}  lag {sum(lags.values()):5}  KEDA: {_format_answer(answer)}  {verdict['sentence']}"
+        )
         if line != self._last_line:
             self._console.print(f"{time.monotonic() - self._began:5.1f} s  {line}", highlight=False, soft_wrap=True)
             self._last_line = line
 
-    def _layout(self, step: str, lags: dict[int, int], verdict: dict[str, Any], answer: Answer) -> RenderableType:
+    def _layout(self, step: str, lags: dict[int, int], verdict: dict[str, Any], answer: KedaAnswer) -> RenderableType:
         elapsed = f"{time.monotonic() - self._began:.0f} s"
         style = _STYLE[verdict["verdict"]]
         judged = Text.assemble((verdict["verdict"].upper(), style), "  ", verdict["sentence"])
@@ -85,7 +87,7 @@ class Screen:
         line = "".join(_BLOCKS[min(8, -(-total * 8 // peak))] for total in list(self._totals)[-40:])
         return Panel(Group(table, Text(f"total {line} {self._totals[-1]}")), title="lag, newest round")
 
-    def _keda_panel(self, answer: Answer) -> Panel:
+    def _keda_panel(self, answer: KedaAnswer) -> Panel:
         table = Table(show_header=False, box=None, padding=(0, 1))
         table.add_row("GetMetricSpec", f"orders, target {self._threshold}")
         if answer.error:
@@ -97,7 +99,7 @@ class Screen:
 
     def _island(self, verdict: dict[str, Any]) -> RenderableType:
         island = verdict.get("island")
-        span = island["spanSeconds"] if island else 0.0
+        span = island["durationSeconds"] if island else 0.0
         table = Table(show_header=False, box=None, padding=(0, 1))
         colour = "red" if span >= self._sustain else "yellow"
         table.add_row(
@@ -107,5 +109,5 @@ class Screen:
         return table
 
 
-def _told(answer: Answer) -> str:
+def _format_answer(answer: KedaAnswer) -> str:
     return answer.error or f"value {answer.value:g}, {'active' if answer.active else 'inactive'}"

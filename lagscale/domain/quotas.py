@@ -19,7 +19,7 @@ class Quota(StrEnum):
 
 
 #: What a new tenant has, as the columns of the table say too.
-DEFAULTS: Final[Mapping[Quota, int]] = {
+DEFAULT_QUOTAS: Final[Mapping[Quota, int]] = {
     Quota.MONITORS: 1000,
     Quota.CLUSTERS: 50,
     Quota.PATTERNS: 100,
@@ -28,7 +28,7 @@ DEFAULTS: Final[Mapping[Quota, int]] = {
     Quota.REQUESTS: 200,
 }
 #: Column of the table `tenant` by quota.
-COLUMNS: Final[Mapping[Quota, str]] = {
+QUOTA_COLUMNS: Final[Mapping[Quota, str]] = {
     Quota.MONITORS: "max_monitors",
     Quota.CLUSTERS: "max_clusters",
     Quota.PATTERNS: "max_patterns",
@@ -37,7 +37,7 @@ COLUMNS: Final[Mapping[Quota, str]] = {
     Quota.REQUESTS: "requests_per_second",
 }
 #: What is counted, and what its owner can do without the platform's administrators.
-_WORDS: Final[Mapping[Quota, tuple[str, str]]] = {
+_WORDING: Final[Mapping[Quota, tuple[str, str]]] = {
     Quota.MONITORS: ("monitors", "delete some"),
     Quota.CLUSTERS: ("clusters", "delete some"),
     Quota.PATTERNS: ("monitors without a list of topics", "list their topics, or delete some"),
@@ -47,13 +47,13 @@ _WORDS: Final[Mapping[Quota, tuple[str, str]]] = {
 }
 
 
-def field_of(quota: Quota) -> str:
+def api_field_of(quota: Quota) -> str:
     """The tenant's field that sets it, as users write it."""
-    first, *rest = COLUMNS[quota].split("_")
+    first, *rest = QUOTA_COLUMNS[quota].split("_")
     return first + "".join(word.capitalize() for word in rest)
 
 
-def over_quota(quota: Quota, limit: int, found: str = "") -> str:
+def describe_excess(quota: Quota, limit: int, found: str = "") -> str:
     """Why something is refused: the quota, its limit, what to do, and whom to ask.
 
     Args:
@@ -61,9 +61,9 @@ def over_quota(quota: Quota, limit: int, found: str = "") -> str:
         limit: the tenant's.
         found: what did not fit, as in "a topic of 600 partitions, where 200 are left"; may be left out.
     """
-    counted, way_out = _WORDS[quota]
+    counted, remediation = _WORDING[quota]
     reason = f": {found}" if found else ""
     return (
-        f"Over quota{reason}. The tenant may have {limit} {counted}; {way_out}, or ask a platform administrator "
+        f"Over quota{reason}. The tenant may have {limit} {counted}; {remediation}, or ask a platform administrator "
         f"to raise the quota `{quota.value}`."
     )

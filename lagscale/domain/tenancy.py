@@ -8,24 +8,24 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from difflib import get_close_matches
 
-from lagscale.domain.policy.keys import BY_NAME
+from lagscale.domain.policy.keys import KEYS_BY_NAME
 
 #: What a monitor's, a cluster's or a tenant's name looks like; a monitor's name is its metric name.
-NAME = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+NAME_PATTERN = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 #: The KEDA instance of a caller without a client certificate.
 DEFAULT_INSTANCE = "default"
 #: The namespace of a binding that takes a whole KEDA instance.
 ANY_NAMESPACE = "*"
-_LONGEST = 63
+_MAX_LENGTH = 63
 _HEX_DIGITS = 8
 
 
 def is_name(text: str) -> bool:
     """Whether the text can name a monitor, a cluster or a tenant."""
-    return NAME.fullmatch(text) is not None
+    return NAME_PATTERN.fullmatch(text) is not None
 
 
-def content_hash(
+def compute_content_hash(
     cluster: str,
     group: str,
     topics: Iterable[str],
@@ -38,7 +38,7 @@ def content_hash(
 
     Keys that are no policy keys, empty texts, and spaces around a text make no difference.
     """
-    policy = {name: text.strip() for name, text in given.items() if name in BY_NAME and text.strip()}
+    policy = {name: text.strip() for name, text in given.items() if name in KEYS_BY_NAME and text.strip()}
     content: dict[str, object] = {"cluster": cluster, "group": group, "topics": sorted(set(topics)), "policy": policy}
     if pattern is not None:
         content["pattern"] = pattern
@@ -48,19 +48,19 @@ def content_hash(
     return hashlib.sha256(canonical.encode()).hexdigest()
 
 
-def inline_name(group: str, topics: Sequence[str], digest: str) -> str:
+def build_inline_name(group: str, topics: Sequence[str], digest: str) -> str:
     """The name of a monitor that trigger metadata describes: group and topics, reduced, and 8 digits of its hash."""
     words = "-".join((group, *topics)).lower()
-    reduced = re.sub(r"[^a-z0-9]+", "-", words).strip("-")[: _LONGEST - _HEX_DIGITS - 1].strip("-")
+    reduced = re.sub(r"[^a-z0-9]+", "-", words).strip("-")[: _MAX_LENGTH - _HEX_DIGITS - 1].strip("-")
     return f"{reduced}-{digest[:_HEX_DIGITS]}" if reduced else digest[:_HEX_DIGITS]
 
 
-def near_names(name: str, names: Iterable[str], limit: int = 3) -> tuple[str, ...]:
+def suggest_names(name: str, names: Iterable[str], limit: int = 3) -> tuple[str, ...]:
     """Names that look like this one, the nearest first. Only ever call it with names that the caller may see."""
     return tuple(get_close_matches(name.lower(), sorted(names), n=limit, cutoff=0.6))
 
 
-def edit_distance(one: str, other: str, limit: int = 2) -> int:
+def compute_edit_distance(one: str, other: str, limit: int = 2) -> int:
     """Levenshtein's distance, or `limit` + 1 when it is greater."""
     if abs(len(one) - len(other)) > limit:
         return limit + 1
@@ -74,7 +74,7 @@ def edit_distance(one: str, other: str, limit: int = 2) -> int:
     return min(previous[-1], limit + 1)
 
 
-def tenant_of(bindings: Mapping[tuple[str, str], int], instance: str, namespace: str) -> int | None:
+def find_tenant(bindings: Mapping[tuple[str, str], int], instance: str, namespace: str) -> int | None:
     """The tenant to whom (KEDA instance, Kubernetes namespace) is bound; None when it is bound to nobody.
 
     A binding of `*` takes the whole instance and excludes every other binding of it.

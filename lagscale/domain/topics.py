@@ -14,17 +14,17 @@ from typing import Any, Final
 
 import re2
 
-from lagscale.errors import Fault
+from lagscale.errors import FieldError
 
 #: Topics that begin so are Kafka's own or its tools'; no pattern means them.
 INTERNAL: Final = "__"
-LONGEST_PATTERN: Final = 300
-MOST_EXCLUDED: Final = 50
+MAX_PATTERN_LENGTH: Final = 300
+MAX_EXCLUDED: Final = 50
 #: Steps that matching one letter of a name may take at most; a pattern that compiles to more is refused.
-_LARGEST_PROGRAM: Final = 500
-_MOST_MEMORY: Final = 256 * 1024
+_MAX_PROGRAM_SIZE: Final = 500
+_MAX_MEMORY_BYTES: Final = 256 * 1024
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
-_REMEMBERED: Final = 4_096
+_CACHE_SIZE: Final = 4_096
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,11 +54,11 @@ class TopicScope:
             return False
         return not any(_excludes(entry, topic) for entry in self.exclude)
 
-    def among(self, names: Iterable[str]) -> frozenset[str]:
+    def filter_names(self, names: Iterable[str]) -> frozenset[str]:
         """Those of the names that belong to the scope."""
         return frozenset(name for name in names if self.admits(name))
 
-    def faults(self, names: Mapping[str, str]) -> list[Fault]:
+    def field_errors(self, names: Mapping[str, str]) -> list[FieldError]:
         """What is wrong with it, by the field's name at the edge that read it.
 
         Args:
@@ -66,21 +66,25 @@ class TopicScope:
         """
         found = []
         if self.topics and self.pattern is not None:
-            found.append(Fault(names["pattern"], f"cannot stand beside {names['topics']}; give one of the two"))
+            found.append(FieldError(names["pattern"], f"cannot stand beside {names['topics']}; give one of the two"))
         if self.topics and self.exclude:
             found.append(
-                Fault(names["exclude"], f"leaves topics out of a pattern or of a group's, not of {names['topics']}")
+                FieldError(
+                    names["exclude"], f"leaves topics out of a pattern or of a group's, not of {names['topics']}"
+                )
             )
-        if self.pattern is not None and (wrong := _wrong(self.pattern)) is not None:
-            found.append(Fault(names["pattern"], wrong))
-        if len(self.exclude) > MOST_EXCLUDED:
-            found.append(Fault(names["exclude"], f"has {len(self.exclude)} entries, at most {MOST_EXCLUDED} are read"))
-        wrongs = (_wrong(entry) for entry in self.exclude[:MOST_EXCLUDED])
-        found += [Fault(names["exclude"], wrong) for wrong in wrongs if wrong is not None][:1]
+        if self.pattern is not None and (reason_text := _find_pattern_error(self.pattern)) is not None:
+            found.append(FieldError(names["pattern"], reason_text))
+        if len(self.exclude) > MAX_EXCLUDED:
+            found.append(
+                FieldError(names["exclude"], f"has {len(self.exclude)} entries, at most {MAX_EXCLUDED} are read")
+            )
+        wrongs = (_find_pattern_error(entry) for entry in self.exclude[:MAX_EXCLUDED])
+        found += [FieldError(names["exclude"], reason_text) for reason_text in wrongs if reason_text is not None][:1]
         return found
 
 
-def limitation_needs_one(scope: TopicScope) -> bool:
+def lacks_single_topic(scope: TopicScope) -> bool:
     """Whether `partitionLimitation` cannot be read: it counts the partitions of exactly one listed topic."""
     return len(scope.topics) != 1
 
@@ -90,36 +94,36 @@ def _excludes(entry: str, topic: str) -> bool:
     return topic == entry if _NAME.fullmatch(entry) else _matches(entry, topic)
 
 
-def _wrong(pattern: str) -> str | None:
+def _find_pattern_error(pattern: str) -> str | None:
     if not pattern:
         return "is empty; leave it out"
-    if len(pattern) > LONGEST_PATTERN:
-        return f"has {len(pattern)} letters, at most {LONGEST_PATTERN} are read"
+    if len(pattern) > MAX_PATTERN_LENGTH:
+        return f"has {len(pattern)} letters, at most {MAX_PATTERN_LENGTH} are read"
     if not pattern.isascii() or not pattern.isprintable():
         return "holds letters that no topic's name has"
     try:
-        size = _compiled(pattern).programsize
+        size = _compile(pattern).programsize
     except re2.error as refused:
         reason = refused.args[0] if refused.args else ""
         text = reason.decode("ascii", "replace") if isinstance(reason, bytes) else str(reason)
         return f"is no regular expression of RE2: {text}"
-    if size > _LARGEST_PROGRAM:
+    if size > _MAX_PROGRAM_SIZE:
         return "is too large: it repeats too much; write it shorter, or give several monitors"
     return None
 
 
 def _matches(pattern: str, topic: str) -> bool:
     try:
-        return _compiled(pattern).fullmatch(topic.encode()) is not None
+        return _compile(pattern).fullmatch(topic.encode()) is not None
     except re2.error:
         # It was checked when it was registered; what cannot be read since means nothing.
         return False
 
 
-@lru_cache(_REMEMBERED)
-def _compiled(pattern: str) -> Any:
+@lru_cache(_CACHE_SIZE)
+def _compile(pattern: str) -> Any:
     options = re2.Options()
-    options.max_mem = _MOST_MEMORY
+    options.max_mem = _MAX_MEMORY_BYTES
     options.log_errors = False
     options.never_capture = True
     # Names of topics are ASCII. Bytes keep the classes of letters small.
@@ -127,6 +131,6 @@ def _compiled(pattern: str) -> Any:
     return re2.compile(pattern.encode("ascii", "replace"), options=options)
 
 
-def in_order(names: Collection[str]) -> tuple[str, ...]:
+def normalize_names(names: Collection[str]) -> tuple[str, ...]:
     """Entries of a list, without doubles and spaces, in a fixed order: a scope does not depend on it."""
     return tuple(sorted({name.strip() for name in names if name.strip()}))

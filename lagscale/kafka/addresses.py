@@ -14,15 +14,15 @@ from dataclasses import dataclass
 from typing import Self
 from urllib.parse import urlsplit
 
-from lagscale.errors import Fault, InvalidInput
+from lagscale.errors import FieldError, InvalidInput
 
 Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 #: An address that is ready to connect to: family, and what `socket.connect` takes.
-Resolved = tuple[socket.AddressFamily, tuple[str, int]]
+ResolvedAddress = tuple[socket.AddressFamily, tuple[str, int]]
 
 #: Says neither which address was found nor which rule refuses it.
-REFUSED = "does not lead to an address that this system may connect to; ask the platform's administrators"
+ADDRESS_REFUSED = "does not lead to an address that this system may connect to; ask the platform's administrators"
 _NAME = re.compile(r"(?!\d+(\.|$))[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _COMPATIBLE = ipaddress.IPv6Network("::/96")
@@ -34,7 +34,7 @@ class AddressRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class _Entry:
+class _AllowListEntry:
     """One entry of the allow list: a network or the end of a host's name, and perhaps one port."""
 
     network: Network | None
@@ -59,7 +59,7 @@ class AddressRules:
     Without a list every address passes that is reached over the public network, or any where private ones may be.
     """
 
-    entries: tuple[_Entry, ...] = ()
+    entries: tuple[_AllowListEntry, ...] = ()
     private_refused: bool = False
 
     @classmethod
@@ -70,10 +70,10 @@ class AddressRules:
             ValueError: with the entry that cannot be read.
         """
         parts = allowed.split(",") if isinstance(allowed, str) else allowed
-        return cls(tuple(_entry(part.strip()) for part in parts if part.strip()), private_refused)
+        return cls(tuple(_parse_entry(part.strip()) for part in parts if part.strip()), private_refused)
 
     @classmethod
-    def of_text(cls, text: str) -> Self:
+    def from_text(cls, text: str) -> Self:
         """The rules again that `text` wrote."""
         private, _, allowed = text.partition(";")
         return cls.read(allowed, private == "public")
@@ -92,8 +92,8 @@ class AddressRules:
         """Whether this resolved address may be connected to, asked for under this host's name."""
         if not self.limited:
             return True
-        name = _normal(host)
-        return all(self._admits(form, port, name) for form in _forms(_ip(ip)))
+        name = _normalize_host(host)
+        return all(self._admits(form, port, name) for form in _list_reached_addresses(_parse_ip(ip)))
 
     def _admits(self, ip: Ip, port: int, name: str) -> bool:
         for entry in self.entries:
@@ -101,7 +101,7 @@ class AddressRules:
                 continue
             if entry.network is not None and ip in entry.network:
                 return True
-            if entry.network is None and not _is_special(ip) and _is_below(name, entry.suffix):
+            if entry.network is None and not _is_special(ip) and _is_in_domain(name, entry.suffix):
                 return True
         if self.entries or _is_special(ip):
             return False
@@ -111,19 +111,19 @@ class AddressRules:
         """Whether this host is refused whatever its name leads to; without a look-up."""
         if not self.limited:
             return False
-        literal = _literal(host)
+        literal = _find_literal_address(host)
         if literal is not None:
             return not self.admits(literal, port)
         networks = any(entry.network is not None for entry in self.entries)
-        name = _normal(host)
+        name = _normalize_host(host)
         named = any(
-            _is_below(name, entry.suffix)
+            _is_in_domain(name, entry.suffix)
             for entry in self.entries
             if entry.network is None and entry.port in {None, port}
         )
         return bool(self.entries) and not networks and not named
 
-    def resolve(self, host: str, port: int) -> list[Resolved]:
+    def resolve(self, host: str, port: int) -> list[ResolvedAddress]:
         """The addresses of a host, all of which may be connected to. It waits for the resolver.
 
         Raises:
@@ -131,14 +131,14 @@ class AddressRules:
             OSError: there is none.
         """
         if self.refuses(host, port):
-            raise AddressRefused(REFUSED)
+            raise AddressRefused(ADDRESS_REFUSED)
         try:
-            answers = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+            records = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         except UnicodeError as unknown:
             raise OSError(str(unknown)) from None
-        found: list[Resolved] = [(family, (str(at[0]), int(at[1]))) for family, _, _, _, at in answers]
+        found: list[ResolvedAddress] = [(family, (str(at[0]), int(at[1]))) for family, _, _, _, at in records]
         if not all(self.admits(at[0], port, host) for _, at in found):
-            raise AddressRefused(REFUSED)
+            raise AddressRefused(ADDRESS_REFUSED)
         return found
 
     def connect(self, host: str, port: int, seconds: float) -> socket.socket:
@@ -161,7 +161,7 @@ class AddressRules:
                 return opened
         raise failed or OSError("no address")
 
-    def check_url(self, url: str, field: str = "url") -> list[Resolved]:
+    def check_url(self, url: str, field: str = "url") -> list[ResolvedAddress]:
         """The addresses of a URL's host, all of which may be connected to.
 
         Connect to one of these, or by `connect`; redirects must be checked like the first URL.
@@ -173,20 +173,20 @@ class AddressRules:
             parts = urlsplit(url)
             port = parts.port or _URL_PORTS.get(parts.scheme, 0)
         except ValueError:
-            raise InvalidInput([Fault(field, "must be a URL, as in https://issuer.example/token")]) from None
+            raise InvalidInput([FieldError(field, "must be a URL, as in https://issuer.example/token")]) from None
         if parts.scheme not in _URL_PORTS or not parts.hostname or parts.username or parts.password:
             text = "must be a URL of http or https without user and password, as in https://issuer.example/token"
-            raise InvalidInput([Fault(field, text)])
+            raise InvalidInput([FieldError(field, text)])
         try:
             return self.resolve(parts.hostname, port)
         except AddressRefused as refused:
-            raise InvalidInput([Fault(field, str(refused))]) from None
+            raise InvalidInput([FieldError(field, str(refused))]) from None
         except OSError:
-            raise InvalidInput([Fault(field, "names a host that has no address")]) from None
+            raise InvalidInput([FieldError(field, "names a host that has no address")]) from None
 
 
 #: No limits at all.
-ANYWHERE = AddressRules()
+ANY_ADDRESS = AddressRules()
 
 
 def split_server(text: str) -> tuple[str, int]:
@@ -199,27 +199,27 @@ def split_server(text: str) -> tuple[str, int]:
     return (host, int(port)) if colon and port.isdecimal() else (server, 9092)
 
 
-def _entry(text: str) -> _Entry:
+def _parse_entry(text: str) -> _AllowListEntry:
     match = re.fullmatch(r"\[(?P<six>[^\]]+)\](:(?P<p6>\d{1,5}))?|(?P<rest>[^\[\]]+)", text)
-    wrong = ValueError(f"{text[:80]!r} is neither a network, as in 10.2.0.0/16, nor the end of a host's name")
+    invalid = ValueError(f"{text[:80]!r} is neither a network, as in 10.2.0.0/16, nor the end of a host's name")
     if match is None:
-        raise wrong
+        raise invalid
     body, port = (match["six"], match["p6"]) if match["six"] else (match["rest"], None)
     if match["six"] is None and body.count(":") == 1:
         body, _, port = body.partition(":")
     if port is not None and not (port.isdecimal() and 0 < int(port) < 65536):
-        raise wrong
+        raise invalid
     number = None if port is None else int(port)
     try:
-        return _Entry(ipaddress.ip_network(body, strict=True), "", number)
+        return _AllowListEntry(ipaddress.ip_network(body, strict=True), "", number)
     except ValueError:
-        suffix = _normal(body.removeprefix("*"))
+        suffix = _normalize_host(body.removeprefix("*"))
         if "/" in body or _NAME.fullmatch(suffix) is None:
-            raise wrong from None
-        return _Entry(None, suffix, number)
+            raise invalid from None
+        return _AllowListEntry(None, suffix, number)
 
 
-def _normal(host: str) -> str:
+def _normalize_host(host: str) -> str:
     """A host's name in one spelling: small letters, international ones encoded, no dot at either end."""
     name = host.strip().strip(".").lower()
     if not name.isascii():
@@ -230,11 +230,11 @@ def _normal(host: str) -> str:
     return name
 
 
-def _is_below(name: str, suffix: str) -> bool:
+def _is_in_domain(name: str, suffix: str) -> bool:
     return name == suffix or name.endswith(f".{suffix}")
 
 
-def _literal(host: str) -> str | None:
+def _find_literal_address(host: str) -> str | None:
     """The address that a host is written as, in any spelling that the system reads; None for a name."""
     try:
         found = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
@@ -243,12 +243,12 @@ def _literal(host: str) -> str | None:
     return str(found[0][4][0])
 
 
-def _ip(text: str | Ip) -> Ip:
+def _parse_ip(text: str | Ip) -> Ip:
     # A zone, as in fe80::1%eth0, says by which interface; the address is the same.
     return ipaddress.ip_address(text.partition("%")[0]) if isinstance(text, str) else text
 
 
-def _forms(ip: Ip) -> Iterable[Ip]:
+def _list_reached_addresses(ip: Ip) -> Iterable[Ip]:
     """The addresses that are really reached: an IPv4 address inside an IPv6 one counts as what it is."""
     if isinstance(ip, ipaddress.IPv4Address):
         return (ip,)

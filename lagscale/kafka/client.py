@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from lagscale.kafka.features import FeatureMissing, has
-from lagscale.kafka.properties import checked
-from lagscale.kafka.security import PRINCIPAL, kind_of
+from lagscale.kafka.features import FeatureMissing, has_feature
+from lagscale.kafka.properties import check_properties
+from lagscale.kafka.security import PRINCIPAL, find_mechanism
 
 _NO_PROPERTIES: Mapping[str, Any] = {}
 
 
-def client_config(
+def build_client_config(
     bootstrap: Sequence[str],
     security: Mapping[str, Any],
     secrets: Mapping[str, str],
@@ -32,8 +32,8 @@ def client_config(
         FeatureMissing: this build of the client lacks the mechanism.
         ValueError: a property is not among those that anybody may set, or a name cannot stand in a command line.
     """
-    given, faults = checked(properties, platform=True)
-    if faults:
+    given, field_errors = check_properties(properties, platform=True)
+    if field_errors:
         # The API let none of them in, so somebody wrote them past it.
         raise ValueError("a property may not be set")
     return {
@@ -42,36 +42,38 @@ def client_config(
         "reconnect.backoff.max.ms": 1000,
         "socket.keepalive.enable": True,
         "enable.metrics.push": False,
-        **_in_order(given),
+        **_order_backoff(given),
         "bootstrap.servers": ",".join(bootstrap),
         "security.protocol": str(security.get("protocol", "PLAINTEXT")),
-        **_sasl(security, {**security, **secrets}, oauth_cb),
-        **_tls(security, {**security, **secrets}),
+        **_build_sasl(security, {**security, **secrets}, oauth_cb),
+        **_build_tls(security, {**security, **secrets}),
     }
 
 
-def _in_order(given: Mapping[str, Any]) -> dict[str, Any]:
+def _order_backoff(given: Mapping[str, Any]) -> dict[str, Any]:
     # The client refuses a first pause that is longer than the longest, which is ours unless it is given.
     first = given.get("reconnect.backoff.ms", 0)
     longest = {"reconnect.backoff.max.ms": max(1000, first)} if first else {}
     return {**longest, **given}
 
 
-def _sasl(security: Mapping[str, Any], given: Mapping[str, Any], oauth_cb: Callable[..., Any] | None) -> dict[str, Any]:
-    kind = kind_of(security)
+def _build_sasl(
+    security: Mapping[str, Any], given: Mapping[str, Any], oauth_cb: Callable[..., Any] | None
+) -> dict[str, Any]:
+    kind = find_mechanism(security)
     if kind is None:
         return {}
     config: dict[str, Any] = {"sasl.mechanism": security.get("mechanism")}
     if kind == "GSSAPI":
-        return config | _kerberos(given)
+        return config | _build_kerberos(given)
     if security.get("mechanism") == "OAUTHBEARER":
         return config if oauth_cb is None else {**config, "oauth_cb": oauth_cb}
     named = (("sasl.username", given.get("username")), ("sasl.password", given.get("password")))
     return config | {name: value for name, value in named if value}
 
 
-def _kerberos(given: Mapping[str, Any]) -> dict[str, Any]:
-    if not has("sasl_gssapi"):
+def _build_kerberos(given: Mapping[str, Any]) -> dict[str, Any]:
+    if not has_feature("sasl_gssapi"):
         raise FeatureMissing("sasl_gssapi")
     names = [str(given[name]) for name in ("username", "realm") if given.get(name)]
     service = str(given.get("kerberos_service_name", "kafka"))
@@ -81,7 +83,7 @@ def _kerberos(given: Mapping[str, Any]) -> dict[str, Any]:
     return {"sasl.kerberos.principal": "@".join(names), "sasl.kerberos.service.name": service}
 
 
-def _tls(security: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
+def _build_tls(security: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, Any]:
     named = (
         ("ssl.ca.pem", given.get("ca")),
         ("ssl.certificate.pem", given.get("certificate")),

@@ -13,7 +13,7 @@ UNREACHABLE = "unreachable"
 TIMEOUT = "timeout"
 NO_TOPIC = "no_topic"
 
-KINDS: Mapping[int, str] = {
+ERROR_STATES: Mapping[int, str] = {
     KafkaError._AUTHENTICATION: AUTHENTICATION_FAILED,
     KafkaError.SASL_AUTHENTICATION_FAILED: AUTHENTICATION_FAILED,
     KafkaError.UNSUPPORTED_SASL_MECHANISM: AUTHENTICATION_FAILED,
@@ -31,4 +31,4 @@ KINDS: Mapping[int, str] = {
     KafkaError.UNKNOWN_TOPIC_OR_PART: NO_TOPIC,
 }
 #: What the connection says is the reason behind a request that only timed out; the most telling one first.
-REASONS = (AUTHENTICATION_FAILED, TLS_FAILED, UNREACHABLE)
+ROOT_CAUSES = (AUTHENTICATION_FAILED, TLS_FAILED, UNREACHABLE)

@@ -13,7 +13,7 @@ class FeatureMissing(ValueError):
 
 
 @cache
-def has(feature: str) -> bool:
+def has_feature(feature: str) -> bool:
     """Whether the client was built with it, as in `sasl_gssapi`: librdkafka refuses to be told of what it lacks."""
     try:
         AdminClient({"builtin.features": feature})

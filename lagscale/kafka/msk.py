@@ -11,7 +11,7 @@ from typing import Any
 from lagscale.errors import TokenUnavailable
 from lagscale.kafka.tokens import Token
 
-_MISSING = "this image has no signer for AWS MSK; build it with the extra `msk` (docs/clusters.md)"
+_SIGNER_MISSING = "this image has no signer for AWS MSK; build it with the extra `msk` (docs/clusters.md)"
 _NO_ROLE = "AWS gives the scraper's pod no keys; check the role of its service account"
 
 
@@ -41,15 +41,15 @@ class MskIam:
         try:
             from aws_msk_iam_sasl_signer import MSKAuthTokenProvider as signer
         except ImportError:
-            raise TokenUnavailable(_MISSING) from None
-        value, expires_ms = self._signed(signer)
+            raise TokenUnavailable(_SIGNER_MISSING) from None
+        value, expires_ms = self._sign(signer)
         return Token(str(value), int(expires_ms) / 1000)
 
-    def _signed(self, signer: Any) -> tuple[str, int]:
+    def _sign(self, signer: Any) -> tuple[str, int]:
         from botocore.exceptions import BotoCoreError, ClientError
 
         if self.access_key_id and self.secret_access_key:
-            provider = _given_keys(self.access_key_id, self.secret_access_key, self.session_token)
+            provider = _build_key_provider(self.access_key_id, self.secret_access_key, self.session_token)
             found: tuple[str, int] = signer.generate_auth_token_from_credentials_provider(self.region, provider)
             return found
         if not self.pod_role and self.role_arn is None:
@@ -66,13 +66,13 @@ class MskIam:
         return found
 
 
-def _given_keys(access_key_id: str, secret_access_key: str, session_token: str | None) -> Any:
+def _build_key_provider(access_key_id: str, secret_access_key: str, session_token: str | None) -> Any:
     from botocore.credentials import CredentialProvider, Credentials
 
-    class Given(CredentialProvider):  # type: ignore[misc]
+    class StaticKeyProvider(CredentialProvider):  # type: ignore[misc]
         """Keys as they are."""
 
         def load(self) -> Credentials:
             return Credentials(access_key_id, secret_access_key, session_token)
 
-    return Given()
+    return StaticKeyProvider()

@@ -22,12 +22,12 @@ from lagscale.kafka.tokens import Token
 
 #: A host and a port -> the addresses that may be connected to. Raises TokenUnavailable when none may.
 Resolve = Callable[[str, int], Sequence[str]]
-_SECONDS = 5.0
-_MOST_BYTES = 262_144
+_TIMEOUT_SECONDS = 5.0
+_MAX_RESPONSE_BYTES = 262_144
 #: Where the answer does not say how long the token lives; seconds.
-_USUAL_LIFE = 300.0
+_DEFAULT_LIFETIME_SECONDS = 300.0
 #: Those of RFC 6749, section 5.2; anything else an endpoint says is not told on.
-_KNOWN_ERRORS = frozenset(
+_RFC_ERRORS = frozenset(
     {"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type",
      "invalid_scope"}
 )  # fmt: skip
@@ -72,23 +72,23 @@ class ClientCredentials:
             "User-Agent": "lagscale",
         }
         began = time.time()
-        status, body = self._asked(headers, urlencode(form).encode(), resolve)
-        return self._token(status, body, began)
+        status, body = self._post(headers, urlencode(form).encode(), resolve)
+        return self._parse_token(status, body, began)
 
-    def _asked(self, headers: Mapping[str, str], form: bytes, resolve: Resolve) -> tuple[int, bytes]:
-        until = time.monotonic() + _SECONDS
-        timeout = dict.fromkeys(("connect", "read", "write", "pool"), _SECONDS)
+    def _post(self, headers: Mapping[str, str], form: bytes, resolve: Resolve) -> tuple[int, bytes]:
+        until = time.monotonic() + _TIMEOUT_SECONDS
+        timeout = dict.fromkeys(("connect", "read", "write", "pool"), _TIMEOUT_SECONDS)
         try:
             context = ssl.create_default_context(cadata=self.ca)
             with (
                 httpcore.ConnectionPool(
-                    ssl_context=context, max_connections=1, network_backend=_Checked(resolve)
+                    ssl_context=context, max_connections=1, network_backend=_CheckedBackend(resolve)
                 ) as pool,
                 pool.stream(
                     "POST", self.url, headers=list(headers.items()), content=form, extensions={"timeout": timeout}
                 ) as answer,
             ):
-                return answer.status, _body(answer.iter_stream(), until)
+                return answer.status, _read_body(answer.iter_stream(), until)
         except ssl.SSLError:
             raise TokenUnavailable("the CA for the token endpoint cannot be read; check tokenCa") from None
         except httpcore.TimeoutException:
@@ -98,47 +98,51 @@ class ClientCredentials:
                 raise TokenUnavailable("the token endpoint's certificate cannot be verified; check tokenCa") from None
             raise TokenUnavailable("the token endpoint does not answer; check the URL and the network") from None
 
-    def _token(self, status: int, body: bytes, began: float) -> Token:
+    def _parse_token(self, status: int, body: bytes, began: float) -> Token:
         try:
-            told: Any = json.loads(body)
+            document: Any = json.loads(body)
         except ValueError:
-            told = {}
-        if not isinstance(told, dict):
-            told = {}
+            document = {}
+        if not isinstance(document, dict):
+            document = {}
         if status != 200:
-            error = told.get("error")
-            named = f": {error}" if isinstance(error, str) and error in _KNOWN_ERRORS else ""
+            error = document.get("error")
+            named = f": {error}" if isinstance(error, str) and error in _RFC_ERRORS else ""
             raise TokenUnavailable(f"the token endpoint answers with HTTP {status}{named}")
-        value = told.get("access_token")
+        value = document.get("access_token")
         if not isinstance(value, str) or _TOKEN.fullmatch(value) is None:
             raise TokenUnavailable("the token endpoint's answer holds no access token")
-        if str(told.get("token_type", "bearer")).lower() != "bearer":
+        if str(document.get("token_type", "bearer")).lower() != "bearer":
             raise TokenUnavailable("the token endpoint gives tokens of another kind than Bearer")
         # Counted from before the request, so that it never lives longer here than there.
-        return Token(value, began + _life(told.get("expires_in")), self.client_id, self.extensions)
+        return Token(value, began + _read_lifetime(document.get("expires_in")), self.client_id, self.extensions)
 
 
-def _life(told: object) -> float:
+def _read_lifetime(document: object) -> float:
     try:
-        seconds = float(told) if isinstance(told, int | float | str) and not isinstance(told, bool) else _USUAL_LIFE
+        seconds = (
+            float(document)
+            if isinstance(document, int | float | str) and not isinstance(document, bool)
+            else _DEFAULT_LIFETIME_SECONDS
+        )
     except ValueError:
-        seconds = _USUAL_LIFE
+        seconds = _DEFAULT_LIFETIME_SECONDS
     if not 0 < seconds < 1e9:
         raise TokenUnavailable("the token endpoint gives tokens that have expired already")
     return seconds
 
 
-def _body(parts: Iterable[bytes], until: float) -> bytes:
+def _read_body(parts: Iterable[bytes], until: float) -> bytes:
     found = b""
     for part in parts:
         found += part
         # Byte for byte within the time-out of each read, an answer could come for ever.
-        if len(found) > _MOST_BYTES or time.monotonic() > until:
+        if len(found) > _MAX_RESPONSE_BYTES or time.monotonic() > until:
             raise TokenUnavailable("the token endpoint's answer is too long")
     return found
 
 
-class _Checked(httpcore.NetworkBackend):
+class _CheckedBackend(httpcore.NetworkBackend):
     """Connects to what was resolved and checked, so that no second look-up can lead elsewhere."""
 
     def __init__(self, resolve: Resolve) -> None:

@@ -9,114 +9,114 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
-from lagscale.errors import Fault
+from lagscale.errors import FieldError
 
 #: A property's value as it is stored: integers and booleans as such, else text.
-Value = str | int | bool
+PropertyValue = str | int | bool
 _LONGEST_TEXT = 1024
 _MEBIBYTE = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
+class PropertyRule:
     """What one property may be: `read` raises ValueError with what it must be."""
 
-    read: Callable[[Value], Value]
+    read: Callable[[PropertyValue], PropertyValue]
 
 
-def _number(least: int, most: int) -> Rule:
-    def read(value: Value) -> Value:
+def _build_number_rule(minimum: int, maximum: int) -> PropertyRule:
+    def read(value: PropertyValue) -> PropertyValue:
         text = str(value).strip()
-        if isinstance(value, bool) or not text.isascii() or not text.isdigit() or not least <= int(text) <= most:
-            raise ValueError(f"must be a whole number from {least} to {most}")
+        if isinstance(value, bool) or not text.isascii() or not text.isdigit() or not minimum <= int(text) <= maximum:
+            raise ValueError(f"must be a whole number from {minimum} to {maximum}")
         return int(text)
 
-    return Rule(read)
+    return PropertyRule(read)
 
 
-def _flag() -> Rule:
-    def read(value: Value) -> Value:
+def _build_flag_rule() -> PropertyRule:
+    def read(value: PropertyValue) -> PropertyValue:
         text = str(value).strip().lower()
         if text not in {"true", "false"}:
             raise ValueError("must be true or false")
         return text == "true"
 
-    return Rule(read)
+    return PropertyRule(read)
 
 
-def _one_of(*known: str) -> Rule:
-    def read(value: Value) -> Value:
-        if str(value) not in known:
-            raise ValueError(f"must be {' or '.join(known)}")
+def _build_choice_rule(*choices: str) -> PropertyRule:
+    def read(value: PropertyValue) -> PropertyValue:
+        if str(value) not in choices:
+            raise ValueError(f"must be {' or '.join(choices)}")
         return str(value)
 
-    return Rule(read)
+    return PropertyRule(read)
 
 
-def _text() -> Rule:
-    def read(value: Value) -> Value:
+def _build_text_rule() -> PropertyRule:
+    def read(value: PropertyValue) -> PropertyValue:
         if not isinstance(value, str) or not value or not value.isprintable() or len(value) > _LONGEST_TEXT:
             raise ValueError(f"must be 1 to {_LONGEST_TEXT} printable characters on one line")
         return value
 
-    return Rule(read)
+    return PropertyRule(read)
 
 
 #: What harms nobody but the cluster that sets it. The bounds keep a client from hammering, and from filling memory.
-TENANTS: Mapping[str, Rule] = {
-    "client.id": _text(),
-    "client.rack": _text(),
-    "broker.address.family": _one_of("any", "v4", "v6"),
-    "broker.address.ttl": _number(0, 3_600_000),
-    "socket.timeout.ms": _number(1000, 300_000),
-    "socket.connection.setup.timeout.ms": _number(1000, 60_000),
-    "socket.keepalive.enable": _flag(),
-    "socket.nagle.disable": _flag(),
-    "socket.max.fails": _number(0, 1000),
-    "socket.send.buffer.bytes": _number(0, 8 * _MEBIBYTE),
-    "socket.receive.buffer.bytes": _number(0, 8 * _MEBIBYTE),
-    "receive.message.max.bytes": _number(_MEBIBYTE, 100_000_000),
-    "max.in.flight.requests.per.connection": _number(1, 1_000_000),
-    "connections.max.idle.ms": _number(0, 3_600_000),
-    "reconnect.backoff.ms": _number(50, 60_000),
-    "reconnect.backoff.max.ms": _number(100, 600_000),
-    "retry.backoff.ms": _number(50, 60_000),
-    "retry.backoff.max.ms": _number(50, 60_000),
-    "metadata.max.age.ms": _number(10_000, 86_400_000),
-    "topic.metadata.refresh.interval.ms": _number(10_000, 3_600_000),
-    "topic.metadata.refresh.sparse": _flag(),
-    "metadata.recovery.strategy": _one_of("none", "rebootstrap"),
-    "metadata.recovery.rebootstrap.trigger.ms": _number(1000, 86_400_000),
-    "api.version.request.timeout.ms": _number(1000, 300_000),
-    "ssl.cipher.suites": _text(),
-    "ssl.curves.list": _text(),
-    "ssl.sigalgs.list": _text(),
+TENANT_PROPERTIES: Mapping[str, PropertyRule] = {
+    "client.id": _build_text_rule(),
+    "client.rack": _build_text_rule(),
+    "broker.address.family": _build_choice_rule("any", "v4", "v6"),
+    "broker.address.ttl": _build_number_rule(0, 3_600_000),
+    "socket.timeout.ms": _build_number_rule(1000, 300_000),
+    "socket.connection.setup.timeout.ms": _build_number_rule(1000, 60_000),
+    "socket.keepalive.enable": _build_flag_rule(),
+    "socket.nagle.disable": _build_flag_rule(),
+    "socket.max.fails": _build_number_rule(0, 1000),
+    "socket.send.buffer.bytes": _build_number_rule(0, 8 * _MEBIBYTE),
+    "socket.receive.buffer.bytes": _build_number_rule(0, 8 * _MEBIBYTE),
+    "receive.message.max.bytes": _build_number_rule(_MEBIBYTE, 100_000_000),
+    "max.in.flight.requests.per.connection": _build_number_rule(1, 1_000_000),
+    "connections.max.idle.ms": _build_number_rule(0, 3_600_000),
+    "reconnect.backoff.ms": _build_number_rule(50, 60_000),
+    "reconnect.backoff.max.ms": _build_number_rule(100, 600_000),
+    "retry.backoff.ms": _build_number_rule(50, 60_000),
+    "retry.backoff.max.ms": _build_number_rule(50, 60_000),
+    "metadata.max.age.ms": _build_number_rule(10_000, 86_400_000),
+    "topic.metadata.refresh.interval.ms": _build_number_rule(10_000, 3_600_000),
+    "topic.metadata.refresh.sparse": _build_flag_rule(),
+    "metadata.recovery.strategy": _build_choice_rule("none", "rebootstrap"),
+    "metadata.recovery.rebootstrap.trigger.ms": _build_number_rule(1000, 86_400_000),
+    "api.version.request.timeout.ms": _build_number_rule(1000, 300_000),
+    "ssl.cipher.suites": _build_text_rule(),
+    "ssl.curves.list": _build_text_rule(),
+    "ssl.sigalgs.list": _build_text_rule(),
 }
 
 #: What the platform's administrators may set beside those: files of the pod, commands, plugins, and what it says.
-PLATFORM: Mapping[str, Rule] = {
-    "ssl.ca.location": _text(),
-    "ssl.crl.location": _text(),
-    "ssl.certificate.location": _text(),
-    "ssl.key.location": _text(),
-    "ssl.keystore.location": _text(),
-    "ssl.engine.location": _text(),
-    "ssl.engine.id": _text(),
-    "ssl.providers": _text(),
-    "enable.ssl.certificate.verification": _flag(),
-    "sasl.kerberos.keytab": _text(),
-    "sasl.kerberos.kinit.cmd": _text(),
-    "sasl.kerberos.min.time.before.relogin": _number(0, 86_400_000),
-    "plugin.library.paths": _text(),
-    "client.dns.lookup": _one_of("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
-    "debug": _text(),
-    "log_level": _number(0, 7),
-    "log.connection.close": _flag(),
-    "enable.metrics.push": _flag(),
+PLATFORM_PROPERTIES: Mapping[str, PropertyRule] = {
+    "ssl.ca.location": _build_text_rule(),
+    "ssl.crl.location": _build_text_rule(),
+    "ssl.certificate.location": _build_text_rule(),
+    "ssl.key.location": _build_text_rule(),
+    "ssl.keystore.location": _build_text_rule(),
+    "ssl.engine.location": _build_text_rule(),
+    "ssl.engine.id": _build_text_rule(),
+    "ssl.providers": _build_text_rule(),
+    "enable.ssl.certificate.verification": _build_flag_rule(),
+    "sasl.kerberos.keytab": _build_text_rule(),
+    "sasl.kerberos.kinit.cmd": _build_text_rule(),
+    "sasl.kerberos.min.time.before.relogin": _build_number_rule(0, 86_400_000),
+    "plugin.library.paths": _build_text_rule(),
+    "client.dns.lookup": _build_choice_rule("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
+    "debug": _build_text_rule(),
+    "log_level": _build_number_rule(0, 7),
+    "log.connection.close": _build_flag_rule(),
+    "enable.metrics.push": _build_flag_rule(),
 }
 
 #: The beginning, or all, of what nobody sets as a property -> where it belongs. The longest one counts.
-_ELSEWHERE: Mapping[str, str] = {
+_SET_ELSEWHERE: Mapping[str, str] = {
     "bootstrap.servers": "give it as `bootstrapServers`",
     "metadata.broker.list": "give it as `bootstrapServers`",
     "security.protocol": "give it as `security.protocol`",
@@ -141,9 +141,9 @@ _REASONS: Mapping[str, str] = {
 }
 
 
-def checked(
+def check_properties(
     given: Mapping[str, object], *, platform: bool, field: str = "properties"
-) -> tuple[dict[str, Value], list[Fault]]:
+) -> tuple[dict[str, PropertyValue], list[FieldError]]:
     """The properties in their stored form, and a fault for each that may not be set.
 
     Args:
@@ -151,37 +151,37 @@ def checked(
         platform: whether a platform administrator sets them.
         field: what the faults' fields begin with.
     """
-    found: dict[str, Value] = {}
-    faults: list[Fault] = []
+    found: dict[str, PropertyValue] = {}
+    field_errors: list[FieldError] = []
     for name, value in given.items():
         if value is None:
             continue
-        rule = TENANTS.get(name) or (PLATFORM.get(name) if platform else None)
+        rule = TENANT_PROPERTIES.get(name) or (PLATFORM_PROPERTIES.get(name) if platform else None)
         if rule is None:
-            faults.append(Fault(f"{field}.{_shown(name)}", why_refused(name)))
+            field_errors.append(FieldError(f"{field}.{_shorten_name(name)}", explain_refusal(name)))
         elif not isinstance(value, str | int):
-            faults.append(Fault(f"{field}.{name}", "must be a text, a whole number, true or false"))
+            field_errors.append(FieldError(f"{field}.{name}", "must be a text, a whole number, true or false"))
         else:
             try:
                 found[name] = rule.read(value)
             except ValueError as wrong:
-                faults.append(Fault(f"{field}.{name}", str(wrong)))
-    return found, faults
+                field_errors.append(FieldError(f"{field}.{name}", str(wrong)))
+    return found, field_errors
 
 
-def privileged(names: Mapping[str, object]) -> list[str]:
+def list_privileged(names: Mapping[str, object]) -> list[str]:
     """Which of the properties only a platform administrator may set."""
-    return sorted(names.keys() - TENANTS.keys())
+    return sorted(names.keys() - TENANT_PROPERTIES.keys())
 
 
-def why_refused(name: str) -> str:
+def explain_refusal(name: str) -> str:
     """Why a tenant, or nobody, may set a property, and the way out."""
-    if name in PLATFORM:
+    if name in PLATFORM_PROPERTIES:
         reason = _REASONS.get(name) or ("names a file of Lagscale's pod" if _names_a_file(name) else "")
         return f"{reason + ', so it' if reason else 'it'} can be set by a platform administrator only"
-    beginnings = sorted((start for start in _ELSEWHERE if name.startswith(start)), key=len)
+    beginnings = sorted((start for start in _SET_ELSEWHERE if name.startswith(start)), key=len)
     if beginnings:
-        return f"cannot be set as a property; {_ELSEWHERE[beginnings[-1]]}"
+        return f"cannot be set as a property; {_SET_ELSEWHERE[beginnings[-1]]}"
     return "is not among the properties that a cluster may set; docs/clusters.md lists them"
 
 
@@ -189,6 +189,6 @@ def _names_a_file(name: str) -> bool:
     return name.endswith((".location", ".keytab"))
 
 
-def _shown(name: str) -> str:
+def _shorten_name(name: str) -> str:
     # What a caller calls a property may be anything; a fault's field stays short and on one line.
     return name if name.isprintable() and len(name) <= 80 else "(a name)"

@@ -25,16 +25,16 @@ from lagscale.kafka.addresses import AddressRules, split_server
 
 #: What the resolver says of a name that will never be known; the client takes it for just that.
 _EAI_FAIL = -4 if sys.platform.startswith("linux") else 4
-_HEADER = object.__basicsize__
+_OBJECT_HEADER_BYTES = object.__basicsize__
 _CONF_OK = 0
 #: A space is in no topic's name.
-_NO_TOPIC = "no topic"
+_BROKERS_ONLY_TOPIC = "no topic"
 _CHECK_SECONDS = 30.0
 #: A refusal counts for longer than until the next look, so that the state does not flap.
 _REFUSED_SECONDS = 45.0
 #: Levels of syslog: the library's default, and errors.
 _LOG_LEVEL = 6
-_ERRORS = 3
+_LOG_LEVEL_ERROR = 3
 
 
 class _AddrInfo(ctypes.Structure):
@@ -48,13 +48,13 @@ _AddrInfo._fields_ = [
     *(reversed(_TAIL) if sys.platform.startswith("linux") else _TAIL),
     ("ai_next", ctypes.POINTER(_AddrInfo)),
 ]
-_Found = ctypes.POINTER(_AddrInfo)
+_AddrInfoPointer = ctypes.POINTER(_AddrInfo)
 _RESOLVE = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.POINTER(_Found), ctypes.c_void_p
+    ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.POINTER(_AddrInfoPointer), ctypes.c_void_p
 )
 
 
-class Guard:
+class ResolverGuard:
     """The rules of one client, and what they have refused so far."""
 
     def __init__(self, rules: AddressRules) -> None:
@@ -62,14 +62,14 @@ class Guard:
         self._refused: dict[str, float] = {}
         self._checked_at = float("-inf")
 
-    def admits(self, host: str, port: int, found: list[str]) -> bool:
+    def admits(self, host: str, port: int, resolved: list[str]) -> bool:
         """Whether the client may connect to these addresses of a broker; a refusal is remembered."""
-        admitted = all(self.rules.admits(ip, port, host) for ip in found)
+        admitted = all(self.rules.admits(ip, port, host) for ip in resolved)
         if not admitted:
-            self._note([f"{host}:{port}"])
+            self._record_refused([f"{host}:{port}"])
         return admitted
 
-    def refusals(self, admin: AdminClient, timeout: float) -> list[str]:
+    def check_listeners(self, admin: AdminClient, timeout: float) -> list[str]:
         """Refused addresses of a cluster, of those that its brokers advertise too; asked for anew twice a minute.
 
         What only a look-up can tell is judged when the client looks it up, in its own thread: a name server that does
@@ -84,23 +84,23 @@ class Guard:
         if time.monotonic() - self._checked_at > _CHECK_SECONDS:
             try:
                 # No topic can have this name, so nothing is created, and nothing but brokers is answered.
-                brokers = admin.list_topics(_NO_TOPIC, timeout=timeout).brokers.values()
+                brokers = admin.list_topics(_BROKERS_ONLY_TOPIC, timeout=timeout).brokers.values()
             except KafkaException:
                 if self.refused(_REFUSED_SECONDS):
                     return self.refused(_REFUSED_SECONDS)
                 raise
-            told = [(str(broker.host), int(broker.port)) for broker in brokers]
-            self.judge(told)
+            candidates = [(str(broker.host), int(broker.port)) for broker in brokers]
+            self.filter_servers(candidates)
             self._checked_at = time.monotonic()
         return self.refused(_REFUSED_SECONDS)
 
-    def judge(self, servers: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
+    def filter_servers(self, servers: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
         """Remember which of these are refused whatever their names lead to; the others."""
-        told = list(servers)
-        self._note([f"{host}:{port}" for host, port in told if self.rules.refuses(host, port)])
-        return [server for server in told if not self.rules.refuses(*server)]
+        candidates = list(servers)
+        self._record_refused([f"{host}:{port}" for host, port in candidates if self.rules.refuses(host, port)])
+        return [server for server in candidates if not self.rules.refuses(*server)]
 
-    def _note(self, addresses: Iterable[str]) -> None:
+    def _record_refused(self, addresses: Iterable[str]) -> None:
         self._refused |= dict.fromkeys(addresses, time.monotonic())
 
     def refused(self, seconds: float = float("inf")) -> list[str]:
@@ -111,58 +111,63 @@ class Guard:
 
 def open_admin(
     config: Mapping[str, Any], rules: AddressRules, logger: Logger | None = None
-) -> tuple[AdminClient, Guard]:
+) -> tuple[AdminClient, ResolverGuard]:
     """A client, and the guard of its connections; it does not connect before it is asked for something.
 
     Raises:
         KafkaException, ValueError, TypeError: the client refuses the settings.
         RuntimeError: the library cannot be guarded, and the rules limit something.
     """
-    guard = Guard(rules)
+    guard = ResolverGuard(rules)
     settings = dict(config)
     given = {} if logger is None else {"logger": logger}
     if not rules.limited:
         return AdminClient(settings, **given), guard
     servers = str(settings.pop("bootstrap.servers"))
     # One that is refused in any case refuses the cluster, so the client need not even begin.
-    guard.judge([split_server(server) for server in servers.split(",")])
+    guard.filter_servers([split_server(server) for server in servers.split(",")])
     level = int(settings.pop("log_level", _LOG_LEVEL))
     # The library would warn of having no brokers, which is so for a moment only.
-    admin = AdminClient({**settings, "log_level": min(level, _ERRORS)}, **given)
-    _library().guard(admin, guard, servers, level)
+    admin = AdminClient({**settings, "log_level": min(level, _LOG_LEVEL_ERROR)}, **given)
+    _load_library().guard(admin, guard, servers, level)
     return admin, guard
 
 
-class _Library:
+class _RdKafka:
     """The C side of the client's library: the functions that are not known to Python."""
 
     def __init__(self) -> None:
         try:
             # Its own symbols, and those of the librdkafka that it was linked with, wherever that lies.
-            mine = ctypes.CDLL(cimpl.__file__)
-            self._conf = _typed(mine.rd_kafka_conf, ctypes.c_void_p, ctypes.c_void_p)
-            self._opaque = _typed(mine.rd_kafka_opaque, ctypes.c_void_p, ctypes.c_void_p)
-            self._set = _typed(
-                mine.rd_kafka_conf_set, ctypes.c_int, ctypes.c_void_p, *[ctypes.c_char_p] * 3, ctypes.c_size_t
+            library = ctypes.CDLL(cimpl.__file__)
+            self._conf = _declare_signature(library.rd_kafka_conf, ctypes.c_void_p, ctypes.c_void_p)
+            self._opaque = _declare_signature(library.rd_kafka_opaque, ctypes.c_void_p, ctypes.c_void_p)
+            self._set = _declare_signature(
+                library.rd_kafka_conf_set, ctypes.c_int, ctypes.c_void_p, *[ctypes.c_char_p] * 3, ctypes.c_size_t
             )
-            self._on_resolve = _typed(mine.rd_kafka_conf_set_resolve_cb, None, ctypes.c_void_p, _RESOLVE)
-            self._level = _typed(mine.rd_kafka_set_log_level, None, ctypes.c_void_p, ctypes.c_int)
-            self._add = _typed(mine.rd_kafka_brokers_add, ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
+            self._on_resolve = _declare_signature(library.rd_kafka_conf_set_resolve_cb, None, ctypes.c_void_p, _RESOLVE)
+            self._level = _declare_signature(library.rd_kafka_set_log_level, None, ctypes.c_void_p, ctypes.c_int)
+            self._add = _declare_signature(library.rd_kafka_brokers_add, ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
         except (OSError, AttributeError) as missing:
             raise RuntimeError("this build of the Kafka client cannot keep to limits of addresses") from missing
         system = ctypes.CDLL(None, use_errno=True)
-        self._getaddrinfo = _typed(
-            system.getaddrinfo, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.POINTER(_Found)
+        self._getaddrinfo = _declare_signature(
+            system.getaddrinfo,
+            ctypes.c_int,
+            ctypes.c_char_p,
+            ctypes.c_char_p,
+            ctypes.c_void_p,
+            ctypes.POINTER(_AddrInfoPointer),
         )
-        self._freeaddrinfo = _typed(system.freeaddrinfo, None, _Found)
-        self._guards: dict[int, Guard] = {}
+        self._freeaddrinfo = _declare_signature(system.freeaddrinfo, None, _AddrInfoPointer)
+        self._guards: dict[int, ResolverGuard] = {}
         # Kept for as long as the process: clients that are being destroyed may still call it.
         self._callback = _RESOLVE(self._resolve)
 
-    def guard(self, admin: AdminClient, guard: Guard, servers: str, level: int) -> None:
+    def guard(self, admin: AdminClient, guard: ResolverGuard, servers: str, level: int) -> None:
         """Set the callback, then tell the client its first brokers."""
         key = id(admin)
-        handle = ctypes.c_void_p.from_address(key + _HEADER).value
+        handle = ctypes.c_void_p.from_address(key + _OBJECT_HEADER_BYTES).value
         if handle is None or self._opaque(handle) != key:
             raise RuntimeError("this build of the Kafka client cannot keep to limits of addresses")
         self._guards[key] = guard
@@ -172,8 +177,8 @@ class _Library:
         conf = self._conf(handle)
         self._on_resolve(conf, self._callback)
         # A client that has lost all its brokers begins again with these.
-        why = ctypes.create_string_buffer(200)
-        if self._set(conf, b"bootstrap.servers", servers.encode(), why, len(why)) != _CONF_OK:
+        error_text = ctypes.create_string_buffer(200)
+        if self._set(conf, b"bootstrap.servers", servers.encode(), error_text, len(error_text)) != _CONF_OK:
             raise ValueError("the client refuses the bootstrap servers")
         if self._add(handle, servers.encode()) < 1:
             raise ValueError("the client refuses the bootstrap servers")
@@ -185,50 +190,52 @@ class _Library:
             if node is None:
                 self._freeaddrinfo(result[0])
                 return 0
-            return self._checked(node, service or b"0", hints, result, self._guards.get(opaque or 0))
+            return self._resolve_checked(node, service or b"0", hints, result, self._guards.get(opaque or 0))
         except BaseException:  # Whatever it is, nothing that was not checked is connected to.
             return _EAI_FAIL
 
-    def _checked(self, node: bytes, service: bytes, hints: int | None, result: Any, guard: Guard | None) -> int:
+    def _resolve_checked(
+        self, node: bytes, service: bytes, hints: int | None, result: Any, guard: ResolverGuard | None
+    ) -> int:
         if guard is None:
             return _EAI_FAIL
         host, port = node.decode(), int(service)
-        if not guard.judge([(host, port)]):
+        if not guard.filter_servers([(host, port)]):
             return _EAI_FAIL
         code = int(self._getaddrinfo(node, service, hints, result))
-        if code or guard.admits(host, port, [_address(one) for one in _listed(result[0])]):
+        if code or guard.admits(host, port, [_format_address(one) for one in _list_addresses(result[0])]):
             return code
         self._freeaddrinfo(result[0])
-        result[0] = _Found()
+        result[0] = _AddrInfoPointer()
         return _EAI_FAIL
 
 
 _lock = threading.Lock()
-_loaded: list[_Library] = []
+_loaded: list[_RdKafka] = []
 
 
-def _library() -> _Library:
+def _load_library() -> _RdKafka:
     with _lock:
         if not _loaded:
-            _loaded.append(_Library())
+            _loaded.append(_RdKafka())
         return _loaded[0]
 
 
-def _typed(function: Any, result: Any, *arguments: Any) -> Any:
+def _declare_signature(function: Any, result: Any, *arguments: Any) -> Any:
     function.restype = result
     function.argtypes = list(arguments)
     return function
 
 
-def _listed(first: Any) -> list[Any]:
-    found = []
+def _list_addresses(first: Any) -> list[Any]:
+    resolved = []
     while first:
-        found.append(first.contents)
+        resolved.append(first.contents)
         first = first.contents.ai_next
-    return found
+    return resolved
 
 
-def _address(one: Any) -> str:
+def _format_address(one: Any) -> str:
     raw = ctypes.string_at(one.ai_addr, one.ai_addrlen)
     if one.ai_family == socket.AF_INET:
         return socket.inet_ntop(socket.AF_INET, raw[4:8])

@@ -15,13 +15,13 @@ from collections import deque
 from collections.abc import Iterator
 from pathlib import PurePosixPath
 
-_MOST_LINKS = 16
+_MAX_LINKS = 16
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 # Without O_NONBLOCK a FIFO would hold the caller until somebody writes.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
-class Outside(OSError):
+class OutsideDirectory(OSError):
     """A link leads out of the directory, or there are too many links."""
 
 
@@ -29,23 +29,23 @@ def open_directory(top: int, name: str) -> int:
     """Open a directory below an open one; the descriptor is the caller's to close.
 
     Raises:
-        Outside: it is not below.
+        OutsideDirectory: it is not below.
         OSError: it cannot be opened.
     """
     with _walk(top, name) as (parent, last):
         return os.dup(parent) if last is None else os.open(last, _DIRECTORY, dir_fd=parent)
 
 
-def read(top: int, name: str, most: int) -> bytes:
+def read(top: int, name: str, max_bytes: int) -> bytes:
     """The content of a plain file below an open directory.
 
     Args:
         top: descriptor of the directory.
         name: relative, by `/`.
-        most: the greatest size in bytes.
+        max_bytes: the greatest size in bytes.
 
     Raises:
-        Outside: it is not below.
+        OutsideDirectory: it is not below.
         IsADirectoryError: it is a directory.
         OSError: it is no plain file (EINVAL), too large (EFBIG), or cannot be opened.
     """
@@ -57,9 +57,9 @@ def read(top: int, name: str, most: int) -> bytes:
         with os.fdopen(os.open(last, _FILE, dir_fd=parent), "rb") as file:
             # The one that was opened counts, not the one that was looked at.
             _check_plain(os.fstat(file.fileno()).st_mode)
-            content = file.read(most + 1)
-    if len(content) > most:
-        raise OSError(errno.EFBIG, f"is larger than {most} bytes")
+            content = file.read(max_bytes + 1)
+    if len(content) > max_bytes:
+        raise OSError(errno.EFBIG, f"is larger than {max_bytes} bytes")
     return content
 
 
@@ -73,23 +73,23 @@ def _walk(top: int, name: str) -> Iterator[tuple[int, str | None]]:
     """The open directory in which the last step stands, and that step, which is no link; None: the directory itself."""
     with contextlib.ExitStack() as closing:
         opened = [top]
-        steps = deque(_steps(name))
+        steps = deque(_split_path(name))
         links = 0
         last: str | None = None
         while steps:
             step = steps.popleft()
             if step == "..":
                 if len(opened) == 1:
-                    raise Outside(errno.EXDEV, "leads out of its directory")
+                    raise OutsideDirectory(errno.EXDEV, "leads out of its directory")
                 # The directory that led here, not what the kernel calls its parent now.
                 opened.pop()
                 continue
-            target = _link(opened[-1], step)
+            target = _read_link(opened[-1], step)
             if target is not None:
                 links += 1
-                if links > _MOST_LINKS:
-                    raise Outside(errno.EXDEV, "leads out of its directory")
-                steps.extendleft(reversed(_steps(target)))
+                if links > _MAX_LINKS:
+                    raise OutsideDirectory(errno.EXDEV, "leads out of its directory")
+                steps.extendleft(reversed(_split_path(target)))
             elif steps:
                 descriptor = os.open(step, _DIRECTORY, dir_fd=opened[-1])
                 closing.callback(os.close, descriptor)
@@ -99,13 +99,13 @@ def _walk(top: int, name: str) -> Iterator[tuple[int, str | None]]:
         yield opened[-1], last
 
 
-def _steps(name: str) -> list[str]:
+def _split_path(name: str) -> list[str]:
     if name.startswith("/") or "\0" in name:
-        raise Outside(errno.EXDEV, "leads out of its directory")
+        raise OutsideDirectory(errno.EXDEV, "leads out of its directory")
     return [step for step in PurePosixPath(name).parts if step != "."]
 
 
-def _link(parent: int, step: str) -> str | None:
+def _read_link(parent: int, step: str) -> str | None:
     """Where a link leads; None when it is none."""
     try:
         return os.readlink(step, dir_fd=parent)

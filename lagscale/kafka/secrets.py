@@ -14,17 +14,17 @@ from pathlib import Path
 from lagscale.domain.tenancy import is_name
 from lagscale.errors import SecretReferenceBroken
 from lagscale.kafka import safe_open
-from lagscale.kafka.secret_references import Reference, variable
-from lagscale.kafka.security import shown
+from lagscale.kafka.secret_references import SecretReference, build_variable_name
+from lagscale.kafka.security import display_name
 
 #: Bytes; a chain of certificates fits.
-MOST = 65_536
+MAX_SECRET_BYTES = 65_536
 _REASONS = {
     errno.ENOENT: "there is no such file",
     errno.ENOTDIR: "there is no such file",
     errno.EISDIR: "it is a directory",
     errno.EINVAL: "it is no plain file",
-    errno.EFBIG: f"it is larger than {MOST} bytes",
+    errno.EFBIG: f"it is larger than {MAX_SECRET_BYTES} bytes",
     errno.EXDEV: "it leads out of the tenant's directory",
     errno.ELOOP: "it leads out of the tenant's directory",
     errno.EACCES: "it may not be read",
@@ -33,7 +33,7 @@ _REASONS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Outside:
+class SecretSources:
     """Where tenants' secrets stand outside the database.
 
     Attributes:
@@ -45,16 +45,16 @@ class Outside:
     variables: Mapping[str, str] = field(default_factory=dict)
 
 
-def resolved(
-    tenant: str, sealed: Mapping[str, str], references: Mapping[str, object], outside: Outside
+def resolve_secrets(
+    tenant: str, decrypted: Mapping[str, str], references: Mapping[str, object], secret_sources: SecretSources
 ) -> dict[str, str]:
     """All secrets of a cluster.
 
     Args:
         tenant: the name of its tenant.
-        sealed: what was decrypted.
+        decrypted: what was decrypted.
         references: canonical names -> stored references; they count before what was sealed.
-        outside: where to look.
+        secret_sources: where to look.
 
     Raises:
         SecretReferenceBroken: one of them leads to nothing that can be used; the text names it, and no path.
@@ -62,47 +62,47 @@ def resolved(
     if references and not is_name(tenant):
         # Without a name the directory of all tenants would be its own.
         raise SecretReferenceBroken
-    found = dict(sealed)
+    found = dict(decrypted)
     for name, given in references.items():
         try:
-            reference = Reference.read(given)
+            reference = SecretReference.read(given)
             text = (
-                _file(tenant, reference.name, outside)
+                _read_file(tenant, reference.name, secret_sources)
                 if reference.kind == "file"
-                else _variable(tenant, reference.name, outside)
+                else _read_variable(tenant, reference.name, secret_sources)
             )
         except ValueError as wrong:
-            raise SecretReferenceBroken(f"{shown(name)}: {wrong}") from wrong
+            raise SecretReferenceBroken(f"{display_name(name)}: {wrong}") from wrong
         found[name] = text
     return found
 
 
-def _variable(tenant: str, name: str, outside: Outside) -> str:
-    text = outside.variables.get(variable(tenant, name))
+def _read_variable(tenant: str, name: str, secret_sources: SecretSources) -> str:
+    text = secret_sources.variables.get(build_variable_name(tenant, name))
     if not text:
         raise ValueError("there is no such variable, or it is empty")
     return text
 
 
-def _file(tenant: str, name: str, outside: Outside) -> str:
-    if outside.directory is None:
+def _read_file(tenant: str, name: str, secret_sources: SecretSources) -> str:
+    if secret_sources.directory is None:
         raise ValueError("this system has no LAGSCALE_SECRET_DIRECTORY")
     try:
-        top = os.open(outside.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        top = os.open(secret_sources.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
-            mine = safe_open.open_directory(top, tenant)
+            tenant_directory = safe_open.open_directory(top, tenant)
         finally:
             os.close(top)
         try:
-            content = safe_open.read(mine, name, MOST)
+            content = safe_open.read(tenant_directory, name, MAX_SECRET_BYTES)
         finally:
-            os.close(mine)
+            os.close(tenant_directory)
     except OSError as wrong:
         raise ValueError(_REASONS.get(wrong.errno or 0, "it cannot be read")) from wrong
-    return _text(content)
+    return _decode_secret(content)
 
 
-def _text(content: bytes) -> str:
+def _decode_secret(content: bytes) -> str:
     try:
         text = content.decode()
     except UnicodeDecodeError:

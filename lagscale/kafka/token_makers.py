@@ -6,13 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from lagscale.errors import TokenUnavailable
-from lagscale.kafka.addresses import ANYWHERE, AddressRefused, AddressRules
-from lagscale.kafka.security import MSK_IAM, kind_of
+from lagscale.kafka.addresses import ANY_ADDRESS, AddressRefused, AddressRules
+from lagscale.kafka.security import MSK_IAM, find_mechanism
 from lagscale.kafka.tokens import Token
 
 
-def token_maker(
-    security: Mapping[str, Any], secrets: Mapping[str, str], rules: AddressRules = ANYWHERE
+def build_token_fetcher(
+    security: Mapping[str, Any], secrets: Mapping[str, str], rules: AddressRules = ANY_ADDRESS
 ) -> Callable[[], Token] | None:
     """What fetches one token of this cluster, and may wait for seconds.
 
@@ -22,8 +22,8 @@ def token_maker(
         rules: which addresses the token endpoint may have.
     """
     given = {**security, **secrets}
-    kind = kind_of(security)
-    if kind == MSK_IAM:
+    mechanism = find_mechanism(security)
+    if mechanism == MSK_IAM:
         from lagscale.kafka.msk import MskIam
 
         return MskIam(
@@ -34,28 +34,28 @@ def token_maker(
             security.get("aws_pod_role") is True,
             security.get("aws_role_arn"),
         ).fetch
-    if kind != "OAUTHBEARER":
+    if mechanism != "OAUTHBEARER":
         return None
     from lagscale.kafka.oauth import ClientCredentials
 
-    asked = ClientCredentials(
+    client = ClientCredentials(
         str(given.get("token_url", "")),
         given.get("username", ""),
         given.get("password", ""),
         tuple(str(given.get("scopes", "")).replace(",", " ").split()),
-        extensions(str(given.get("extensions", ""))),
+        parse_extensions(str(given.get("extensions", ""))),
         given.get("token_ca"),
     )
-    return lambda: asked.fetch(lambda host, port: _resolve(rules, host, port))
+    return lambda: client.fetch(lambda host, port: _resolve_endpoint(rules, host, port))
 
 
-def extensions(text: str) -> dict[str, str]:
+def parse_extensions(text: str) -> dict[str, str]:
     """KEDA's form `NAME=VALUE,NAME=VALUE`, read."""
     pairs = (part.partition("=") for part in text.split(",") if part.strip())
     return {name.strip(): value for name, _, value in pairs}
 
 
-def _resolve(rules: AddressRules, host: str, port: int) -> list[str]:
+def _resolve_endpoint(rules: AddressRules, host: str, port: int) -> list[str]:
     try:
         return [address[0] for _, address in rules.resolve(host, port)]
     except AddressRefused as refused:

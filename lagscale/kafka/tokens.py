@@ -16,15 +16,15 @@ from lagscale.errors import LagscaleError, TokenUnavailable
 
 #: The share of its life after which a token is renewed: early, so that another client is there when the broker asks
 #: for the next token, of which the library tells it at 90 %.
-_RENEW_AT = 0.5
+_RENEW_SHARE = 0.5
 #: A token that ends sooner is as good as none; seconds.
-_LEAST_LEFT = 1.0
-_FIRST_PAUSE, _LONGEST_PAUSE = 2.0, 60.0
+_MIN_VALIDITY_SECONDS = 1.0
+_MIN_BACKOFF_SECONDS, _MAX_BACKOFF_SECONDS = 2.0, 60.0
 #: What nobody asked for this long is renewed no more: twice the longest interval between two polls; seconds.
-_KEPT_SECONDS = 7200.0
-_LOOK_SECONDS = 1.0
+_IDLE_SECONDS = 7200.0
+_POLL_SECONDS = 1.0
 #: Fetches at once, of this process and of one tenant: an endpoint that never answers holds up its own tenant only.
-MOST_FETCHES, MOST_OF_TENANT = 8, 2
+MAX_FETCHES, MAX_FETCHES_PER_TENANT = 8, 2
 _FAILED = "the token could not be made"
 
 
@@ -47,8 +47,8 @@ class TokenSource:
         self._failure: str | None = None
         #: How many tokens there have been.
         self.number = 0
-        self._pause = _FIRST_PAUSE
-        self.due_at = self.asked_at = clock()
+        self._backoff_seconds = _MIN_BACKOFF_SECONDS
+        self.due_at = self.used_at = clock()
 
     def token(self) -> Token | None:
         """The present token; None while the first one is under way. Never waits.
@@ -56,23 +56,23 @@ class TokenSource:
         Raises:
             TokenUnavailable: the last attempt failed and there is no token that is still good.
         """
-        self.asked_at = self._clock()
-        if self._token is not None and self._token.expires_at - self.asked_at > _LEAST_LEFT:
+        self.used_at = self._clock()
+        if self._token is not None and self._token.expires_at - self.used_at > _MIN_VALIDITY_SECONDS:
             return self._token
         if self._failure is not None:
             raise TokenUnavailable(self._failure)
         return None
 
-    def hand_over(self, _config: str | None = None) -> tuple[str, float, str, dict[str, str]]:
+    def provide_token(self, _config: str | None = None) -> tuple[str, float, str, dict[str, str]]:
         """The client's `oauth_cb`. What it raises makes the client ask again after ten seconds.
 
         Raises:
             TokenUnavailable: there is none.
         """
-        asked_at = self.asked_at
+        used_at = self.used_at
         token = self.token()
         # The client asks as long as it is open, also for a cluster that nobody polls any more.
-        self.asked_at = asked_at
+        self.used_at = used_at
         if token is None:
             raise TokenUnavailable("the token is not here yet")
         return token.value, token.expires_at, token.principal, dict(token.extensions)
@@ -83,26 +83,26 @@ class TokenSource:
         try:
             made = self._make()
         except LagscaleError as failed:
-            self._fail(failed.message)
+            self._record_failure(failed.message)
         except Exception as failed:
             # The cause may hold what was sent, so only its kind is told.
-            self._fail(f"{_FAILED} ({type(failed).__name__})")
+            self._record_failure(f"{_FAILED} ({type(failed).__name__})")
         else:
-            self._token, self._failure, self._pause = made, None, _FIRST_PAUSE
+            self._token, self._failure, self._backoff_seconds = made, None, _MIN_BACKOFF_SECONDS
             self.number += 1
-            self.due_at = began + max(_RENEW_AT * (made.expires_at - began), _LOOK_SECONDS)
+            self.due_at = began + max(_RENEW_SHARE * (made.expires_at - began), _POLL_SECONDS)
 
-    def _fail(self, text: str) -> None:
+    def _record_failure(self, text: str) -> None:
         self._failure = text
-        self.due_at = self._clock() + self._pause
-        self._pause = min(2 * self._pause, _LONGEST_PAUSE)
+        self.due_at = self._clock() + self._backoff_seconds
+        self._backoff_seconds = min(2 * self._backoff_seconds, _MAX_BACKOFF_SECONDS)
 
 
-class Tokens:
+class TokenCache:
     """The sources of one process, by cluster. A thread renews them; it begins with the first source."""
 
     def __init__(self, clock: Callable[[], float] = time.time, *, threads: bool = True) -> None:
-        """Make an empty set; without `threads` a test calls `look` and what it returns."""
+        """Make an empty set; without `threads` a test calls `take_due` and what it returns."""
         self._clock, self._threads = clock, threads
         self._lock = threading.Lock()
         self._sources: dict[int, tuple[Hashable, TokenSource]] = {}
@@ -121,9 +121,9 @@ class Tokens:
             make: fetches one token; may wait for seconds.
         """
         with self._lock:
-            kept = self._sources.get(cluster_id)
-            if kept is not None and kept[0] == key:
-                return kept[1]
+            entry = self._sources.get(cluster_id)
+            if entry is not None and entry[0] == key:
+                return entry[1]
             source = TokenSource(make, tenant, self._clock)
             self._sources[cluster_id] = (key, source)
             if self._threads and self._thread is None and not self._stopped:
@@ -139,14 +139,14 @@ class Tokens:
             self._sources.clear()
         self._wake.set()
 
-    def look(self) -> list[TokenSource]:
+    def take_due(self) -> list[TokenSource]:
         """Take what is due now, as far as the bounds allow, the longest due first; each is to be given to `fetch`."""
         now = self._clock()
         with self._lock:
             self._sources = {
-                cluster_id: kept
-                for cluster_id, kept in self._sources.items()
-                if now - kept[1].asked_at <= _KEPT_SECONDS
+                cluster_id: entry
+                for cluster_id, entry in self._sources.items()
+                if now - entry[1].used_at <= _IDLE_SECONDS
             }
             busy = Counter(source.tenant for source in self._under_way)
             due = sorted(
@@ -155,9 +155,9 @@ class Tokens:
             )
             taken = []
             for source in due:
-                if source in self._under_way or busy[source.tenant] >= MOST_OF_TENANT:
+                if source in self._under_way or busy[source.tenant] >= MAX_FETCHES_PER_TENANT:
                     continue
-                if len(self._under_way) >= MOST_FETCHES:
+                if len(self._under_way) >= MAX_FETCHES:
                     break
                 busy[source.tenant] += 1
                 self._under_way.add(source)
@@ -165,7 +165,7 @@ class Tokens:
         return taken
 
     def fetch(self, source: TokenSource) -> None:
-        """Renew what `look` has taken."""
+        """Renew what `take_due` has taken."""
         try:
             source.renew()
         finally:
@@ -176,6 +176,6 @@ class Tokens:
     def _run(self) -> None:
         while not self._stopped:
             self._wake.clear()
-            for source in self.look():
+            for source in self.take_due():
                 threading.Thread(target=self.fetch, args=(source,), name="token", daemon=True).start()
-            self._wake.wait(_LOOK_SECONDS)
+            self._wake.wait(_POLL_SECONDS)

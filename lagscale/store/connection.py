@@ -17,13 +17,13 @@ from psycopg.abc import PQGen
 from psycopg_pool import AsyncConnectionPool
 
 #: No answer of the store within this ends the connection; a call of KEDA has given up before.
-SILENCE_SECONDS = 3.0
+RESPONSE_TIMEOUT_SECONDS = 3.0
 #: The server ends a statement that nobody waits for any more.
 _STATEMENT_MS = 2000
 _CONNECT = {"connect_timeout": 2, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
-_TOLD_EVERY_SECONDS = 60.0
+_LOG_INTERVAL_SECONDS = 60.0
 #: Samples are read by their key only: of a chunk that nobody analysed yet the planner would guess otherwise.
-_PLANS = (
+_PLANNER_SETTINGS = (
     "set plan_cache_mode = force_generic_plan; set jit = off; set max_parallel_workers_per_gather = 0; "
     "set enable_seqscan = off; set enable_bitmapscan = off"
 )
@@ -32,23 +32,23 @@ Result = TypeVar("Result")
 Pool = AsyncConnectionPool[AsyncConnection[Any]]
 
 
-class _Seldom(logging.Filter):
+class _ReconnectLogFilter(logging.Filter):
     """The driver tells each failed attempt to connect; one line a minute says as much."""
 
     def __init__(self) -> None:
         super().__init__()
-        self._told_at = float("-inf")
+        self._logged_at = float("-inf")
 
     def filter(self, record: logging.LogRecord) -> bool:
         if record.levelno > logging.WARNING:
             return True
-        due = record.created - self._told_at >= _TOLD_EVERY_SECONDS
+        due = record.created - self._logged_at >= _LOG_INTERVAL_SECONDS
         if due:
-            self._told_at = record.created
+            self._logged_at = record.created
         return due
 
 
-class PatientConnection(AsyncConnection[Any]):
+class AsyncWatchdogConnection(AsyncConnection[Any]):
     """A connection that is cut when the server stays silent, so that a hanging store fails instead of blocking.
 
     A stopped server keeps its sockets open and acknowledges at TCP, and cancelling waits for it too; shutting the
@@ -56,13 +56,13 @@ class PatientConnection(AsyncConnection[Any]):
     """
 
     async def wait(self, gen: PQGen[Result], *args: Any, **kwargs: Any) -> Result:
-        watch = asyncio.get_running_loop().call_later(SILENCE_SECONDS, self._cut)
+        watch = asyncio.get_running_loop().call_later(RESPONSE_TIMEOUT_SECONDS, self._abort)
         try:
             return await super().wait(gen, *args, **kwargs)
         finally:
             watch.cancel()
 
-    def _cut(self) -> None:
+    def _abort(self) -> None:
         try:
             with socket.socket(fileno=os.dup(self.pgconn.socket)) as wire:
                 wire.shutdown(socket.SHUT_RDWR)
@@ -81,23 +81,23 @@ def open_pool(url: str, role: str, size: int, *, application: str) -> Pool:
     """
 
     driver = logging.getLogger("psycopg.pool")
-    if not any(isinstance(each, _Seldom) for each in driver.filters):
-        driver.addFilter(_Seldom())
+    if not any(isinstance(each, _ReconnectLogFilter) for each in driver.filters):
+        driver.addFilter(_ReconnectLogFilter())
 
     async def configure(connection: AsyncConnection[Any]) -> None:
-        await take_role(connection, role)
-        await connection.execute(_PLANS)
+        await set_role(connection, role)
+        await connection.execute(_PLANNER_SETTINGS)
         await connection.execute(f"set statement_timeout = {_STATEMENT_MS}")
 
     return AsyncConnectionPool(
         url,
-        connection_class=PatientConnection,
+        connection_class=AsyncWatchdogConnection,
         kwargs={**_CONNECT, "autocommit": True, "application_name": application},
         configure=configure,
         min_size=size,
         max_size=size,
         open=False,
-        timeout=SILENCE_SECONDS,
+        timeout=RESPONSE_TIMEOUT_SECONDS,
         # A given-up attempt is made again by the next caller, so the pool is back soon after the store is.
         reconnect_timeout=2.0,
         name=application,
@@ -117,13 +117,13 @@ async def connect(url: str, role: str, *, application: str) -> AsyncConnection[A
         **_CONNECT,  # type: ignore[arg-type]
     )
     try:
-        await take_role(connection, role)
+        await set_role(connection, role)
     except BaseException:
         await connection.close()
         raise
     return connection
 
 
-async def take_role(connection: AsyncConnection[Any], role: str) -> None:
+async def set_role(connection: AsyncConnection[Any], role: str) -> None:
     """Step down from the login user to the service's role."""
     await connection.execute(sql.SQL("set role {}").format(sql.Identifier(role)))

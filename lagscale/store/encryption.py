@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
-from lagscale.errors import Fault, SecretsUnreadable, SettingsInvalid
+from lagscale.errors import FieldError, SecretsUnreadable, SettingsInvalid
 
 _VARIABLE = "LAGSCALE_SECRET_KEYS"
 
@@ -17,7 +17,7 @@ def generate_key() -> str:
     return Fernet.generate_key().decode("ascii")
 
 
-class SecretBox:
+class Keyring:
     """Seals and opens small maps of secrets.
 
     The first key seals, every key opens: put a new key in front and drop the old one when all is sealed anew.
@@ -34,35 +34,39 @@ class SecretBox:
             try:
                 fernets.append(Fernet(key))
             except ValueError:
-                fault = Fault(_VARIABLE, f"key {place} is no Fernet key; make one with `lagscale keys generate`")
-                raise SettingsInvalid(str(fault), faults=[fault]) from None
+                field_error = FieldError(
+                    _VARIABLE, f"key {place} is no Fernet key; make one with `lagscale keys generate`"
+                )
+                raise SettingsInvalid(str(field_error), field_errors=[field_error]) from None
         self._fernet = MultiFernet(fernets) if fernets else None
-        self._newest = fernets[0] if fernets else None
+        self._first = fernets[0] if fernets else None
 
     @property
     def usable(self) -> bool:
         """Whether there is a key at all."""
         return self._fernet is not None
 
-    def seal(self, secrets: Mapping[str, str]) -> bytes:
+    def encrypt(self, secrets: Mapping[str, str]) -> bytes:
         """Encrypt the secrets.
 
         Raises:
             SettingsInvalid: there is no key.
         """
         if self._fernet is None:
-            fault = Fault(_VARIABLE, "must be set before secrets can be stored; `lagscale keys generate` makes a key")
-            raise SettingsInvalid(str(fault), faults=[fault])
+            field_error = FieldError(
+                _VARIABLE, "must be set before secrets can be stored; `lagscale keys generate` makes a key"
+            )
+            raise SettingsInvalid(str(field_error), field_errors=[field_error])
         return self._fernet.encrypt(json.dumps(dict(secrets), sort_keys=True).encode())
 
-    def is_newest(self, sealed: bytes) -> bool:
+    def uses_first_key(self, encrypted: bytes) -> bool:
         """Whether the first key has sealed it."""
         try:
-            return self._newest is not None and self._newest.decrypt(bytes(sealed)) is not None
+            return self._first is not None and self._first.decrypt(bytes(encrypted)) is not None
         except InvalidToken:
             return False
 
-    def reseal(self, sealed: bytes) -> bytes:
+    def reencrypt(self, encrypted: bytes) -> bytes:
         """The same secrets, sealed by the first key.
 
         Raises:
@@ -71,12 +75,12 @@ class SecretBox:
         if self._fernet is None:
             raise SecretsUnreadable
         try:
-            return self._fernet.rotate(bytes(sealed))
+            return self._fernet.rotate(bytes(encrypted))
         except InvalidToken as wrong:
             raise SecretsUnreadable from wrong
 
-    def open(self, sealed: bytes) -> dict[str, str]:
-        """Decrypt what `seal` made.
+    def decrypt(self, encrypted: bytes) -> dict[str, str]:
+        """Decrypt what `encrypt` made.
 
         Raises:
             SecretsUnreadable: no present key wrote it, or it is damaged.
@@ -84,6 +88,6 @@ class SecretBox:
         if self._fernet is None:
             raise SecretsUnreadable
         try:
-            return {str(name): str(value) for name, value in json.loads(self._fernet.decrypt(bytes(sealed))).items()}
+            return {str(name): str(value) for name, value in json.loads(self._fernet.decrypt(bytes(encrypted))).items()}
         except (InvalidToken, ValueError, AttributeError) as wrong:
             raise SecretsUnreadable from wrong

@@ -1,4 +1,4 @@
-"""Driver errors -> the family, in one place. Every adapter of this room wraps its statements in `translated()`."""
+"""Driver errors -> the family, in one place. Every adapter of this room wraps its statements in `translate_errors()`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from psycopg import errors as pg
 from lagscale.errors import Conflict, LagscaleError, StoreTimeout, StoreUnavailable
 
 #: The first class that fits decides; what fits none is a defect and passes untouched.
-_FAMILY: tuple[tuple[tuple[type[Exception], ...], type[LagscaleError], str | None], ...] = (
+_TRANSLATIONS: tuple[tuple[tuple[type[Exception], ...], type[LagscaleError], str | None], ...] = (
     ((psycopg_pool.PoolTimeout, psycopg_pool.TooManyRequests), StoreTimeout, None),
     (
         (pg.QueryCanceled, pg.LockNotAvailable, pg.ConnectionTimeout, pg.IdleInTransactionSessionTimeout),
@@ -34,22 +34,22 @@ _FAMILY: tuple[tuple[tuple[type[Exception], ...], type[LagscaleError], str | Non
 )
 
 
-def translate(error: BaseException) -> LagscaleError | None:
+def translate_error(error: BaseException) -> LagscaleError | None:
     """The family's error for a driver's, without its text, which may name addresses; None for anything else."""
-    for classes, family, text in _FAMILY:
+    for classes, family, text in _TRANSLATIONS:
         if isinstance(error, classes):
             return family(text)
     return None
 
 
-class Translated:
+class ErrorTranslation:
     """Wraps driver errors; as a `with` and as an `async with`."""
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
-        translation = None if error is None else translate(error)
+        translation = None if error is None else translate_error(error)
         if translation is not None:
             raise translation from error
 
@@ -62,6 +62,6 @@ class Translated:
         self.__exit__(kind, error, traceback)
 
 
-def translated() -> Translated:
+def translate_errors() -> ErrorTranslation:
     """A context in which driver errors become the family's, with their cause kept."""
-    return Translated()
+    return ErrorTranslation()

@@ -22,7 +22,7 @@ _CONNECT_SECONDS = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Migrated:
+class MigrationResult:
     """Where the schema stood and stands; `applied` are (revision, its first line) in the order of the run."""
 
     before: str | None
@@ -41,7 +41,7 @@ def migrations_folder() -> Path:
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "migrations"
 
 
-def migrate(url: str, *, wait_seconds: float = 0.0) -> Migrated:
+def migrate(url: str, *, wait_seconds: float = 0.0) -> MigrationResult:
     """Run every migration that the database has not had. Safe when two run at once: the second finds nothing to do.
 
     Args:
@@ -51,22 +51,22 @@ def migrate(url: str, *, wait_seconds: float = 0.0) -> Migrated:
     Raises:
         StoreUnavailable: the database did not answer in that time.
     """
-    before = _patiently(wait_seconds, lambda: _revision(url))
+    before = _retry_connection(wait_seconds, lambda: _revision(url))
     applied: list[tuple[str, str]] = []
     config = _config(url)
     # The environment calls this for each step that this run, and no other at the same time, has made.
     config.attributes["on_step"] = lambda revision, title: applied.append((revision, title))
     command.upgrade(config, "head")
-    return Migrated(before, _revision(url), tuple(applied))
+    return MigrationResult(before, _revision(url), tuple(applied))
 
 
-def pending(url: str, *, wait_seconds: float = 0.0) -> tuple[tuple[str, str], ...]:
+def find_pending(url: str, *, wait_seconds: float = 0.0) -> tuple[tuple[str, str], ...]:
     """The migrations still to run, as (revision, its first line); changes nothing.
 
     Raises:
         StoreUnavailable: the database did not answer in that time.
     """
-    revision = _patiently(wait_seconds, lambda: _revision(url))
+    revision = _retry_connection(wait_seconds, lambda: _revision(url))
     scripts = ScriptDirectory.from_config(_config(url))
     steps = scripts.iterate_revisions("head", revision or "base")
     return tuple(reversed([(step.revision, step.doc) for step in steps if step.revision != revision]))
@@ -88,7 +88,7 @@ def _revision(url: str) -> str | None:
         return MigrationContext.configure(connection).get_current_revision()
 
 
-def _patiently(seconds: float, ask: Callable[[], str | None]) -> str | None:
+def _retry_connection(seconds: float, ask: Callable[[], str | None]) -> str | None:
     retrying = Retrying(
         stop=stop_after_delay(seconds),
         wait=wait_exponential(multiplier=0.2, max=3),

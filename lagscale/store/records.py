@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from lagscale.domain.lag.rounds import Row
+from lagscale.domain.lag.rounds import SampleRow
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.quotas import DEFAULTS, Quota
-from lagscale.domain.verdict.contract import Ask, Judgement, Told
+from lagscale.domain.quotas import DEFAULT_QUOTAS, Quota
+from lagscale.domain.verdict.contract import Answer, Judgment, VerdictRequest
 from lagscale.domain.verdict.freezes import Freeze
 
 
 class VerdictStore(Protocol):
     """Judges monitors from the stored samples. Async; used by the scaler and by the API."""
 
-    async def judge(self, asks: Sequence[Ask]) -> list[Judgement]:
+    async def judge(self, requests: Sequence[VerdictRequest]) -> list[Judgment]:
         """One judgement for each ask, in order, all from one snapshot.
 
         Raises:
@@ -24,7 +24,7 @@ class VerdictStore(Protocol):
         """
         ...
 
-    async def hold(self, ask: Ask, judgement: Judgement) -> Told | None:
+    async def find_last_known(self, request: VerdictRequest, judgment: Judgment) -> Answer | None:
         """The held answer for an unknown judgement, from the samples; None when there is nothing to hold."""
         ...
 
@@ -68,7 +68,7 @@ class TenantEntry:
     policy_defaults: Mapping[str, str] = field(default_factory=dict)
     policy_limits: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
     version: int = 0
-    calls_per_second: int = DEFAULTS[Quota.CALLS]
+    calls_per_second: int = DEFAULT_QUOTAS[Quota.CALLS]
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +111,7 @@ class InlineMonitor:
     asked_by: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def held(self) -> dict[str, str]:
+    def effective_policy(self) -> dict[str, str]:
         """The policy keys in force, as texts."""
         return {**self.inherited, **self.given}
 
@@ -152,7 +152,7 @@ class Lease:
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class AppendResult:
     """What became of a batch of rows."""
 
     stored: int
@@ -163,11 +163,11 @@ class Written:
 class SampleStore(Protocol):
     """What the scraper's sink needs. Synchronous."""
 
-    def newest(self, target_ids: Sequence[int]) -> dict[int, Row]:
+    def newest(self, target_ids: Sequence[int]) -> dict[int, SampleRow]:
         """The newest row of each target that has one."""
         ...
 
-    def append(self, rows: Sequence[tuple[int, int, Row]], lease: Lease) -> Written:
+    def append(self, rows: Sequence[tuple[int, int, SampleRow]], lease: Lease) -> AppendResult:
         """Store (tenant id, target id, row) by COPY in one transaction that checks the lease.
 
         Raises:

@@ -17,12 +17,12 @@ import psycopg
 from psycopg import Connection
 from psycopg.abc import PQGen
 
-from lagscale.store.faults import translated
+from lagscale.store.faults import translate_errors
 from lagscale.store.queries import load
 
 ROLE = "lagscale_scraper"
 #: A server that is silent for this long is away; seconds.
-SILENCE_SECONDS = 4.0
+RESPONSE_TIMEOUT_SECONDS = 4.0
 _CONNECT = {"connect_timeout": 2, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
 # A stopped scraper must not keep the lease's row locked: the server ends its transaction.
 _LIMITS = (
@@ -32,18 +32,18 @@ _LIMITS = (
 
 #: Only what asks for it keeps its plan, as it reads by a key: one that is kept from a small registry compares each row
 #: with each of a grown one.
-_NEVER = sys.maxsize
+_NO_PREPARE = sys.maxsize
 
 Result = TypeVar("Result")
 
 
-class PatientConnection(Connection[Any]):
+class WatchdogConnection(Connection[Any]):
     """A connection that is cut when the server stays silent; a stopped server would block its client for ever."""
 
-    silence_seconds = SILENCE_SECONDS
+    response_timeout_seconds = RESPONSE_TIMEOUT_SECONDS
 
     def wait(self, gen: PQGen[Result], *args: Any, **kwargs: Any) -> Result:
-        watch = threading.Timer(self.silence_seconds, self._cut)
+        watch = threading.Timer(self.response_timeout_seconds, self._abort)
         watch.daemon = True
         watch.start()
         try:
@@ -51,7 +51,7 @@ class PatientConnection(Connection[Any]):
         finally:
             watch.cancel()
 
-    def _cut(self) -> None:
+    def _abort(self) -> None:
         with contextlib.suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(self.pgconn.socket)) as wire:
             wire.shutdown(socket.SHUT_RDWR)
 
@@ -62,26 +62,30 @@ class ScraperDatabase:
     Args:
         url: the database.
         application: how the connection is named in the database's views.
-        silence_seconds: a server that is silent for longer is away; more than the longest statement takes.
+        response_timeout_seconds: a server that is silent for longer is away; more than the longest statement takes.
     """
 
     def __init__(
-        self, url: str, *, application: str = "lagscale-scraper", silence_seconds: float = SILENCE_SECONDS
+        self,
+        url: str,
+        *,
+        application: str = "lagscale-scraper",
+        response_timeout_seconds: float = RESPONSE_TIMEOUT_SECONDS,
     ) -> None:
         self._url = url
-        self._silence_seconds = silence_seconds
+        self._response_timeout_seconds = response_timeout_seconds
         self._application = application
-        self._connection: PatientConnection | None = None
+        self._connection: WatchdogConnection | None = None
 
     @contextlib.contextmanager
-    def transaction(self) -> Iterator[PatientConnection]:
+    def transaction(self) -> Iterator[WatchdogConnection]:
         """The connection inside a transaction.
 
         Raises:
             StoreUnavailable: the store did not answer; nothing was written.
         """
-        with translated():
-            connection = self._connected()
+        with translate_errors():
+            connection = self._connect()
             try:
                 with connection.transaction():
                     yield connection
@@ -107,20 +111,20 @@ class ScraperDatabase:
                 self._connection.close()
             self._connection = None
 
-    def _connected(self) -> PatientConnection:
+    def _connect(self) -> WatchdogConnection:
         if self._connection is None or self._connection.closed:
-            connection = PatientConnection.connect(
+            connection = WatchdogConnection.connect(
                 self._url,
                 autocommit=True,
                 application_name=self._application,
                 **_CONNECT,  # type: ignore[arg-type]
             )
-            connection.prepare_threshold = _NEVER
+            connection.prepare_threshold = _NO_PREPARE
             try:
                 connection.execute(f"set role {ROLE}; {_LIMITS}")
             except BaseException:
                 connection.close()
                 raise
-            connection.silence_seconds = self._silence_seconds
+            connection.response_timeout_seconds = self._response_timeout_seconds
             self._connection = connection
         return self._connection

@@ -8,34 +8,34 @@ from fastapi import Depends, Path, Query, Request, Response
 
 from lagscale.domain.tenancy import is_name
 from lagscale.errors import NotFound
-from lagscale.store.registry.paging import MOST, Wanted
-from lagscale.store.registry.versions import Outcome
+from lagscale.store.registry.paging import MAX_PAGE_SIZE, PageRequest
+from lagscale.store.registry.versions import WriteResult
 from services.api.operations import Operations
-from services.api.verdicts.evidence import Evidence
+from services.api.verdicts.evidence import VerdictReader
 
 
-def _operations(request: Request) -> Operations:
-    found: Operations = request.app.state.operations
-    return found
+def _get_operations(request: Request) -> Operations:
+    part: Operations = request.app.state.operations
+    return part
 
 
-def _evidence(request: Request) -> Evidence:
-    found: Evidence = request.app.state.evidence
-    return found
+def _get_verdict_reader(request: Request) -> VerdictReader:
+    part: VerdictReader = request.app.state.verdict_reader
+    return part
 
 
-def _page(
-    limit: Annotated[int, Query(ge=1, le=MOST, description="Items of one page.")] = 100,
+def _read_page_request(
+    limit: Annotated[int, Query(ge=1, le=MAX_PAGE_SIZE, description="Items of one page.")] = 100,
     cursor: Annotated[str | None, Query(max_length=1000, description="`next` of the page before.")] = None,
-) -> Wanted:
-    return Wanted(limit, cursor)
+) -> PageRequest:
+    return PageRequest(limit, cursor)
 
 
-def _tenant(tenant: Annotated[str, Path(description="The tenant's name.")]) -> str:
-    return existing(tenant)
+def _check_tenant_name(tenant: Annotated[str, Path(description="The tenant's name.")]) -> str:
+    return check_name(tenant)
 
 
-def existing(name: str) -> str:
+def check_name(name: str) -> str:
     """The name from a URL; one that no object can have is answered like one that no object has.
 
     Raises:
@@ -46,18 +46,18 @@ def existing(name: str) -> str:
     return name
 
 
-def tag(response: Response, version: int) -> None:
+def set_etag(response: Response, version: int) -> None:
     """Tell the version of the object in the answer."""
     response.headers["ETag"] = f'"{version}"'
 
 
-def tell(response: Response, outcome: Outcome) -> None:
+def set_status_and_etag(response: Response, outcome: WriteResult) -> None:
     """Tell whether it was created, and the version."""
     response.status_code = 201 if outcome.created else 200
-    tag(response, int(outcome.row["version"]))
+    set_etag(response, int(outcome.row["version"]))
 
 
-OperationsPart = Annotated[Operations, Depends(_operations)]
-EvidencePart = Annotated[Evidence, Depends(_evidence)]
-WantedPage = Annotated[Wanted, Depends(_page)]
-Tenant = Annotated[str, Depends(_tenant)]
+OperationsPart = Annotated[Operations, Depends(_get_operations)]
+VerdictReaderPart = Annotated[VerdictReader, Depends(_get_verdict_reader)]
+PageQuery = Annotated[PageRequest, Depends(_read_page_request)]
+Tenant = Annotated[str, Depends(_check_tenant_name)]

@@ -7,11 +7,11 @@ from typing import Annotated
 
 from fastapi import Depends, Query
 
-from lagscale.store.registry.session import TRYING
+from lagscale.store.registry.session import DRY_RUN
 from services.api.auth.access import Viewer
 
 
-async def _trying(
+async def _set_dry_run(
     # Who calls is found out before: that a key was used is remembered, whatever it was used for.
     _caller: Viewer,
     dry_run: Annotated[
@@ -19,12 +19,12 @@ async def _trying(
         Query(alias="dryRun", description="Answer what the change would come to, and make no change."),
     ] = False,
 ) -> AsyncIterator[None]:
-    before = TRYING.set(dry_run)
+    token = DRY_RUN.set(dry_run)
     try:
         yield
     finally:
-        TRYING.reset(before)
+        DRY_RUN.reset(token)
 
 
 #: For a route that can be asked what it would come to.
-CAN_TRY = Depends(_trying)
+SUPPORTS_DRY_RUN = Depends(_set_dry_run)

@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from lagscale.errors import Fault
+from lagscale.errors import FieldError
 
 #: By the framework's types, where its own words are no way out.
-_TEXTS: Final[Mapping[str, str]] = {
+_MESSAGES: Final[Mapping[str, str]] = {
     "missing": "must be given",
     "extra_forbidden": "is not known here: correct its name, or leave it out",
     "json_invalid": "must be JSON in UTF-8",
@@ -18,22 +18,25 @@ _TEXTS: Final[Mapping[str, str]] = {
     "dict_type": "must be a JSON object",
     "timezone_aware": "must have its time zone, as in 2030-01-31T12:00:00Z",
 }
-_LONGEST = 64
+_MAX_NAME_LENGTH = 64
 _SUBJECT = re.compile(r"^(?:Input|Value|String|List|Dictionary|Data|Number)\b(?: item)? should ")
 
 
-def fault_of(found: Mapping[str, Any]) -> Fault:
+def parse_framework_error(framework_error: Mapping[str, Any]) -> FieldError:
     """A fault from one of the framework's errors, of which only place, type and text are read."""
-    return Fault(_field(found["loc"]), _text(str(found["type"]), str(found["msg"])))
+    return FieldError(
+        _build_field_path(framework_error["loc"]),
+        _build_message(str(framework_error["type"]), str(framework_error["msg"])),
+    )
 
 
-def _text(kind: str, said: str) -> str:
-    if kind in _TEXTS:
-        return _TEXTS[kind]
-    return _SUBJECT.sub("must ", said.removeprefix("Value error, "))
+def _build_message(error_type: str, framework_message: str) -> str:
+    if error_type in _MESSAGES:
+        return _MESSAGES[error_type]
+    return _SUBJECT.sub("must ", framework_message.removeprefix("Value error, "))
 
 
-def _field(location: tuple[int | str, ...]) -> str:
+def _build_field_path(location: tuple[int | str, ...]) -> str:
     # ("body", "topics", 0) -> "topics.0"; a body that is no JSON has a byte's number there.
     place, *path = location
     if not path or (isinstance(path[0], int) and len(path) == 1):
@@ -41,4 +44,4 @@ def _field(location: tuple[int | str, ...]) -> str:
     if place == "header":
         return "-".join(part.capitalize() for part in str(path[0]).split("-"))
     # Names of the caller's own are shown, and may have any length.
-    return ".".join(str(part)[:_LONGEST] for part in path)
+    return ".".join(str(part)[:_MAX_NAME_LENGTH] for part in path)

@@ -84,8 +84,8 @@ class IdentitySettings(ServiceSettings):
 
     @field_validator("trusted_proxies")
     @classmethod
-    def _are_networks(cls, value: str) -> str:
-        for part in _parts(value):
+    def _check_networks(cls, value: str) -> str:
+        for part in _split_list(value):
             try:
                 # Strict: a host's bits in a network are a slip that would trust more than was meant.
                 ipaddress.ip_network(part)
@@ -97,7 +97,7 @@ class IdentitySettings(ServiceSettings):
 
     @field_validator("oidc_issuer")
     @classmethod
-    def _is_safe(cls, value: str | None) -> str | None:
+    def _check_issuer(cls, value: str | None) -> str | None:
         if not value:
             return None
         address = urlsplit(value)
@@ -109,7 +109,7 @@ class IdentitySettings(ServiceSettings):
 
     @field_validator("oidc_ca_file")
     @classmethod
-    def _holds_certificates(cls, value: Path | None) -> Path | None:
+    def _check_ca_file(cls, value: Path | None) -> Path | None:
         if value is not None:
             try:
                 ssl.create_default_context(cafile=str(value))
@@ -119,36 +119,36 @@ class IdentitySettings(ServiceSettings):
 
     @field_validator("oidc_algorithms")
     @classmethod
-    def _are_asymmetric(cls, value: str) -> str:
-        wrong = [part for part in _parts(value) if part not in ASYMMETRIC]
-        if wrong or not _parts(value):
+    def _check_algorithms(cls, value: str) -> str:
+        unknown = [part for part in _split_list(value) if part not in ASYMMETRIC]
+        if unknown or not _split_list(value):
             raise ValueError(f"must be of {', '.join(ASYMMETRIC)}")
         return value
 
     @field_validator("oidc_tenants", "oidc_roles")
     @classmethod
-    def _is_mapping(cls, value: str) -> str:
-        _mapping(value)
+    def _check_mapping(cls, value: str) -> str:
+        _parse_mapping(value)
         return value
 
     @field_validator("oidc_roles")
     @classmethod
-    def _are_roles(cls, value: str) -> str:
-        wrong = sorted(set(_mapping(value).values()) - set(ROLES))
-        if wrong:
-            raise ValueError(f"{wrong[0]!r} is no role; the roles are {', '.join(ROLES)}")
+    def _check_roles(cls, value: str) -> str:
+        unknown = sorted(set(_parse_mapping(value).values()) - set(ROLES))
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is no role; the roles are {', '.join(ROLES)}")
         return value
 
     @model_validator(mode="after")
-    def _is_complete(self) -> Self:
-        if self.oidc_issuer is not None and not _parts(self.oidc_audiences):
+    def _check_complete(self) -> Self:
+        if self.oidc_issuer is not None and not _split_list(self.oidc_audiences):
             raise ValueError("LAGSCALE_OIDC_AUDIENCES must be set with LAGSCALE_OIDC_ISSUER")
         return self
 
     @property
     def proxies(self) -> tuple[str, ...]:
         """Addresses and networks that are trusted."""
-        return _parts(self.trusted_proxies)
+        return _split_list(self.trusted_proxies)
 
     @property
     def token_rules(self) -> TokenRules | None:
@@ -157,21 +157,21 @@ class IdentitySettings(ServiceSettings):
             return None
         return TokenRules(
             issuer=self.oidc_issuer,
-            audiences=_parts(self.oidc_audiences),
-            algorithms=_parts(self.oidc_algorithms),
+            audiences=_split_list(self.oidc_audiences),
+            algorithms=_split_list(self.oidc_algorithms),
             leeway_seconds=self.oidc_leeway_seconds,
             tenant_claim=self.oidc_tenant_claim,
             role_claim=self.oidc_role_claim,
-            tenants=_mapping(self.oidc_tenants),
-            roles=_mapping(self.oidc_roles),
+            tenants=_parse_mapping(self.oidc_tenants),
+            roles=_parse_mapping(self.oidc_roles),
         )
 
 
-def _parts(text: str) -> tuple[str, ...]:
+def _split_list(text: str) -> tuple[str, ...]:
     return tuple(part.strip() for part in text.split(",") if part.strip())
 
 
-def _mapping(text: str) -> dict[str, str]:
+def _parse_mapping(text: str) -> dict[str, str]:
     if not text.strip():
         return {}
     try:

@@ -9,30 +9,30 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 
-class LimitedBody:
-    """Refuses bodies of more than `most` bytes as soon as they are read, whatever length they claim to have."""
+class BodyLimitMiddleware:
+    """Refuses bodies of more than `max_bytes` bytes as soon as they are read, whatever length they claim to have."""
 
-    def __init__(self, app: ASGIApp, most: int) -> None:
+    def __init__(self, app: ASGIApp, max_bytes: int) -> None:
         self._app = app
-        self._most = most
+        self._max_bytes = max_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self._app(scope, receive, send)
             return
-        claimed = Headers(scope=scope).get("Content-Length", "")
-        too_large = claimed.isdecimal() and int(claimed) > self._most
-        came = 0
+        content_length = Headers(scope=scope).get("Content-Length", "")
+        too_large = content_length.isdecimal() and int(content_length) > self._max_bytes
+        received = 0
 
-        async def limited() -> Message:
-            nonlocal came
+        async def receive_limited() -> Message:
+            nonlocal received
             # Raised within the application, whose handlers make it the problem that it is.
             if too_large:
                 raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             message = await receive()
-            came += len(message.get("body", b""))
-            if came > self._most:
+            received += len(message.get("body", b""))
+            if received > self._max_bytes:
                 raise HTTPException(HTTPStatus.REQUEST_ENTITY_TOO_LARGE)
             return message
 
-        await self._app(scope, limited, send)
+        await self._app(scope, receive_limited, send)

@@ -20,24 +20,26 @@ _DESCRIPTIONS = {
     503: "The store, or the tokens' issuer, does not answer; retry.",
 }
 #: Only a request with a body meets these.
-_OF_BODIES = ("413", "415")
+_BODY_STATUSES = ("413", "415")
 #: Only a change meets these.
-_OF_CHANGES = ("409", "412")
-_WAIT = {"Retry-After": {"description": "Seconds until it is worth another try.", "schema": {"type": "integer"}}}
+_CHANGE_STATUSES = ("409", "412")
+_RETRY_AFTER_HEADER = {
+    "Retry-After": {"description": "Seconds until it is worth another try.", "schema": {"type": "integer"}}
+}
 
 
-def documented() -> dict[int | str, dict[str, Any]]:
+def build_responses() -> dict[int | str, dict[str, Any]]:
     """The answers of a router's operations."""
     found: dict[int | str, dict[str, Any]] = {
         status: {"model": Problem, "description": text} for status, text in _DESCRIPTIONS.items()
     }
     found[401]["headers"] = {"WWW-Authenticate": {"description": "`Bearer`.", "schema": {"type": "string"}}}
-    found[503]["headers"] = _WAIT
+    found[503]["headers"] = _RETRY_AFTER_HEADER
     return found
 
 
-def narrowed(method: str, operation: dict[str, Any]) -> None:
+def remove_unreachable_responses(method: str, operation: dict[str, Any]) -> None:
     """Take out of an operation of the document what its requests cannot meet."""
-    unmet = (*(_OF_CHANGES if method == "get" else ()), *(() if "requestBody" in operation else _OF_BODIES))
+    unmet = (*(_CHANGE_STATUSES if method == "get" else ()), *(() if "requestBody" in operation else _BODY_STATUSES))
     for status in unmet:
         operation["responses"].pop(status, None)

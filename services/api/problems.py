@@ -14,27 +14,29 @@ from pydantic.alias_generators import to_camel
 from starlette.exceptions import HTTPException
 
 from lagscale import errors
-from lagscale.errors import Fault, LagscaleError
-from services.api.fault_texts import fault_of
+from lagscale.errors import FieldError, LagscaleError
+from services.api.fault_texts import parse_framework_error
 from services.api.problem_types import (
     BODY,
-    FRAMEWORK,
+    FRAMEWORK_PROBLEM_TYPES,
     INTERNAL_ERROR,
-    KINDS,
-    TYPE,
+    PROBLEM_TYPES,
+    TYPE_PREFIX,
     UNSUPPORTED_MEDIA_TYPE,
-    Framework,
-    kind_of,
-    type_of,
+    FrameworkProblemType,
+    build_type_uri,
+    find_problem_type,
 )
 
 log = structlog.get_logger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
-STATUS: Mapping[type[LagscaleError], int] = {error: kind.status for error, kind in KINDS.items()}
+STATUS: Mapping[type[LagscaleError], int] = {
+    error: problem_type.status for error, problem_type in PROBLEM_TYPES.items()
+}
 
 
-class ProblemFault(BaseModel):
+class ProblemFieldError(BaseModel):
     """One fault of the request."""
 
     field: str = Field(examples=["policy.lagThreshold"])
@@ -55,7 +57,7 @@ class Problem(BaseModel):
                     "status": 422,
                     "detail": "policy.lagThreshold: must be at least 1, not 0",
                     "field": "policy.lagThreshold",
-                    "wayOut": "Correct each field that `errors` names, then send the request again.",
+                    "remediation": "Correct each field that `errors` names, then send the request again.",
                     "errors": [{"field": "policy.lagThreshold", "text": "must be at least 1, not 0"}],
                 }
             ]
@@ -70,50 +72,50 @@ class Problem(BaseModel):
         description="What of the request is at fault: the first field of `errors`, a parameter, a header, `path`, "
         "`method` or `body`; null: nothing of the request is."
     )
-    way_out: str = Field(description="What to do.")
-    errors: list[ProblemFault] = Field(default=[], description="Every fault of the input.")
+    remediation: str = Field(description="What to do.")
+    errors: list[ProblemFieldError] = Field(default=[], description="Every fault of the input.")
 
 
-def status_of(error: LagscaleError) -> int:
+def find_status(error: LagscaleError) -> int:
     """The HTTP status of an error: its class's, else the nearest ancestor's."""
-    return kind_of(error).status
+    return find_problem_type(error).status
 
 
-def install(app: FastAPI) -> None:
+def install_error_handlers(app: FastAPI) -> None:
     """Make every error of the app a problem."""
-    app.add_exception_handler(LagscaleError, _of_family)
-    app.add_exception_handler(RequestValidationError, _of_validation)
-    app.add_exception_handler(HTTPException, _of_framework)
-    app.add_exception_handler(Exception, _of_defect)
+    app.add_exception_handler(LagscaleError, _handle_lagscale_error)
+    app.add_exception_handler(RequestValidationError, _handle_validation_error)
+    app.add_exception_handler(HTTPException, _handle_http_error)
+    app.add_exception_handler(Exception, _handle_unexpected_error)
 
 
-def _answer(problem: Problem, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def _respond(problem: Problem, headers: Mapping[str, str] | None = None) -> JSONResponse:
     return JSONResponse(problem.model_dump(by_alias=True), problem.status, headers, media_type=MEDIA_TYPE)
 
 
-async def _of_family(_request: Request, error: Exception) -> JSONResponse:
+async def _handle_lagscale_error(_request: Request, error: Exception) -> JSONResponse:
     if not isinstance(error, LagscaleError):
         raise error
-    kind = kind_of(error)
-    faults: Sequence[Fault] = error.faults if isinstance(error, errors.InvalidInput) else ()
-    named = faults[0].field if faults else error.facts.get("field", kind.field)
-    if kind.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
+    problem_type = find_problem_type(error)
+    field_errors: Sequence[FieldError] = error.field_errors if isinstance(error, errors.InvalidInput) else ()
+    field_name = field_errors[0].field if field_errors else error.facts.get("field", problem_type.field)
+    if problem_type.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         log.warning("request_failed", error=type(error).__name__, text=error.message)
-    return _answer(
+    return _respond(
         Problem(
-            type=type_of(type(error)),
+            type=build_type_uri(type(error)),
             title=(type(error).__doc__ or "").strip(),
-            status=kind.status,
+            status=problem_type.status,
             detail=error.message,
-            field=None if named is None else str(named),
-            way_out=kind.way_out,
-            errors=[ProblemFault(field=fault.field, text=fault.text) for fault in faults],
+            field=None if field_name is None else str(field_name),
+            remediation=problem_type.remediation,
+            errors=[ProblemFieldError(field=field_error.field, text=field_error.text) for field_error in field_errors],
         ),
-        _headers(error, kind.status),
+        _build_headers(error, problem_type.status),
     )
 
 
-def _headers(error: LagscaleError, status: int) -> dict[str, str]:
+def _build_headers(error: LagscaleError, status: int) -> dict[str, str]:
     headers: dict[str, str] = {}
     if status == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = "Bearer"
@@ -124,43 +126,47 @@ def _headers(error: LagscaleError, status: int) -> dict[str, str]:
     return headers
 
 
-async def _of_validation(request: Request, error: Exception) -> JSONResponse:
+async def _handle_validation_error(request: Request, error: Exception) -> JSONResponse:
     if not isinstance(error, RequestValidationError):
         raise error
     if error.body and isinstance(error.body, bytes):
         # The body was not read: what it was sent as is no JSON. Who called is known by now.
-        return _of_route(UNSUPPORTED_MEDIA_TYPE)
+        return _respond_by_type(UNSUPPORTED_MEDIA_TYPE)
     # The framework's errors hold the input, which may be a secret; only place, type and text are taken.
-    return await _of_family(request, errors.InvalidInput([fault_of(fault) for fault in error.errors()]))
+    return await _handle_lagscale_error(
+        request, errors.InvalidInput([parse_framework_error(field_error) for field_error in error.errors()])
+    )
 
 
-async def _of_framework(request: Request, error: Exception) -> JSONResponse:
+async def _handle_http_error(request: Request, error: Exception) -> JSONResponse:
     if not isinstance(error, HTTPException):
         raise error
-    for kind in FRAMEWORK:
-        if kind.status == error.status_code:
-            return _of_route(kind, error.headers)
+    for problem_type in FRAMEWORK_PROBLEM_TYPES:
+        if problem_type.status == error.status_code:
+            return _respond_by_type(problem_type, error.headers)
     if error.status_code == HTTPStatus.BAD_REQUEST:
         # All that the framework says so of: bytes that are no UTF-8, or brackets without an end.
-        return await _of_family(request, errors.InvalidInput([Fault(BODY, "must be JSON in UTF-8, not nested deeply")]))
+        return await _handle_lagscale_error(
+            request, errors.InvalidInput([FieldError(BODY, "must be JSON in UTF-8, not nested deeply")])
+        )
     # A path that is no route is answered like an object that is not there.
-    return await _of_family(request, errors.NotFound())
+    return await _handle_lagscale_error(request, errors.NotFound())
 
 
-def _of_route(kind: Framework, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def _respond_by_type(problem_type: FrameworkProblemType, headers: Mapping[str, str] | None = None) -> JSONResponse:
     problem = Problem(
-        type=TYPE + kind.name,
-        title=kind.title,
-        status=kind.status,
-        detail=f"{kind.title} {kind.way_out}",
-        field=kind.field,
-        way_out=kind.way_out,
+        type=TYPE_PREFIX + problem_type.name,
+        title=problem_type.title,
+        status=problem_type.status,
+        detail=f"{problem_type.title} {problem_type.remediation}",
+        field=problem_type.field,
+        remediation=problem_type.remediation,
     )
-    return _answer(problem, headers)
+    return _respond(problem, headers)
 
 
-async def _of_defect(request: Request, error: Exception) -> JSONResponse:
+async def _handle_unexpected_error(request: Request, error: Exception) -> JSONResponse:
     # The route and not the path: somebody may have put a secret there.
     route = getattr(request.scope.get("route"), "path", "none")
     log.error("request_broke", method=request.method, route=route, exc_info=error)
-    return _of_route(INTERNAL_ERROR)
+    return _respond_by_type(INTERNAL_ERROR)

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from pydantic import Field, SecretStr, field_validator
 
-from lagscale.settings import Address
+from lagscale.settings import ListenAddress
 from services.api.identity_settings import IdentitySettings
 
-_SHORTEST_KEY = 16
+_MIN_KEY_LENGTH = 16
 
 
 class ApiSettings(IdentitySettings):
     """What the administration's service needs."""
 
-    api_listen: Address = Field(
+    api_listen: ListenAddress = Field(
         default=":8080", description="Where the API listens, as in 127.0.0.1:8080; `:8080` is every interface."
     )
     admin_key: SecretStr | None = Field(
@@ -55,9 +55,9 @@ class ApiSettings(IdentitySettings):
 
     @field_validator("admin_key")
     @classmethod
-    def _is_long(cls, value: SecretStr | None) -> SecretStr | None:
+    def _check_length(cls, value: SecretStr | None) -> SecretStr | None:
         if value is None or not value.get_secret_value():
             return None
-        if len(value.get_secret_value()) < _SHORTEST_KEY:
-            raise ValueError(f"must have at least {_SHORTEST_KEY} characters")
+        if len(value.get_secret_value()) < _MIN_KEY_LENGTH:
+            raise ValueError(f"must have at least {_MIN_KEY_LENGTH} characters")
         return value

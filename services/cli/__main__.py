@@ -7,7 +7,7 @@ import sys
 from lagscale.errors import InvalidInput, LagscaleError
 from lagscale.telemetry import configure_logging
 from services.cli.app import app
-from services.cli.exits import exit_code
+from services.cli.exits import find_exit_code
 
 
 def main() -> int:
@@ -19,10 +19,10 @@ def main() -> int:
         # Help, usage errors and interrupts end this way, with a code of their own.
         return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
     except LagscaleError as wrong:
-        faults = wrong.faults if isinstance(wrong, InvalidInput) else wrong.facts.get("faults")
-        for fault in faults if isinstance(faults, list) else [wrong.message]:
-            print(f"lagscale: {fault}", file=sys.stderr)
-        return exit_code(wrong)
+        field_errors = wrong.field_errors if isinstance(wrong, InvalidInput) else wrong.facts.get("field_errors")
+        for field_error in field_errors if isinstance(field_errors, list) else [wrong.message]:
+            print(f"lagscale: {field_error}", file=sys.stderr)
+        return find_exit_code(wrong)
     return 0
 
 

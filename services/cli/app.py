@@ -10,14 +10,14 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lagscale.errors import Fault, InvalidInput, LagscaleError, SettingsInvalid, StoreUnavailable, Unknown
+from lagscale.errors import FieldError, InvalidInput, LagscaleError, SettingsInvalid, StoreUnavailable, Unknown
 from lagscale.settings import load
 from lagscale.store.encryption import generate_key
-from services.cli.client import Client, health
+from services.cli.client import ApiClient, check_health
 from services.cli.commands.apply import apply, diff
 from services.cli.commands.audit import audit
 from services.cli.commands.compare import compare
-from services.cli.commands.explain import show
+from services.cli.commands.explain import print_explanation
 from services.cli.commands.freeze import freeze, freezes, unfreeze
 from services.cli.commands.group_status import state
 from services.cli.commands.import_ import import_
@@ -54,25 +54,25 @@ def migrate(
     check: Annotated[bool, typer.Option("--check", help="Only tell what is still to run; exit 1 if anything.")] = False,
 ) -> None:
     """Bring the database's schema to this version. Safe to run twice, and at once."""
+    from lagscale.store.migrate import find_pending
     from lagscale.store.migrate import migrate as run
-    from lagscale.store.migrate import pending
 
     url = load(CliSettings).database_url
     if url is None:
         raise SettingsInvalid("LAGSCALE_DATABASE_URL: must be set for this command.")
     console = Console(soft_wrap=True)
     if check:
-        steps = pending(url.get_secret_value(), wait_seconds=wait)
+        steps = find_pending(url.get_secret_value(), wait_seconds=wait)
         for revision, title in steps:
             console.print(f"still to run: {revision} {title}", markup=False)
         if steps:
             raise MigrationsPending
         console.print("The schema is at this version.")
         return
-    done = run(url.get_secret_value(), wait_seconds=wait)
-    for revision, title in done.applied:
+    migration = run(url.get_secret_value(), wait_seconds=wait)
+    for revision, title in migration.applied:
         console.print(f"ran {revision} {title}", markup=False)
-    console.print(f"The schema is at {done.after}{'' if done.changed else '; there was nothing to do'}.")
+    console.print(f"The schema is at {migration.after}{'' if migration.changed else '; there was nothing to do'}.")
 
 
 @app.command()
@@ -80,16 +80,16 @@ def status() -> None:
     """Show whether the services are well; exit 8 if one is not."""
     settings = load(CliSettings)
     table = Table("service", "address", "health")
-    well = True
+    healthy = True
     for name, url in (("api", settings.api_url), ("scaler", settings.scaler_url), ("scraper", settings.scraper_url)):
         if url is None:
             table.add_row(name, "-", f"[dim]not asked: set LAGSCALE_{name.upper()}_URL[/dim]")
             continue
-        fine, words = health(url)
-        well = well and fine
-        table.add_row(name, url, f"[{'green' if fine else 'red'}]{words}[/]")
+        service_healthy, status_text = check_health(url)
+        healthy = healthy and service_healthy
+        table.add_row(name, url, f"[{'green' if service_healthy else 'red'}]{status_text}[/]")
     Console().print(table)
-    if not well:
+    if not healthy:
         raise StoreUnavailable("Not every service is well.")
 
 
@@ -99,15 +99,15 @@ def verdict(
     as_json: Annotated[bool, typer.Option("--json", help="The API's answer as it is.")] = False,
 ) -> None:
     """Judge a monitor now and show why; exit 7 while the verdict is unknown."""
-    path = _path(monitor)
-    with Client(load(CliSettings)) as client:
-        found = client.get(f"{path}/verdict")
+    path = _build_monitor_path(monitor)
+    with ApiClient(load(CliSettings)) as client:
+        answer = client.get(f"{path}/verdict")
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        typer.echo(json.dumps(answer, indent=2))
     else:
-        _show(found)
-    if found["verdict"] == "unknown":
-        raise Unknown(found["sentence"])
+        _print_verdict(answer)
+    if answer["verdict"] == "unknown":
+        raise Unknown(answer["sentence"])
 
 
 @app.command()
@@ -120,39 +120,39 @@ def explain(
     as_json: Annotated[bool, typer.Option("--json", help="The API's answer as it is.")] = False,
 ) -> None:
     """Explain a moment: what the samples say, which rule changed what, and what KEDA was told."""
-    path = _path(monitor)
-    with Client(load(CliSettings)) as client:
-        found = client.get(f"{path}/explain", {} if at is None else {"at": at})
+    path = _build_monitor_path(monitor)
+    with ApiClient(load(CliSettings)) as client:
+        answer = client.get(f"{path}/explain", {} if at is None else {"at": at})
     if as_json:
-        typer.echo(json.dumps(found, indent=2))
+        typer.echo(json.dumps(answer, indent=2))
     else:
-        show(found, monitor, Console())
+        print_explanation(answer, monitor, Console())
 
 
-def _path(monitor: str) -> str:
+def _build_monitor_path(monitor: str) -> str:
     tenant, slash, name = monitor.partition("/")
     if not slash or not tenant or not name or "/" in name:
-        raise InvalidInput([Fault("TENANT/MONITOR", "must read like shop/ingest-logs")])
+        raise InvalidInput([FieldError("TENANT/MONITOR", "must read like shop/ingest-logs")])
     return f"/v1/tenants/{tenant}/monitors/{name}"
 
 
-def _show(found: dict[str, Any]) -> None:
+def _print_verdict(answer: dict[str, Any]) -> None:
     console = Console()
-    colour = _COLOURS.get(found["verdict"], "white")
-    console.print(f"[bold]{found['monitor']}[/bold]: [{colour}]{found['verdict']}[/{colour}] ({found['reason']})")
-    if found["verdict"] != "unknown":
-        console.print(found["sentence"], markup=False)
-    console.print(found["answer"], markup=False)
+    colour = _COLOURS.get(answer["verdict"], "white")
+    console.print(f"[bold]{answer['monitor']}[/bold]: [{colour}]{answer['verdict']}[/{colour}] ({answer['reason']})")
+    if answer["verdict"] != "unknown":
+        console.print(answer["sentence"], markup=False)
+    console.print(answer["answerSentence"], markup=False)
     facts = Table(show_header=False, box=None)
     for label, name in (
         ("total lag", "total"),
         ("partitions", "partitions"),
         ("missing", "missing"),
         ("members", "members"),
-        ("newest sample", "newestAt"),
+        ("newest sample", "newestRoundAt"),
         ("judged at", "judgedAt"),
     ):
-        facts.add_row(label, "not known" if found[name] is None else str(found[name]))
+        facts.add_row(label, "not known" if answer[name] is None else str(answer[name]))
     console.print(facts)
 
 

@@ -11,7 +11,7 @@ from typing import Any, Self
 import httpx
 
 from lagscale import errors
-from lagscale.errors import Fault, LagscaleError
+from lagscale.errors import FieldError, LagscaleError
 from services.cli.settings import CliSettings
 
 _SECONDS = 10.0
@@ -19,9 +19,9 @@ _SECONDS = 10.0
 _WRITE_SECONDS = 30.0
 #: How often a call is repeated that was answered so, and the longest wait for that, seconds.
 _RETRIES: Mapping[int, int] = {HTTPStatus.TOO_MANY_REQUESTS: 10, HTTPStatus.SERVICE_UNAVAILABLE: 2}
-_LONGEST = 60
+_MAX_RETRY_AFTER = 60
 #: The API's problem types -> the family.
-_PROBLEMS: Mapping[str, type[LagscaleError]] = {
+_PROBLEM_TYPE_ERRORS: Mapping[str, type[LagscaleError]] = {
     "not-found": errors.NotFound,
     "conflict": errors.Conflict,
     "precondition-failed": errors.PreconditionFailed,
@@ -34,7 +34,7 @@ _PROBLEMS: Mapping[str, type[LagscaleError]] = {
     "store-timeout": errors.StoreTimeout,
 }
 #: For problems that a later API names and this command does not know: their status says enough.
-_STATUS: Mapping[int, type[LagscaleError]] = {
+_STATUS_ERRORS: Mapping[int, type[LagscaleError]] = {
     401: errors.NotAuthenticated,
     403: errors.NotAllowed,
     404: errors.NotFound,
@@ -45,7 +45,7 @@ _STATUS: Mapping[int, type[LagscaleError]] = {
 }
 
 
-class Client:
+class ApiClient:
     """One connection to the API."""
 
     def __init__(
@@ -78,8 +78,8 @@ class Client:
             LagscaleError: what the API's problem says.
             StoreUnavailable: the API does not answer.
         """
-        found: dict[str, Any] = self._asked("GET", path, params=dict(query or {})).json()
-        return found
+        data: dict[str, Any] = self._request_with_retry("GET", path, params=dict(query or {})).json()
+        return data
 
     def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
         """The answer to a change; empty where it has none.
@@ -88,12 +88,12 @@ class Client:
             LagscaleError: what the API's problem says.
             StoreUnavailable: the API does not answer; whether the change was made is not known.
         """
-        answer = self._asked(method, path, json=None if body is None else dict(body))
-        found: dict[str, Any] = answer.json() if answer.content else {}
-        return found
+        answer = self._request_with_retry(method, path, json=None if body is None else dict(body))
+        data: dict[str, Any] = answer.json() if answer.content else {}
+        return data
 
     def write(
-        self, method: str, path: str, body: Mapping[str, Any], *, seen: int | None = None
+        self, method: str, path: str, body: Mapping[str, Any], *, version: int | None = None
     ) -> tuple[dict[str, Any], bool]:
         """The answer to a PUT or POST, and whether it created something.
 
@@ -101,32 +101,34 @@ class Client:
             method: of HTTP.
             path: with its query.
             body: what is sent.
-            seen: the version that was read: a later one is not overwritten.
+            version: the version that was read: a later one is not overwritten.
 
         Raises:
             LagscaleError: as `get`.
         """
-        answer = self._asked(method, path, json=dict(body), headers=_condition(seen), timeout=_WRITE_SECONDS)
+        answer = self._request_with_retry(
+            method, path, json=dict(body), headers=_precondition_headers(version), timeout=_WRITE_SECONDS
+        )
         return answer.json(), answer.status_code == HTTPStatus.CREATED
 
-    def delete(self, path: str, *, seen: int | None = None) -> None:
+    def delete(self, path: str, *, version: int | None = None) -> None:
         """Delete an object; the arguments and errors are those of `write`."""
-        self._asked("DELETE", path, headers=_condition(seen))
+        self._request_with_retry("DELETE", path, headers=_precondition_headers(version))
 
-    def _asked(self, method: str, path: str, **rest: Any) -> httpx.Response:
-        answer = self._answer(method, path, **rest)
+    def _request_with_retry(self, method: str, path: str, **rest: Any) -> httpx.Response:
+        answer = self._request(method, path, **rest)
         for _ in range(_RETRIES.get(answer.status_code, 0)):
             # Too many calls a second, or a store that was busy: the API says when there may be room again.
             after = answer.headers.get("Retry-After", "")
-            if answer.status_code not in _RETRIES or not after.isdecimal() or int(after) > _LONGEST:
+            if answer.status_code not in _RETRIES or not after.isdecimal() or int(after) > _MAX_RETRY_AFTER:
                 break
             self._sleep(int(after))
-            answer = self._answer(method, path, **rest)
+            answer = self._request(method, path, **rest)
         if answer.is_error:
-            raise _problem(answer)
+            raise _build_error(answer)
         return answer
 
-    def _answer(self, method: str, path: str, **rest: Any) -> httpx.Response:
+    def _request(self, method: str, path: str, **rest: Any) -> httpx.Response:
         try:
             return self._http.request(method, path, **rest)
         except httpx.HTTPError as wrong:
@@ -134,7 +136,7 @@ class Client:
                 f"The API does not answer at {self._url}; check LAGSCALE_API_URL, or start it."
             ) from wrong
 
-    def lines(self, path: str, query: Mapping[str, str] | None = None) -> Iterator[str]:
+    def stream_lines(self, path: str, query: Mapping[str, str] | None = None) -> Iterator[str]:
         """The lines of a streamed answer, as they come.
 
         Raises:
@@ -145,7 +147,7 @@ class Client:
             with self._http.stream("GET", path, params=dict(query or {})) as answer:
                 if answer.is_error:
                     answer.read()
-                    raise _problem(answer)
+                    raise _build_error(answer)
                 yield from answer.iter_lines()
         except httpx.HTTPError as wrong:
             raise errors.StoreUnavailable(
@@ -153,28 +155,32 @@ class Client:
             ) from wrong
 
 
-def _condition(seen: int | None) -> dict[str, str]:
-    return {} if seen is None else {"If-Match": f'"{seen}"'}
+def _precondition_headers(version: int | None) -> dict[str, str]:
+    return {} if version is None else {"If-Match": f'"{version}"'}
 
 
-def _problem(answer: httpx.Response) -> LagscaleError:
+def _build_error(answer: httpx.Response) -> LagscaleError:
     try:
         problem = answer.json()
         name = str(problem["type"]).rpartition(":")[2]
         if name == "invalid-input":
-            return errors.InvalidInput([Fault(fault["field"], fault["text"]) for fault in problem["errors"]])
-        kind = _PROBLEMS.get(name) or _STATUS.get(answer.status_code, LagscaleError)
+            return errors.InvalidInput(
+                [FieldError(field_error["field"], field_error["text"]) for field_error in problem["errors"]]
+            )
+        kind = _PROBLEM_TYPE_ERRORS.get(name) or _STATUS_ERRORS.get(answer.status_code, LagscaleError)
         return kind(str(problem["detail"]))
     except (ValueError, KeyError, TypeError):
         return LagscaleError(f"The API answered {answer.status_code} without saying why; is this address the API's?")
 
 
-def health(url: str) -> tuple[bool, str]:
+def check_health(url: str) -> tuple[bool, str]:
     """Whether a service says that all is well, and its words; never raises."""
     try:
         answer = httpx.get(f"{url.rstrip('/')}/healthz", timeout=_SECONDS)
-        words = answer.json()
+        status = answer.json()
     except (httpx.HTTPError, ValueError):
         return False, "does not answer"
-    said = ", ".join(f"{name}: {value}" for name, value in words.items()) if isinstance(words, dict) else str(words)
-    return answer.is_success, said
+    summary = (
+        ", ".join(f"{name}: {value}" for name, value in status.items()) if isinstance(status, dict) else str(status)
+    )
+    return answer.is_success, summary

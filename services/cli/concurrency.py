@@ -12,51 +12,51 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 #: Requests at once: the API serves one caller beside others.
-AT_ONCE = 4
+MAX_CONCURRENT = 4
 #: After one of these the next request would meet the same.
-HOPELESS = (NotAuthenticated, StoreUnavailable)
+FATAL_ERRORS = (NotAuthenticated, StoreUnavailable)
 
 
-class NotTried(LagscaleError):
+class Skipped(LagscaleError):
     """It was not tried: something that it needs went wrong before."""
 
 
-def several(
-    work: Callable[[Item], Result],
+def run_concurrently(
+    call: Callable[[Item], Result],
     items: Sequence[Item],
-    told: Callable[[Item, Result | LagscaleError], None],
-    at_once: int = AT_ONCE,
+    on_result: Callable[[Item, Result | LagscaleError], None],
+    max_concurrent: int = MAX_CONCURRENT,
 ) -> list[Result | LagscaleError]:
     """Results and errors, in the order of the items. What cannot succeed any more is not begun.
 
     Args:
-        work: makes the requests of one item.
+        call: makes the requests of one item.
         items: what is to be done.
-        told: is called with each result as soon as it is known, from several threads.
-        at_once: how many are worked on at the same time.
+        on_result: is called with each result as soon as it is known, from several threads.
+        max_concurrent: how many are worked on at the same time.
     """
-    hopeless: list[LagscaleError] = []
+    fatal: list[LagscaleError] = []
 
     def attempt(item: Item) -> Result | LagscaleError:
-        if hopeless:
-            return NotTried(f"was not tried any more: {hopeless[0].message}")
+        if fatal:
+            return Skipped(f"was not tried any more: {fatal[0].message}")
         try:
-            return work(item)
+            return call(item)
         except LagscaleError as wrong:
-            if isinstance(wrong, HOPELESS):
-                hopeless.append(wrong)
+            if isinstance(wrong, FATAL_ERRORS):
+                fatal.append(wrong)
             return wrong
 
     def run(item: Item) -> Result | LagscaleError:
         result = attempt(item)
-        told(item, result)
+        on_result(item, result)
         return result
 
-    pool = ThreadPoolExecutor(at_once, thread_name_prefix="request")
+    pool = ThreadPoolExecutor(max_concurrent, thread_name_prefix="request")
     try:
         return list(pool.map(run, items))
     except KeyboardInterrupt:
-        hopeless.append(LagscaleError("interrupted"))
+        fatal.append(LagscaleError("interrupted"))
         raise
     finally:
         # What has begun is waited for, so that its outcome is told.

@@ -8,16 +8,16 @@ from lagscale import errors
 from lagscale.errors import LagscaleError
 
 
-class Differs(LagscaleError):
+class DifferencesFound(LagscaleError):
     """What is there differs from what the files declare."""
 
 
-class PartlyDone(LagscaleError):
+class PartiallyApplied(LagscaleError):
     """Only a part was done; correct the rest and run it again: what is done already stays untouched."""
 
 
 #: Every class of the family has its code; a test walks all subclasses and fails on one that is not here.
-EXIT: Mapping[type[LagscaleError], int] = {
+EXIT_CODES: Mapping[type[LagscaleError], int] = {
     LagscaleError: 1,
     errors.InvalidInput: 2,
     errors.SettingsInvalid: 2,
@@ -41,10 +41,10 @@ EXIT: Mapping[type[LagscaleError], int] = {
     errors.LeaseLost: 1,
 }
 #: How commands end that were told something no error of the family says.
-OWN: Mapping[type[LagscaleError], int] = {Differs: 1, PartlyDone: 10}
+COMMAND_EXIT_CODES: Mapping[type[LagscaleError], int] = {DifferencesFound: 1, PartiallyApplied: 10}
 
 
-def exit_code(error: LagscaleError) -> int:
+def find_exit_code(error: LagscaleError) -> int:
     """The exit code of an error: its class's, else the nearest ancestor's."""
-    codes = {**EXIT, **OWN}
+    codes = {**EXIT_CODES, **COMMAND_EXIT_CODES}
     return next(codes[kind] for kind in type(error).__mro__ if kind in codes)

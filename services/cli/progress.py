@@ -13,7 +13,7 @@ _MANY = 20
 
 
 @contextmanager
-def progress(what: str, total: int) -> Iterator[Callable[[], None]]:
+def show_progress(what: str, total: int) -> Iterator[Callable[[], None]]:
     """Show how far it is.
 
     Args:

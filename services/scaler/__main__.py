@@ -24,7 +24,7 @@ from lagscale.store.registry.single_monitor import ensure_single_monitor
 from lagscale.store.verdicts.judge import PostgresVerdicts
 from lagscale.telemetry import configure_logging
 from services.scaler.grpc.server import grpc_address as address_of
-from services.scaler.replica import Parts, Scaler
+from services.scaler.replica import Scaler, ScalerDependencies
 from services.scaler.settings import ScalerSettings
 
 log = structlog.get_logger("services.scaler")
@@ -37,7 +37,7 @@ def main() -> int:
     ).parse_args()
     try:
         settings = load(ScalerSettings)
-        single = SingleMonitorSettings.read(os.environ) if SingleMonitorSettings.wanted(os.environ) else None
+        single = SingleMonitorSettings.read(os.environ) if SingleMonitorSettings.is_configured(os.environ) else None
         address = grpc_address(settings.scaler_grpc_listen, os.environ.get("GRPC_PORT"))
     except SettingsInvalid as invalid:
         print(f"lagscale-scaler: {invalid.message}", file=sys.stderr)
@@ -60,14 +60,14 @@ async def serve(settings: ScalerSettings, address: str, single: bool) -> None:
     url = settings.database_url.get_secret_value()
     # One query for the streams and one for registrations and decisions run beside the calls' own.
     pool = open_pool(url, ROLE, settings.scaler_pool_size + 2, application="lagscale-scaler")
-    parts = Parts(
+    dependencies = ScalerDependencies(
         verdicts=PostgresVerdicts(pool),
         registrations=PostgresRegistrations(pool),
         decisions=PostgresDecisions(pool),
         freezes=PostgresFreezes(pool),
         hints=lambda: changes(url),
     )
-    scaler = Scaler(parts, settings, replica=f"{socket.gethostname()}-{os.getpid()}")
+    scaler = Scaler(dependencies, settings, replica=f"{socket.gethostname()}-{os.getpid()}")
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for name in (signal.SIGTERM, signal.SIGINT):

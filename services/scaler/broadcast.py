@@ -5,22 +5,22 @@ from __future__ import annotations
 import asyncio
 
 
-class Pulse:
+class Broadcast:
     """Counts beats; who names the last one that they saw misses none."""
 
     def __init__(self) -> None:
-        self.beats = 0
+        self.sequence = 0
         self._event = asyncio.Event()
 
-    def beat(self) -> None:
+    def notify(self) -> None:
         """Wake all who wait."""
-        self.beats += 1
+        self.sequence += 1
         event, self._event = self._event, asyncio.Event()
         event.set()
 
-    async def wait(self, seconds: float, seen: int | None = None) -> bool:
-        """Wait for a beat after the `seen` one (else for the next), at most so many seconds; whether it came."""
-        if seen is not None and seen != self.beats:
+    async def wait(self, seconds: float, after: int | None = None) -> bool:
+        """Wait for a beat after the `after` one (else for the next), at most so many seconds; whether it came."""
+        if after is not None and after != self.sequence:
             return True
         try:
             async with asyncio.timeout(seconds):

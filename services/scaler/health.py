@@ -12,22 +12,22 @@ _ALIVE: Final = 10.0
 
 
 @dataclass(slots=True)
-class Status:
+class ScalerHealth:
     """What the probes read: set by the wiring, never waits for anything."""
 
     listening: bool = False
     registered: Callable[[], bool] = lambda: False
     store_up: Callable[[], bool] = lambda: False
     draining: bool = False
-    beat_at: float = field(default_factory=time.monotonic)
+    heartbeat_at: float = field(default_factory=time.monotonic)
 
-    def beat(self) -> None:
+    def record_heartbeat(self) -> None:
         """The event loop runs."""
-        self.beat_at = time.monotonic()
+        self.heartbeat_at = time.monotonic()
 
     def live(self) -> dict[str, bool]:
         """Whether the event loop runs."""
-        return {"event_loop": time.monotonic() - self.beat_at < _ALIVE}
+        return {"event_loop": time.monotonic() - self.heartbeat_at < _ALIVE}
 
     def ready(self) -> dict[str, bool]:
         """Whether calls are answered here. The store has no part in it: an empty Service breaks GetMetricSpec."""

@@ -22,15 +22,15 @@ from lagscale.store.records import Registration, Registrations, TenantEntry
 log = structlog.get_logger(__name__)
 
 #: Raised with every change of the files' form; a file of another form is passed over.
-FORM: Final = 1
+FORMAT_VERSION: Final = 1
 REGISTRATIONS: Final = "registrations.json"
 ANSWERS: Final = "answers.json"
 FROZEN: Final = "frozen.json"
-_GREATEST_BYTES: Final = 256 * 1024 * 1024
+_MAX_BYTES: Final = 256 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _CachedRegistrations:
     """`Registrations` as JSON can hold it: bindings as a list."""
 
     version: int
@@ -41,10 +41,10 @@ class _Kept:
     freezes: tuple[Freeze, ...] = ()
 
 
-_KEPT: Final = TypeAdapter(_Kept)
+_ADAPTER: Final = TypeAdapter(_CachedRegistrations)
 
 
-class Scratch:
+class LocalCache:
     """The scaler's folder on scratch storage."""
 
     def __init__(self, folder: Path) -> None:
@@ -52,14 +52,14 @@ class Scratch:
 
     def write(self, name: str, content: Mapping[str, Any]) -> bool:
         """Replace a file; whether that worked. Blocks: call it in a thread."""
-        data = json.dumps({"form": FORM, "content": content}, separators=(",", ":")).encode()
+        data = json.dumps({"form": FORMAT_VERSION, "content": content}, separators=(",", ":")).encode()
         return self._replace(name, data)
 
     def read(self, name: str) -> Any:
         """A file's content; None when it is missing, torn, too large, or of another form."""
         try:
             path = self._folder / name
-            if path.stat().st_size > _GREATEST_BYTES:
+            if path.stat().st_size > _MAX_BYTES:
                 log.warning("scratch_too_large", file=name)
                 return None
             document = json.loads(path.read_bytes())
@@ -68,7 +68,7 @@ class Scratch:
         except (OSError, ValueError) as error:
             log.warning("scratch_unreadable", file=name, error=type(error).__name__)
             return None
-        if not isinstance(document, dict) or document.get("form") != FORM:
+        if not isinstance(document, dict) or document.get("form") != FORMAT_VERSION:
             log.info("scratch_of_another_form", file=name)
             return None
         return document.get("content")
@@ -78,14 +78,14 @@ class Scratch:
         bindings = tuple(
             (instance, namespace, tenant) for (instance, namespace), tenant in registrations.bindings.items()
         )
-        kept = _Kept(
+        cached = _CachedRegistrations(
             registrations.version,
             registrations.tenants,
             registrations.monitors,
             bindings,
             registrations.freezes,
         )
-        return self.write(REGISTRATIONS, _KEPT.dump_python(kept, mode="json"))
+        return self.write(REGISTRATIONS, _ADAPTER.dump_python(cached, mode="json"))
 
     def read_registrations(self) -> Registrations | None:
         """The registrations last kept; None without any."""
@@ -93,15 +93,15 @@ class Scratch:
         if content is None:
             return None
         try:
-            kept = _KEPT.validate_python(content)
+            cached = _ADAPTER.validate_python(content)
         except ValidationError:
             log.warning("scratch_unreadable", file=REGISTRATIONS, error="ValidationError")
             return None
-        bindings = {(instance, namespace): tenant for instance, namespace, tenant in kept.bindings}
-        return Registrations(kept.version, kept.tenants, kept.monitors, bindings, kept.freezes)
+        bindings = {(instance, namespace): tenant for instance, namespace, tenant in cached.bindings}
+        return Registrations(cached.version, cached.tenants, cached.monitors, bindings, cached.freezes)
 
     def _replace(self, name: str, data: bytes) -> bool:
-        if len(data) > _GREATEST_BYTES:
+        if len(data) > _MAX_BYTES:
             log.warning("scratch_too_large", file=name)
             return False
         try:

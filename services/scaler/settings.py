@@ -7,20 +7,20 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from lagscale.settings import Address, ServiceSettings
+from lagscale.settings import ListenAddress, ServiceSettings
 
 
 class ScalerSettings(ServiceSettings):
     """What a scaler replica needs beside the settings that all services share."""
 
-    scaler_grpc_listen: Address = Field(
+    scaler_grpc_listen: ListenAddress = Field(
         default="0.0.0.0:50051", description="Where KEDA's calls are served. `GRPC_PORT` changes the port alone."
     )
     scaler_grpc_security: Literal["plain", "tls", "mtls"] = Field(
         default="plain",
         description="What that address speaks: plain text, TLS, or TLS with client certificates required.",
     )
-    scaler_mtls_listen: Address | None = Field(
+    scaler_mtls_listen: ListenAddress | None = Field(
         default=None,
         description="A second address that requires client certificates, where the first one does not.",
     )
@@ -33,7 +33,7 @@ class ScalerSettings(ServiceSettings):
     scaler_tls_client_ca_file: Path | None = Field(
         default=None, description="PEM file of the authorities whose client certificates are taken."
     )
-    scaler_http_listen: Address = Field(
+    scaler_http_listen: ListenAddress = Field(
         default="0.0.0.0:8080", description="Where /healthz, /readyz, /livez and /metrics are served."
     )
     call_seconds: float = Field(
@@ -67,7 +67,7 @@ class ScalerSettings(ServiceSettings):
     )
 
     @property
-    def asks_for_certificates(self) -> bool:
+    def requires_client_certificates(self) -> bool:
         """Whether any address asks its clients for a certificate."""
         return self.scaler_grpc_security == "mtls" or self.scaler_mtls_listen is not None
 
@@ -78,8 +78,8 @@ class ScalerSettings(ServiceSettings):
             "LAGSCALE_SCALER_TLS_KEY_FILE": self.scaler_tls_key_file,
             "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE": self.scaler_tls_client_ca_file,
         }
-        needed = list(given) if self.asks_for_certificates else list(given)[:2]
-        if not self.asks_for_certificates and self.scaler_grpc_security == "plain":
+        needed = list(given) if self.requires_client_certificates else list(given)[:2]
+        if not self.requires_client_certificates and self.scaler_grpc_security == "plain":
             needed = []
         missing = [name for name in needed if given[name] is None]
         needless = [name for name, path in given.items() if path is not None and name not in needed]

@@ -17,29 +17,29 @@ from tenacity import Retrying, retry_if_exception_type, stop_when_event_set, wai
 from tenacity.nap import sleep_using_event
 
 from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
-from lagscale.health_http import StatusServer
+from lagscale.health_http import HealthServer
 from lagscale.settings import SingleMonitorSettings, load, split_address
-from lagscale.store.encryption import SecretBox
+from lagscale.store.encryption import Keyring
 from lagscale.store.registry.single_monitor import ensure_single_monitor
 from lagscale.store.samples.write import REMOVAL_SECONDS
 from lagscale.store.sync_connection import ScraperDatabase
 from lagscale.telemetry import configure_logging
 from services.scraper import metrics
-from services.scraper.health import Health
-from services.scraper.housekeeping import Retention
+from services.scraper.health import ScraperHealth
+from services.scraper.housekeeping import Housekeeping
 from services.scraper.settings import ScraperSettings
-from services.scraper.worker_reports import Reports
+from services.scraper.worker_reports import WorkerReports
 
 if TYPE_CHECKING:
-    from services.scraper.spark.query import Pipeline
+    from services.scraper.spark.query import QueryRunner
 
 log = structlog.get_logger("services.scraper")
 
 #: Pods are given half a minute to end; Spark has this much of it.
-_STOP_SECONDS = 7.0
-_LOOK_SECONDS = 0.5
+_SPARK_STOP_SECONDS = 7.0
+_CHECK_SECONDS = 0.5
 #: A query that ran for so long was well.
-_GOOD_SECONDS = 60.0
+_STABLE_SECONDS = 60.0
 
 
 def main() -> int:
@@ -51,9 +51,9 @@ def main() -> int:
     ).parse_args()
     try:
         settings = load(ScraperSettings)
-        if SingleMonitorSettings.wanted(os.environ):
+        if SingleMonitorSettings.is_configured(os.environ):
             SingleMonitorSettings.read(os.environ)
-        SecretBox(settings.secret_keys.get_secret_value())
+        Keyring(settings.secret_keys.get_secret_value())
     except SettingsInvalid as invalid:
         print(f"lagscale-scraper: {invalid.message}", file=sys.stderr)
         return 2
@@ -62,44 +62,44 @@ def main() -> int:
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
     url = settings.database_url.get_secret_value()
-    health = Health(settings.tick_seconds, metrics.NewestAges())
+    health = ScraperHealth(settings.tick_seconds, metrics.NewestAges())
     try:
-        server = StatusServer(
+        server = HealthServer(
             health, *split_address(settings.scraper_http_listen), facts=lambda: {"leading": health.leading}
         )
     except OSError as error:
         log.error("cannot_listen", error=str(error))
         return 1
     server.start()
-    reports = Reports(health.hear)
+    reports = WorkerReports(health.apply_report)
     reports.start()
-    if SingleMonitorSettings.wanted(os.environ):
+    if SingleMonitorSettings.is_configured(os.environ):
         threading.Thread(target=_register_single, args=(url, stop), name="single-monitor", daemon=True).start()
-    patient = ScraperDatabase(url, silence_seconds=REMOVAL_SECONDS + 5.0)
-    retention = Retention(patient, settings.retention_hours, lambda: health.leading)
-    retention.start()
+    database = ScraperDatabase(url, response_timeout_seconds=REMOVAL_SECONDS + 5.0)
+    housekeeping = Housekeeping(database, settings.retention_hours, lambda: health.leading)
+    housekeeping.start()
     log.info("scraper_starting", http=settings.scraper_http_listen, spark=settings.spark_master)
     # Spark is spoken to in a thread, so that a signal ends the process in time whatever Spark is doing.
-    scraping = _Scraping(settings, reports.address, stop)
-    scraping.start()
+    scrape_thread = _ScrapeThread(settings, reports.address, stop)
+    scrape_thread.start()
     stop.wait()
     health.draining = True
     log.info("scraper_stopping")
-    retention.stop()
-    scraping.join(_STOP_SECONDS)
+    housekeeping.stop()
+    scrape_thread.join(_SPARK_STOP_SECONDS)
     server.stop()
     reports.stop()
-    log.info("scraper_stopped", in_order=not scraping.is_alive())
+    log.info("scraper_stopped", in_order=not scrape_thread.is_alive())
     sys.stderr.flush()
     # Whatever of Spark still runs ends with this process, because its input ends; waiting for it helps nobody.
-    os._exit(scraping.failed)
+    os._exit(scrape_thread.failed)
 
 
 class _QueryEnded(Exception):
     """The streaming query ended by itself."""
 
 
-class _Scraping(threading.Thread):
+class _ScrapeThread(threading.Thread):
     """Starts Spark, keeps a query running, ends both."""
 
     def __init__(self, settings: ScraperSettings, reports: str, stop: threading.Event) -> None:
@@ -109,15 +109,15 @@ class _Scraping(threading.Thread):
 
     def run(self) -> None:
         """Until the service stops, or the session is lost."""
-        from services.scraper.engine.options import Options
-        from services.scraper.spark.query import Pipeline
+        from services.scraper.engine.options import EngineOptions
+        from services.scraper.spark.query import QueryRunner
 
         settings = self._settings
         # Spark would take the first python3 of PATH for its workers.
         os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         try:
-            pipeline = Pipeline(
-                Options(
+            runner = QueryRunner(
+                EngineOptions(
                     database_url=settings.database_url.get_secret_value(),
                     secret_keys=settings.secret_keys.get_secret_value(),
                     tick_ms=round(settings.tick_seconds * 1000),
@@ -133,11 +133,11 @@ class _Scraping(threading.Thread):
                 ),
                 master=settings.spark_master,
                 driver_memory=settings.spark_driver_memory,
-                scratch=settings.scratch_dir,
+                directory=settings.scratch_dir,
             )
         except Exception:
             log.exception("spark_not_started")
-            self._give_up()
+            self._fail()
             return
         log.info("spark_started")
         try:
@@ -149,34 +149,34 @@ class _Scraping(threading.Thread):
                     stop=stop_when_event_set(self._stop_asked),
                     sleep=sleep_using_event(self._stop_asked),
                     reraise=True,
-                )(self._keep_query, pipeline)
+                )(self._run_query, runner)
         except _QueryEnded:
             log.info("query_not_restarted", reason="the service stops")
         except Exception:
             log.exception("spark_lost")
-            self._give_up()
-        pipeline.stop()
+            self._fail()
+        runner.stop()
 
-    def _keep_query(self, pipeline: Pipeline) -> None:
+    def _run_query(self, runner: QueryRunner) -> None:
         """Run one query; returns when the service stops, or when the query fails after a good while.
 
         Raises:
             _QueryEnded: it failed soon.
         """
-        began = time.monotonic()
-        pipeline.start()
-        while not self._stop_asked.wait(_LOOK_SECONDS):
-            for phase, milliseconds in pipeline.phases().items():
+        started_at = time.monotonic()
+        runner.start()
+        while not self._stop_asked.wait(_CHECK_SECONDS):
+            for phase, milliseconds in runner.read_phases().items():
                 metrics.PHASE_SECONDS.labels(phase).set(milliseconds / 1000)
-            if not pipeline.is_active():
+            if not runner.is_active():
                 metrics.RESTARTS.inc()
-                log.error("query_failed", error=pipeline.failure())
-                pipeline.stop_query()
-                if time.monotonic() - began > _GOOD_SECONDS:
+                log.error("query_failed", error=runner.describe_failure())
+                runner.stop_query()
+                if time.monotonic() - started_at > _STABLE_SECONDS:
                     return
                 raise _QueryEnded
 
-    def _give_up(self) -> None:
+    def _fail(self) -> None:
         # A lost driver cannot be started again inside this process; its supervisor starts another.
         self.failed = 1
         self._stop_asked.set()
@@ -184,7 +184,7 @@ class _Scraping(threading.Thread):
 
 def _register_single(url: str, stop: threading.Event) -> None:
     """Register the monitor that the environment describes, as soon as the store answers."""
-    again = Retrying(
+    retrying = Retrying(
         retry=retry_if_exception_type(StoreUnavailable),
         wait=wait_exponential_jitter(0.5, 5.0),
         stop=stop_when_event_set(stop),
@@ -192,7 +192,7 @@ def _register_single(url: str, stop: threading.Event) -> None:
         reraise=True,
     )
     try:
-        again(ensure_single_monitor, url, dict(os.environ))
+        retrying(ensure_single_monitor, url, dict(os.environ))
     except LagscaleError as error:
         log.error("single_monitor_refused", error=error.message)
 

@@ -16,12 +16,12 @@ from lagscale.store.sync_connection import ScraperDatabase
 
 log = structlog.get_logger(__name__)
 
-_EVERY_SECONDS = 300.0
+_INTERVAL_SECONDS = 300.0
 #: Long enough for a leader to be known.
-_FIRST_SECONDS = 30.0
+_START_DELAY_SECONDS = 30.0
 
 
-class Retention:
+class Housekeeping:
     """The timer.
 
     Args:
@@ -47,9 +47,9 @@ class Retention:
         self._stop.set()
 
     def _run(self) -> None:
-        pause = _FIRST_SECONDS
+        pause = _START_DELAY_SECONDS
         while not self._stop.wait(pause):
-            pause = _EVERY_SECONDS
+            pause = _INTERVAL_SECONDS
             if self._leading():
                 self.drop()
 
@@ -59,10 +59,10 @@ class Retention:
             if not self._warned and not self._store.is_chunked():
                 log.warning("samples_in_plain_table", advice="retention deletes row by row; TimescaleDB drops chunks")
             self._warned = True
-            dropped = self._store.drop_before(self._hours)
-            removed = self._store.tidy()
-        except LagscaleError as away:
-            log.warning("retention_failed", error=away.message)
+            dropped = self._store.drop_older_than(self._hours)
+            removed = self._store.remove_unused()
+        except LagscaleError as error:
+            log.warning("retention_failed", error=error.message)
             return
         if dropped:
             log.info("samples_dropped", older_than_hours=self._hours, dropped=dropped)

@@ -57,14 +57,14 @@ class NewestAges:
 
     def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
-        self._taken: dict[str, float] = {}
+        self._sampled_at: dict[str, float] = {}
 
-    def note(self, cluster: str, age_ms: int) -> None:
+    def set_age(self, cluster: str, age_ms: int) -> None:
         """A cluster's newest sample is this old."""
         now = self._monotonic()
-        if cluster not in self._taken:
-            NEWEST_AGE.labels(cluster).set_function(lambda: self._monotonic() - self._taken[cluster])
-        self._taken[cluster] = now - age_ms / 1000
-        for other in [other for other, taken in self._taken.items() if now - taken > _FORGET_SECONDS]:
+        if cluster not in self._sampled_at:
+            NEWEST_AGE.labels(cluster).set_function(lambda: self._monotonic() - self._sampled_at[cluster])
+        self._sampled_at[cluster] = now - age_ms / 1000
+        for other in [other for other, taken in self._sampled_at.items() if now - taken > _FORGET_SECONDS]:
             NEWEST_AGE.remove(other)
-            del self._taken[other]
+            del self._sampled_at[other]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from lagscale.settings import Address, ServiceSettings
+from lagscale.settings import ListenAddress, ServiceSettings
 
 
 class ScraperSettings(ServiceSettings):
     """What a scraper needs beside the settings that all services share."""
 
-    scraper_http_listen: Address = Field(
+    scraper_http_listen: ListenAddress = Field(
         default="0.0.0.0:8080", description="Where /healthz, /readyz, /livez and /metrics are served."
     )
     retention_hours: float = Field(

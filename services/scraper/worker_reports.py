@@ -10,10 +10,10 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-_GREATEST = 65_000
+_MAX_DATAGRAM_BYTES = 65_000
 
 
-class Reports:
+class WorkerReports:
     """Receives reports in a thread of its own.
 
     The name lies in the kernel's abstract namespace, so no file stays behind; a token keeps strangers' words out.
@@ -38,7 +38,7 @@ class Reports:
     def _receive(self) -> None:
         while True:
             try:
-                text = self._socket.recv(_GREATEST + 100)
+                text = self._socket.recv(_MAX_DATAGRAM_BYTES + 100)
             except OSError:
                 return
             with contextlib.suppress(ValueError, TypeError, AttributeError):
@@ -53,4 +53,4 @@ def report(address: str, kind: str, **facts: Any) -> None:
     text = json.dumps({"kind": kind, "token": token, **facts}).encode()
     with contextlib.suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as sender:
         sender.setblocking(False)
-        sender.sendto(text[:_GREATEST], f"\0{name}")
+        sender.sendto(text[:_MAX_DATAGRAM_BYTES], f"\0{name}")

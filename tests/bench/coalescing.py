@@ -16,7 +16,7 @@ from rich.table import Table
 
 from devstack.database import Database
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Ask
+from lagscale.domain.verdict.contract import VerdictRequest
 from lagscale.store.connection import open_pool
 from lagscale.store.verdicts.judge import PostgresVerdicts
 from services.scaler.answers import snapshots
@@ -44,13 +44,13 @@ async def _measure(url: str, newest_ms: int) -> Table:
     pool = open_pool(url, "lagscale_scaler", SLOTS, application="bench")
     await pool.open(wait=True)
     policy = Policy.parse({})
-    asks = [Ask(1, (target,), policy, judged_at_ms=newest_ms) for target in range(1, MONITORS + 1)]
+    requests = [VerdictRequest(1, (target,), policy, judged_at_ms=newest_ms) for target in range(1, MONITORS + 1)]
     ways = {"one by one": 1, f"what has queued, {snapshots.BATCH} at most": snapshots.BATCH}
     rates: dict[str, list[float]] = {name: [] for name in ways}
     for _ in range(ROUNDS):
         for name, batch in ways.items():
             with mock.patch.object(snapshots, "BATCH", batch):
-                rates[name].append(await _rate(PostgresVerdicts(pool), asks))
+                rates[name].append(await _rate(PostgresVerdicts(pool), requests))
     await pool.close()
     first = statistics.median(next(iter(rates.values())))
     table = Table(
@@ -58,26 +58,26 @@ async def _measure(url: str, newest_ms: int) -> Table:
     )
     for heading in ("queries hold", "verdicts/s", "x one by one"):
         table.add_column(heading)
-    for name, seen in rates.items():
-        rate = statistics.median(seen)
+    for name, measured_rates in rates.items():
+        rate = statistics.median(measured_rates)
         table.add_row(name, f"{rate:,.0f}", f"{rate / first:.2f}")
     return table
 
 
-async def _rate(store: PostgresVerdicts, asks: list[Ask]) -> float:
+async def _rate(store: PostgresVerdicts, requests: list[VerdictRequest]) -> float:
     """Verdicts a second while every caller asks for one monitor after the other."""
-    asking = snapshots.Snapshots(store, slots=SLOTS, seconds=0.001, on_reading=lambda _ask, _judgement: None)
-    waiting = iter(asks * 4)
+    asking = snapshots.SnapshotCache(store, slots=SLOTS, seconds=0.001, on_judgment=lambda _ask, _judgement: None)
+    waiting = iter(requests * 4)
 
     async def caller() -> None:
-        for ask in waiting:
-            await asking.get(ask)
+        for request in waiting:
+            await asking.get(request)
 
     began = time.perf_counter()
     await asyncio.gather(*(caller() for _ in range(CALLERS)))
     took = time.perf_counter() - began
     await asking.close()
-    return 4 * len(asks) / took
+    return 4 * len(requests) / took
 
 
 if __name__ == "__main__":

@@ -24,9 +24,9 @@ from devstack.sockets import refusing, silent
 from devstack.stack import Stack
 from lagscale.store.records import Lease
 from lagscale.store.scraping.targets import ClusterEntry, TargetEntry
-from services.scraper.engine.options import Options
+from services.scraper.engine.options import EngineOptions
 from services.scraper.planning.planner import ClusterPlan, GroupPlan
-from tests.integration.scraper.giant import PARTITIONS, beside
+from tests.integration.scraper.giant import PARTITIONS, start_background_poller
 
 _DEAD = 200
 _LOOK_SECONDS = 0.5
@@ -59,10 +59,10 @@ def main() -> int:
             ]
             stack.spawn("scraper")
             try:
-                giant, aside = _giant(connection, url, loud, sampling_ms)
+                oversized, background = _oversized(connection, url, loud, sampling_ms)
                 ages, threads, memory = _watch(connection, others, given.seconds)
-                aside.terminate()
-                rounds = _one(connection, "select count(*) from every_lag_sample where target_id = %s", giant)
+                background.terminate()
+                rounds = _one(connection, "select count(*) from every_lag_sample where target_id = %s", oversized)
             finally:
                 stack.stop()
     ages.sort()
@@ -79,7 +79,7 @@ def main() -> int:
     return 0 if p99 <= 2 * given.tick else 1
 
 
-def _giant(connection: psycopg.Connection, url: str, tenant: int, sampling_ms: int) -> tuple[int, BaseProcess]:
+def _oversized(connection: psycopg.Connection, url: str, tenant: int, sampling_ms: int) -> tuple[int, BaseProcess]:
     """A target of 100,000 partitions that is polled as large ones are, below the client's seam; no broker here has them."""
     target = _target(connection, tenant, "127.0.0.1:9", "giant", sampling_ms)
     row = connection.execute("select cluster_id from lag_target where id = %s", [target]).fetchone()
@@ -96,8 +96,8 @@ def _giant(connection: psycopg.Connection, url: str, tenant: int, sampling_ms: i
     wait_until(lambda: leading() is not None, 180, "the scraper leads")
     found = leading()
     assert found is not None
-    options = Options(url, "", sampling_ms, 2, found[0], "nobody/hears")
-    return target, beside(options, [plan], Lease(*found))
+    options = EngineOptions(url, "", sampling_ms, 2, found[0], "nobody/hears")
+    return target, start_background_poller(options, [plan], Lease(*found))
 
 
 def _tenant(connection: psycopg.Connection, name: str) -> int:

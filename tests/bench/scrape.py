@@ -120,24 +120,26 @@ def _measure(url: str, groups: int, rounds: int) -> list[float]:
         deadline = time.monotonic() + _MOST_SECONDS
         last = connection.execute("select coalesce(max(ts), 'epoch'::timestamptz) from every_lag_sample").fetchone()
         assert last is not None
-        seen = last[0]
+        last_ts = last[0]
         while len(found) < rounds:
-            wait_until(_complete(connection, seen, groups), max(deadline - time.monotonic(), 1), "a round was stored")
+            wait_until(
+                _complete(connection, last_ts, groups), max(deadline - time.monotonic(), 1), "a round was stored"
+            )
             row = connection.execute(
                 "select max(ts), extract(epoch from clock_timestamp() - min(ts)), count(*) "
                 "from every_lag_sample where ts > %s",
-                [seen],
+                [last_ts],
             ).fetchone()
             assert row is not None
-            seen = row[0]
+            last_ts = row[0]
             found.append(float(row[1]))
             print(f"round {len(found)}: {row[1]:.2f} s, {row[2]} rows", flush=True)
     return found
 
 
-def _complete(connection: psycopg.Connection, seen: object, groups: int) -> Callable[[], bool]:
+def _complete(connection: psycopg.Connection, last_ts: object, groups: int) -> Callable[[], bool]:
     def complete() -> bool:
-        row = connection.execute("select count(*) from every_lag_sample where ts > %s", [seen]).fetchone()
+        row = connection.execute("select count(*) from every_lag_sample where ts > %s", [last_ts]).fetchone()
         return row is not None and row[0] >= groups
 
     return complete

@@ -11,7 +11,7 @@ from statistics import median, quantiles
 from rich.console import Console
 from rich.table import Table
 
-from lagscale.domain.lag.time_lag import time_lag
+from lagscale.domain.lag.time_lag import compute_time_lag
 from tests.fuzz.timelag_cases import MS, PRODUCERS, Case, case
 
 CASES = 4_000
@@ -33,7 +33,7 @@ def main() -> None:
 def _figures(cases: Iterable[Case]) -> Sequence[str]:
     errors, widths = [], []
     for one in cases:
-        found = time_lag(one.ends, one.position)
+        found = compute_time_lag(one.ends, one.position)
         whole = one.numbers == tuple(range(one.numbers[0], one.numbers[0] + len(one.numbers)))
         # Where nothing waits there is nothing to estimate, and a hole is as wide as it is.
         if found is None or found.upper_ms is None or one.position >= one.ends[-1].end or not whole:

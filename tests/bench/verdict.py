@@ -19,10 +19,10 @@ from rich.console import Console
 from rich.table import Table
 
 from devstack.database import Database
-from lagscale.domain.lag.rounds import Row, TargetRound
+from lagscale.domain.lag.rounds import SampleRow, TargetRound
 from lagscale.domain.lag.samples import Sample
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Ask
+from lagscale.domain.verdict.contract import VerdictRequest
 from lagscale.store.connection import open_pool
 from lagscale.store.verdicts.judge import PostgresVerdicts
 from tests.conftest import migrate
@@ -143,7 +143,7 @@ def _fill(connection: psycopg.Connection[Any], newest_ms: int) -> None:
             store_rows(connection, ((1, target, row) for row in _history(newest_ms, 60, shape, seed=target)))
 
 
-def _history(newest_ms: int, count: int, shape: Shape, seed: int = 1) -> list[Row]:
+def _history(newest_ms: int, count: int, shape: Shape, seed: int = 1) -> list[SampleRow]:
     dice = random.Random(seed)
     return as_rows(
         TargetRound(
@@ -165,12 +165,14 @@ async def _measure(url: str, newest_ms: int) -> Table:
 
     def judged(case: Case) -> Callable[[], Awaitable[object]]:
         verdicts = PostgresVerdicts(pool)
-        asks = [Ask(1, (target,), Policy.parse(case.policy), judged_at_ms=newest_ms) for target in case.targets]
+        requests = [
+            VerdictRequest(1, (target,), Policy.parse(case.policy), judged_at_ms=newest_ms) for target in case.targets
+        ]
 
         async def judge() -> object:
             # As a replica that just started: what it remembers of the past would spare it most of the work.
             verdicts.forget()
-            return await verdicts.judge(asks, evidence=case.evidence)
+            return await verdicts.judge(requests, evidence=case.evidence)
 
         return judge
 

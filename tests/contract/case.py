@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Ask, Judgement, Reason, Told, Verdict
+from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict, VerdictRequest
 from tests.contract.histories import History, ms
 from tests.contract.random_histories import Instant, RandomHistory
 
@@ -32,7 +32,7 @@ _OF_EVIDENCE = frozenset({"island", "stuck", "stuck_lag", "lagging", "time_lag"}
 class Expected:
     """What one ask must answer. Only what is named in `facts` is compared beside verdict, value and activity.
 
-    `facts` are attributes of a judgement; `span` (seconds) and `bounded` those of its island.
+    `facts` are attributes of a judgement; `span` (seconds) and `start_known` those of its island.
     """
 
     at: float
@@ -41,7 +41,7 @@ class Expected:
     active: bool | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
 
-    def check(self, judged: Judgement, *, islands: bool = True) -> None:
+    def check(self, judged: Judgment, *, islands: bool = True) -> None:
         """Fail with everything that differs."""
         found: dict[str, Any] = {"verdict": judged.verdict, "value": judged.value, "active": judged.active}
         wanted: dict[str, Any] = {"verdict": self.verdict, "value": self.value, "active": self.active}
@@ -56,12 +56,12 @@ class Expected:
         assert found == wanted, f"at {self.at} s: {judged}"
 
 
-def _of_island(judged: Judgement, name: str) -> object:
+def _of_island(judged: Judgment, name: str) -> object:
     if judged.island is None:
         return None
     return {
         "span": judged.island.span_ms / 1000,
-        "bounded": judged.island.bounded,
+        "bounded": judged.island.start_known,
         "lag": judged.island.lag,
     }[name]
 
@@ -71,7 +71,7 @@ class Holding:
     """What is told at an instant: measured, held or waking. None is an error."""
 
     at: float
-    told: Told | None
+    told: Answer | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +93,9 @@ class Case:
         instants = [Instant(ms(one.at), ms(one.at)) for one in self.expected]
         return RandomHistory(self.parsed(), self.history().rows(), instants)
 
-    def ask(self, at: float, tenant: int, targets: tuple[int, ...]) -> Ask:
+    def request(self, at: float, tenant: int, targets: tuple[int, ...]) -> VerdictRequest:
         """As asked at an instant: later samples do not exist yet."""
-        return Ask(tenant, targets, self.parsed(), upto_ms=ms(at), judged_at_ms=ms(at))
+        return VerdictRequest(tenant, targets, self.parsed(), upto_ms=ms(at), judged_at_ms=ms(at))
 
 
 def sustained(at: float, value: float, **facts: Any) -> Expected:

@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 import pytest
 
 from lagscale.domain.lag.rounds import TargetRound
-from lagscale.domain.verdict.contract import Ask, Island, Judgement, Told, Verdict
-from lagscale.domain.verdict.evaluate import hold, judge, judge_once
+from lagscale.domain.verdict.contract import Answer, Island, Judgment, Verdict, VerdictRequest
+from lagscale.domain.verdict.evaluate import find_last_known, judge, judge_at
 from tests.contract.database import TENANT, Stored
 from tests.contract.random_histories import Instant, RandomHistory
 
@@ -21,14 +21,14 @@ class Difference:
     history: RandomHistory
     instant: Instant
     way: str
-    reference: Judgement | Told | None
-    store: Judgement | Told | None
+    reference: Judgment | Answer | None
+    store: Judgment | Answer | None
 
     def __str__(self) -> str:
         begin = min((row.round.at_ms for rows in self.history.rows.values() for row in rows), default=0)
         differ = [
             f"  {name}: {getattr(self.reference, name, None)} <> {getattr(self.store, name, None)}"
-            for name in Judgement.__dataclass_fields__
+            for name in Judgment.__dataclass_fields__
             if getattr(self.reference, name, None) != getattr(self.store, name, None)
         ]
         rounds = [
@@ -44,7 +44,9 @@ class Difference:
 
 def _told(this: TargetRound) -> str:
     samples = ["-" if s is None else f"{s.lag}/{s.end}{'' if not s.flags else s.flags!s}" for s in this.samples]
-    return f"[{' '.join(samples)}] id {this.epoch} {this.notes!s} members {this.members} age {this.members_age_ms}"
+    return (
+        f"[{' '.join(samples)}] id {this.incarnation} {this.notes!s} members {this.members} age {this.members_age_ms}"
+    )
 
 
 @dataclass(frozen=True)
@@ -53,13 +55,13 @@ class Asked:
 
     history: RandomHistory
     instant: Instant
-    ask: Ask
-    reference: Judgement
-    answer: Judgement
+    request: VerdictRequest
+    reference: Judgment
+    answer: Judgment
     ids: Mapping[int, int]
 
 
-def references(history: RandomHistory) -> list[Judgement]:
+def references(history: RandomHistory) -> list[Judgment]:
     """The reference's answer at each instant."""
     targets = history.targets()
     return [judge(targets, history.policy, now_ms=i.now_ms, upto_ms=i.upto_ms) for i in history.instants]
@@ -69,23 +71,25 @@ def prepare(samples: Stored, histories: Sequence[RandomHistory]) -> list[Asked]:
     """Store histories and judge them by the reference."""
     ids = samples.put([history.rows for history in histories])
     return [
-        Asked(history, instant, ask, _before(history, instant, answer), answer, names)
+        Asked(history, instant, request, _before(history, instant, answer), answer, names)
         for history, names in zip(histories, ids, strict=True)
-        for instant, ask, answer in zip(history.instants, history.asks(TENANT, names), references(history), strict=True)
+        for instant, request, answer in zip(
+            history.instants, history.requests(TENANT, names), references(history), strict=True
+        )
     ]
 
 
-def _before(history: RandomHistory, instant: Instant, answer: Judgement) -> Judgement:
-    if not history.policy.stabilisation_ms:
+def _before(history: RandomHistory, instant: Instant, answer: Judgment) -> Judgment:
+    if not history.policy.stabilization_ms:
         return answer
-    return judge_once(history.targets(), history.policy, instant.now_ms, instant.upto_ms)
+    return judge_at(history.targets(), history.policy, instant.now_ms, instant.upto_ms)
 
 
 async def judged_otherwise(samples: Stored, asked: Sequence[Asked], ways: Sequence[str]) -> list[Difference]:
     """What the store says and the reference does not; islands are compared where every sample is read."""
     found: list[Difference] = []
     for way in ways:
-        judged = await samples.judge([one.ask for one in asked], way)
+        judged = await samples.judge([one.request for one in asked], way)
         for one, answer in zip(asked, judged, strict=True):
             plain = _by_own_names(answer, one.ids)
             wanted = one.reference if way == "judge_full" else _without_evidence(one.reference, plain)
@@ -94,7 +98,7 @@ async def judged_otherwise(samples: Stored, asked: Sequence[Asked], ways: Sequen
     return found
 
 
-def _without_evidence(reference: Judgement, told: Judgement) -> Judgement:
+def _without_evidence(reference: Judgment, told: Judgment) -> Judgment:
     """What is not asked of the newest rows: the island, and, where they change no value, what lags or is stuck."""
     if told.verdict is Verdict.SUSTAINED:
         return replace(reference, island=told.island)
@@ -114,18 +118,18 @@ async def held_otherwise(samples: Stored, asked: Sequence[Asked]) -> list[Differ
     unknown = {id(one.history): one for one in asked if one.reference.verdict is Verdict.UNKNOWN}
     for one in unknown.values():
         policy, instant = one.history.policy, one.instant
-        told = hold(one.history.targets(), policy, now_ms=instant.now_ms, upto_ms=instant.upto_ms)
-        held = await samples.verdicts.hold(one.ask, one.reference)
+        told = find_last_known(one.history.targets(), policy, now_ms=instant.now_ms, upto_ms=instant.upto_ms)
+        held = await samples.verdicts.find_last_known(one.request, one.reference)
         if held != told:
             found.append(Difference(one.history, instant, "hold", told, held))
     return found
 
 
-async def stabilised_otherwise(samples: Stored, asked: Sequence[Asked]) -> list[Difference]:
+async def stabilized_otherwise(samples: Stored, asked: Sequence[Asked]) -> list[Difference]:
     """What the store answers after stabilisation, and the reference does not."""
     found: list[Difference] = []
-    windowed = [one for one in asked if one.history.policy.stabilisation_ms]
-    judged = await samples.verdicts.judge([one.ask for one in windowed])
+    windowed = [one for one in asked if one.history.policy.stabilization_ms]
+    judged = await samples.verdicts.judge([one.request for one in windowed])
     for one, answer in zip(windowed, judged, strict=True):
         plain = _by_own_names(answer, one.ids)
         wanted = _without_evidence(one.answer, plain)
@@ -138,7 +142,7 @@ async def differences(samples: Stored, histories: Sequence[RandomHistory]) -> li
     """Judge all histories in few round trips, in every way, and compare."""
     asked = prepare(samples, histories)
     found = await judged_otherwise(samples, asked, samples.WAYS)
-    return found + await stabilised_otherwise(samples, asked) + await held_otherwise(samples, asked)
+    return found + await stabilized_otherwise(samples, asked) + await held_otherwise(samples, asked)
 
 
 async def must_agree(samples: Stored, histories: Sequence[RandomHistory]) -> None:
@@ -162,12 +166,12 @@ async def _smallest(samples: Stored, found: Difference) -> Difference:
             return found
 
 
-def _by_own_names(judged: Judgement, ids: Mapping[int, int]) -> Judgement:
+def _by_own_names(judged: Judgment, ids: Mapping[int, int]) -> Judgment:
     names = {target: topic for topic, target in ids.items()}
     island = judged.island
     if island is not None and island.target_id is not None:
         island = Island(
-            names[island.target_id], island.partition, island.lag, island.since_ms, island.span_ms, island.bounded
+            names[island.target_id], island.partition, island.lag, island.since_ms, island.span_ms, island.start_known
         )
     stuck = tuple((names[target], partition) for target, partition in judged.stuck)
     return replace(judged, island=island, stuck=stuck, absent=tuple(names[target] for target in judged.absent))

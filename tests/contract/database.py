@@ -10,10 +10,10 @@ from typing import ClassVar
 
 import psycopg
 
-from lagscale.domain.lag.rounds import Row
-from lagscale.domain.verdict.contract import Ask, Judgement
+from lagscale.domain.lag.rounds import SampleRow
+from lagscale.domain.verdict.contract import Judgment, VerdictRequest
 from lagscale.store.connection import Pool, open_pool
-from lagscale.store.samples.columns import COLUMNS, copy_line
+from lagscale.store.samples.columns import COLUMNS, format_copy_line
 from lagscale.store.verdicts import judge as postgres
 from lagscale.store.verdicts.judge import PostgresVerdicts
 
@@ -32,12 +32,12 @@ class Stored:
     verdicts: PostgresVerdicts
     pool: Pool
 
-    async def judge(self, asks: Sequence[Ask], first: str) -> list[Judgement]:
+    async def judge(self, requests: Sequence[VerdictRequest], first: str) -> list[Judgment]:
         """Judge by one of the statements and, where it cannot decide, by those after it."""
         async with self.pool.connection() as connection:
-            return await postgres._judge(connection, asks, [self.WAYS.index(first)] * len(asks))
+            return await postgres._judge(connection, requests, [self.WAYS.index(first)] * len(requests))
 
-    def put(self, histories: Iterable[Mapping[int, Sequence[Row]]]) -> list[dict[int, int]]:
+    def put(self, histories: Iterable[Mapping[int, Sequence[SampleRow]]]) -> list[dict[int, int]]:
         """Store histories in the order given, each under target ids of its own.
 
         Returns:
@@ -49,18 +49,18 @@ class Stored:
                 ids = self.name(history)
                 for topic, rows in history.items():
                     for row in rows:
-                        copy.write(copy_line(TENANT, ids[topic], row))
+                        copy.write(format_copy_line(TENANT, ids[topic], row))
                 names.append(ids)
         return names
 
-    def name(self, history: Mapping[int, Sequence[Row]]) -> dict[int, int]:
+    def name(self, history: Mapping[int, Sequence[SampleRow]]) -> dict[int, int]:
         """Target ids of its own for a history whose rows come one by one."""
         return {topic: next(_TARGETS) for topic in sorted(history)}
 
-    def add(self, target: int, row: Row) -> None:
+    def add(self, target: int, row: SampleRow) -> None:
         """Store one row that arrived."""
         with psycopg.connect(self.url) as connection, connection.cursor() as cursor, cursor.copy(_COPY) as copy:
-            copy.write(copy_line(TENANT, target, row))
+            copy.write(format_copy_line(TENANT, target, row))
 
     def clear(self) -> None:
         """Forget all samples."""

@@ -15,8 +15,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from lagscale.domain.lag.rounds import Note, Row, TargetRound, extend, is_born
-from lagscale.domain.lag.samples import Offsets, Sample, measure
+from lagscale.domain.lag.rounds import Note, SampleRow, TargetRound, build_row, is_first_seen
+from lagscale.domain.lag.samples import Offsets, Sample, build_sample
 
 #: t = 0 of every history: 2026-01-05 10:00:00 UTC.
 BEGIN_MS = 1_767_607_200_000
@@ -37,9 +37,9 @@ def offsets(end: int, committed: int | None, start: int = 0) -> Offsets:
 class Topic:
     """One target: its rows so far and each partition's last answer."""
 
-    rows: list[Row] = field(default_factory=list)
+    rows: list[SampleRow] = field(default_factory=list)
     last: dict[int, Offsets] = field(default_factory=dict)
-    epoch: int = 1
+    incarnation: int = 1
 
     def answer(self, partition: int, given: int | Offsets, produced: int | None) -> Offsets:
         """Offsets as given, or those that reach a lag from the last ones."""
@@ -54,12 +54,12 @@ class Topic:
         self.last[partition] = given
         return given
 
-    def sample(self, partition: int, answer: Offsets, at_ms: int, *, same_id: bool, born: bool) -> Sample:
+    def sample(self, partition: int, answer: Offsets, at_ms: int, *, same_id: bool, first_seen: bool) -> Sample:
         """What the answer says after the rows so far."""
         previous = self.rows[-1] if self.rows else None
         newest = previous.newest(partition) if previous else None
-        born = born or is_born(previous, at_ms, SAMPLING * 1000, partition)
-        return measure(answer, newest.sample if newest else None, same_id=same_id, born=born)
+        first_seen = first_seen or is_first_seen(previous, at_ms, SAMPLING * 1000, partition)
+        return build_sample(answer, newest.sample if newest else None, same_id=same_id, first_seen=first_seen)
 
 
 class History:
@@ -76,8 +76,8 @@ class History:
         members: int | None = 0,
         new_id: bool = False,
         absent: bool = False,
-        born: bool = False,
-        outside: Sequence[int] = (),
+        first_seen: bool = False,
+        excluded: Sequence[int] = (),
         produced: int | None = None,
         answered: int | None = None,
     ) -> TargetRound:
@@ -90,31 +90,33 @@ class History:
             members: of the group, read in this round; None when not known.
             new_id: the topic was created again.
             absent: the topic does not exist.
-            born: the whole topic appeared: the metadata answer before did not name it.
-            outside: partitions that the limitation leaves out.
+            first_seen: the whole topic appeared: the metadata answer before did not name it.
+            excluded: partitions that the limitation leaves out.
             answered: milliseconds after which the ends were there.
             produced: messages produced on every partition since its last answer, for lags given as numbers.
         """
         this = self.topics.setdefault(topic, Topic())
         previous = this.rows[-1] if this.rows else None
-        this.epoch += new_id
+        this.incarnation += new_id
         samples = [
             None
-            if given is None or partition in outside
-            else this.sample(partition, this.answer(partition, given, produced), ms(at), same_id=not new_id, born=born)
+            if given is None or partition in excluded
+            else this.sample(
+                partition, this.answer(partition, given, produced), ms(at), same_id=not new_id, first_seen=first_seen
+            )
             for partition, given in enumerate(partitions)
         ]
         made = TargetRound(
             at_ms=ms(at),
-            epoch=this.epoch,
+            incarnation=this.incarnation,
             samples=tuple(samples),
-            outside=frozenset(outside),
+            excluded=frozenset(excluded),
             notes=Note.NO_TOPIC if absent else Note(0),
             members=members,
             members_age_ms=None if members is None else 0,
             ends_answered_ms=answered,
         )
-        this.rows.append(extend(previous, made))
+        this.rows.append(build_row(previous, made))
         return made
 
     def rounds(
@@ -135,7 +137,7 @@ class History:
         """Older, calm samples: whatever breaches later is known to have begun."""
         return self.rounds(-120, -15, *(partitions or (0,)), topic=topic)
 
-    def rows(self) -> dict[int, list[Row]]:
+    def rows(self) -> dict[int, list[SampleRow]]:
         """Target id -> its rows, oldest first."""
         return {topic: list(made.rows) for topic, made in self.topics.items()}
 

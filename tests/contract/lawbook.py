@@ -10,9 +10,9 @@ from random import Random
 from unittest import mock
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Judgement
-from lagscale.domain.verdict.evaluate import judge, judge_once
-from lagscale.domain.verdict.stabilization import stabilised
+from lagscale.domain.verdict.contract import Judgment
+from lagscale.domain.verdict.evaluate import judge, judge_at
+from lagscale.domain.verdict.stabilization import stabilize
 from lagscale.store.verdicts import judge as postgres
 from tests.contract import laws
 from tests.contract.breakages import Breakage
@@ -29,8 +29,8 @@ def _sql(statement: str, old: str, new: str) -> Callable[[], AbstractContextMana
 
 
 def _windows_swapped() -> AbstractContextManager[object]:
-    def swapped(known: Sequence[Judgement], policy: Policy) -> list[Judgement]:
-        return stabilised(known, replace(policy, scale_up_ms=policy.scale_down_ms, scale_down_ms=policy.scale_up_ms))
+    def swapped(known: Sequence[Judgment], policy: Policy) -> list[Judgment]:
+        return stabilize(known, replace(policy, scale_up_ms=policy.scale_down_ms, scale_down_ms=policy.scale_up_ms))
 
     return mock.patch.object(postgres, "stabilised", swapped)
 
@@ -121,8 +121,8 @@ class Broken:
     way: str
     policies: tuple[Policy, Policy]
     instants: tuple[Instant, Instant]
-    before: Judgement
-    after: Judgement
+    before: Judgment
+    after: Judgment
 
     def __str__(self) -> str:
         return f"seed {self.seed}, {self.way}\n{self.before}\n{self.after}\n{self.policies}\n{self.instants}"
@@ -147,11 +147,11 @@ def first_broken_in_memory(law: Law, seeds: Sequence[int]) -> Broken | None:
     return None
 
 
-def _judged(history: RandomHistory, law: Law) -> list[Judgement]:
+def _judged(history: RandomHistory, law: Law) -> list[Judgment]:
     targets, policy = history.targets(), history.policy
     if law.stabilised:
         return [judge(targets, policy, now_ms=i.now_ms, upto_ms=i.upto_ms) for i in history.instants]
-    return [judge_once(targets, policy, i.now_ms, i.upto_ms) for i in history.instants]
+    return [judge_at(targets, policy, i.now_ms, i.upto_ms) for i in history.instants]
 
 
 async def first_broken(law: Law, samples: Stored, seeds: Sequence[int]) -> Broken | None:
@@ -160,16 +160,18 @@ async def first_broken(law: Law, samples: Stored, seeds: Sequence[int]) -> Broke
         batch = list(pairs(law, seeds[first : first + _BATCH]))
         ids = samples.put([history.rows for _, *both in batch for history in both])
         named = [
-            (seed, before, after, before.asks(TENANT, ids[2 * n]), after.asks(TENANT, ids[2 * n + 1]))
+            (seed, before, after, before.requests(TENANT, ids[2 * n]), after.requests(TENANT, ids[2 * n + 1]))
             for n, (seed, before, after) in enumerate(batch)
         ]
-        befores = [ask for *_, asks, _ in named for ask in asks]
-        afters = [ask for *_, asks in named for ask in asks]
+        befores = [request for *_, requests, _ in named for request in requests]
+        afters = [request for *_, requests in named for request in requests]
         asked = [(one, n) for one in named for n in range(len(one[1].instants))]
         for way in ("stabilised",) if law.stabilised else samples.WAYS:
             found = []
-            for asks in (befores, afters):
-                found.append(await (samples.verdicts.judge(asks) if law.stabilised else samples.judge(asks, way)))
+            for requests in (befores, afters):
+                found.append(
+                    await (samples.verdicts.judge(requests) if law.stabilised else samples.judge(requests, way))
+                )
             for ((seed, old, new, *_), n), before, after in zip(asked, *found, strict=True):
                 if not law.holds(before, after, old.policy):
                     instants = (old.instants[n], new.instants[n])

@@ -11,10 +11,10 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, replace
 from random import Random
 
-from lagscale.domain.lag.rounds import Row, TargetRound
+from lagscale.domain.lag.rounds import SampleRow, TargetRound
 from lagscale.domain.lag.samples import Flag, Sample
 from lagscale.domain.policy.policy import Metric, PersistenceScope, Policy
-from lagscale.domain.verdict.contract import Judgement, Reason, Verdict
+from lagscale.domain.verdict.contract import Judgment, Reason, Verdict
 from tests.contract.random_broker import INTERVAL_MS
 from tests.contract.random_histories import Instant, RandomHistory, marked
 
@@ -41,23 +41,23 @@ class Law:
 
     says: str
     pair: Callable[[RandomHistory, Random], Pair]
-    holds: Callable[[Judgement, Judgement, Policy], bool]
+    holds: Callable[[Judgment, Judgment, Policy], bool]
     breaks: Callable[[], AbstractContextManager[object]]
     stabilised: bool = False
 
 
-def plain(judged: Judgement) -> Judgement:
+def plain(judged: Judgment) -> Judgment:
     """Without names of targets, and without what only evidence tells."""
     return replace(judged, island=None, absent=(), stuck=(), stuck_lag=0, lagging=0, time_lag=None)
 
 
-def same(before: Judgement, after: Judgement, _: Policy) -> bool:
+def same(before: Judgment, after: Judgment, _: Policy) -> bool:
     """Nothing changes; where both tell of an island, neither does that."""
-    spans = [(one.island.span_ms, one.island.bounded, one.island.lag) for one in (before, after) if one.island]
+    spans = [(one.island.span_ms, one.island.start_known, one.island.lag) for one in (before, after) if one.island]
     return plain(before) == plain(after) and len(set(spans)) <= 1
 
 
-def rewritten(history: RandomHistory, change: Callable[[TargetRound], TargetRound]) -> dict[int, list[Row]]:
+def rewritten(history: RandomHistory, change: Callable[[TargetRound], TargetRound]) -> dict[int, list[SampleRow]]:
     """The history's rows with each round changed, marked anew."""
     return {target: marked(change(row.round) for row in rows) for target, rows in history.rows.items()}
 
@@ -85,7 +85,7 @@ def shifted(history: RandomHistory, _: Random) -> Pair:
     return history, RandomHistory(history.policy, rows, instants)
 
 
-def only_times_shift(before: Judgement, after: Judgement, policy: Policy) -> bool:
+def only_times_shift(before: Judgment, after: Judgment, policy: Policy) -> bool:
     at_ms = None if after.at_ms is None else after.at_ms - _HOURS_MS
     return same(before, replace(after, at_ms=at_ms, now_ms=after.now_ms - _HOURS_MS), policy)
 
@@ -115,11 +115,11 @@ def slower(history: RandomHistory, _: Random) -> Pair:
     )
 
 
-def only_times_stretch(before: Judgement, after: Judgement, policy: Policy) -> bool:
+def only_times_stretch(before: Judgment, after: Judgment, policy: Policy) -> bool:
     return same(replace(before, at_ms=None, now_ms=0), _unspanned(replace(after, at_ms=None, now_ms=0), before), policy)
 
 
-def _unspanned(after: Judgement, before: Judgement) -> Judgement:
+def _unspanned(after: Judgment, before: Judgment) -> Judgment:
     """The island as it was before it was stretched, if it was stretched as everything."""
     if after.island is None or before.island is None or after.island.span_ms != before.island.span_ms * _TIMES:
         return after
@@ -147,7 +147,7 @@ def heavier(history: RandomHistory, _: Random) -> Pair:
     return with_policy(history, light), RandomHistory(heavy, rows, history.instants)
 
 
-def only_weights_change(before: Judgement, after: Judgement, policy: Policy) -> bool:
+def only_weights_change(before: Judgment, after: Judgment, policy: Policy) -> bool:
     def weighed(value: float | None) -> float | None:
         return None if value is None else value * _TIMES
 
@@ -155,7 +155,7 @@ def only_weights_change(before: Judgement, after: Judgement, policy: Policy) -> 
         before,
         value=weighed(before.value),
         raw=weighed(before.raw),
-        risen=weighed(before.risen),
+        scale_up_value=weighed(before.scale_up_value),
         total=before.total * _TIMES,
         island=before.island and replace(before.island, lag=before.island.lag * _TIMES),
     )
@@ -164,22 +164,22 @@ def only_weights_change(before: Judgement, after: Judgement, policy: Policy) -> 
 
 def split(history: RandomHistory, _: Random) -> Pair:
     """Each topic's first two partitions and the others as two targets."""
-    rows: dict[int, list[Row]] = {}
+    rows: dict[int, list[SampleRow]] = {}
     for target, given in history.rows.items():
-        for half, outside in ((0, _SECOND_HALF), (1, _FIRST_HALF)):
-            rows[2 * target + half] = marked(_without(row.round, outside) for row in given)
+        for half, excluded in ((0, _SECOND_HALF), (1, _FIRST_HALF)):
+            rows[2 * target + half] = marked(_without(row.round, excluded) for row in given)
     return history, RandomHistory(history.policy, rows, history.instants)
 
 
-def _without(this: TargetRound, outside: frozenset[int]) -> TargetRound:
-    left_out = this.outside | outside
+def _without(this: TargetRound, excluded: frozenset[int]) -> TargetRound:
+    left_out = this.excluded | excluded
     samples = tuple(None if number in left_out else one for number, one in enumerate(this.samples))
-    return replace(this, samples=samples, outside=left_out)
+    return replace(this, samples=samples, excluded=left_out)
 
 
 def _is_born(history: RandomHistory) -> bool:
     rounds = [row.round for rows in history.rows.values() for row in rows]
-    return any(sample is not None and sample.flags & Flag.BORN for this in rounds for sample in this.samples)
+    return any(sample is not None and sample.flags & Flag.FIRST_SEEN for this in rounds for sample in this.samples)
 
 
 def joined_by_calm(history: RandomHistory, _: Random) -> Pair:
@@ -196,14 +196,14 @@ def joined_by_calm(history: RandomHistory, _: Random) -> Pair:
     return history, RandomHistory(history.policy, rows, history.instants)
 
 
-def keeps_verdict_beside_calm(before: Judgement, after: Judgement, policy: Policy) -> bool:
+def keeps_verdict_beside_calm(before: Judgment, after: Judgment, policy: Policy) -> bool:
     if before.reason in {Reason.NO_TOPIC, Reason.NOTHING_TO_MEASURE, Reason.NO_DATA}:
         return after.verdict is not Verdict.SUSTAINED
-    if (before.verdict, before.reason, before.active, before.wakes) != (
+    if (before.verdict, before.reason, before.active, before.activates_from_zero) != (
         after.verdict,
         after.reason,
         after.active,
-        after.wakes,
+        after.activates_from_zero,
     ):
         return False
     if policy.allow_idle_consumers or before.value is None or after.value is None:
@@ -218,7 +218,7 @@ def lower_threshold(history: RandomHistory, random: Random) -> Pair:
     return None if lower is None else (history, with_policy(history, replace(policy, lag_threshold=lower)))
 
 
-def stays_sustained(before: Judgement, after: Judgement, _: Policy) -> bool:
+def stays_sustained(before: Judgment, after: Judgment, _: Policy) -> bool:
     if before.verdict is not Verdict.SUSTAINED:
         return True
     return after.verdict is Verdict.SUSTAINED and (after.value or 0) >= (before.value or 0)
@@ -229,7 +229,7 @@ def longer_sustain(history: RandomHistory, random: Random) -> Pair:
     return history, with_policy(history, replace(history.policy, sustain_ms=longer))
 
 
-def never_sustains(before: Judgement, after: Judgement, _: Policy) -> bool:
+def never_sustains(before: Judgment, after: Judgment, _: Policy) -> bool:
     return before.verdict is Verdict.SUSTAINED or after.verdict is not Verdict.SUSTAINED
 
 
@@ -239,7 +239,7 @@ def staler(history: RandomHistory, random: Random) -> Pair:
     return history, with_policy(history, replace(history.policy, stale_after_ms=longer))
 
 
-def keeps_what_is_known(before: Judgement, after: Judgement, _: Policy) -> bool:
+def keeps_what_is_known(before: Judgment, after: Judgment, _: Policy) -> bool:
     if before.verdict is Verdict.UNKNOWN:
         return True
     return (before.verdict, before.active) == (after.verdict, after.active)
@@ -255,7 +255,7 @@ def later(history: RandomHistory, random: Random) -> Pair:
     return RandomHistory(history.policy, history.rows, fixed), RandomHistory(history.policy, history.rows, moved)
 
 
-def stays_or_becomes_unknown(before: Judgement, after: Judgement, _: Policy) -> bool:
+def stays_or_becomes_unknown(before: Judgment, after: Judgment, _: Policy) -> bool:
     return after.verdict in {before.verdict, Verdict.UNKNOWN} and (after.active in {before.active, None})
 
 
@@ -285,24 +285,24 @@ def _before(first: TargetRound, random: Random) -> list[TargetRound]:
     made = []
     for back in range(random.choice((1, 3, 12)), 0, -1):
         samples = tuple(Sample(random.choice((0, 5, 40)), 50) for _ in first.samples)
-        earlier = TargetRound(first.at_ms - back * INTERVAL_MS, first.epoch, samples, first.outside)
+        earlier = TargetRound(first.at_ms - back * INTERVAL_MS, first.incarnation, samples, first.excluded)
         made.append(_without(earlier, frozenset()))
     return made
 
 
-def same_but_activity_may_be_told(before: Judgement, after: Judgement, policy: Policy) -> bool:
+def same_but_activity_may_be_told(before: Judgment, after: Judgment, policy: Policy) -> bool:
     """The claim of inactivity may rest on a sample however old."""
-    return before.reason is Reason.ACTIVITY_UNTOLD or same(before, after, policy)
+    return before.reason is Reason.ACTIVITY_UNDETERMINED or same(before, after, policy)
 
 
 def more_up(history: RandomHistory, random: Random) -> Pair:
-    if not history.policy.stabilisation_ms:
+    if not history.policy.stabilization_ms:
         return None
     longer = history.policy.scale_up_ms + random.choice((5_000, 10_000, 60_000))
     return history, with_policy(history, replace(history.policy, scale_up_ms=longer))
 
 
-def never_raises(before: Judgement, after: Judgement, _: Policy) -> bool:
+def never_raises(before: Judgment, after: Judgment, _: Policy) -> bool:
     """A longer window makes a longer lookback, so that what was unknown may be known."""
     return before.value is None or (after.value is not None and after.value <= before.value)
 
@@ -312,7 +312,7 @@ def more_down(history: RandomHistory, random: Random) -> Pair:
     return history, with_policy(history, replace(history.policy, scale_down_ms=longer))
 
 
-def never_lowers(before: Judgement, after: Judgement, _: Policy) -> bool:
+def never_lowers(before: Judgment, after: Judgment, _: Policy) -> bool:
     """As above."""
     if before.value is None:
         return True

@@ -14,7 +14,7 @@ from random import Random
 from unittest import mock
 
 from devstack.database import Database
-from lagscale.domain.verdict.contract import Judgement, Told
+from lagscale.domain.verdict.contract import Answer, Judgment
 from lagscale.store import queries
 from lagscale.store.verdicts import judge
 from tests.conftest import migrate
@@ -126,14 +126,14 @@ def _told(found: Difference | None) -> str:
         return f"holds {_answer(found.store)} for {_answer(found.reference)}"
     differ = [
         f"{name} {getattr(found.store, name)} for {getattr(found.reference, name)}"
-        for name in ("reason", "value", "active", "wakes", "missing", "total", "members")
+        for name in ("reason", "value", "active", "activates_from_zero", "missing", "total", "members")
         if getattr(found.reference, name) != getattr(found.store, name)
     ]
     return differ[0] if differ else "another island"
 
 
-def _answer(held: Judgement | Told | None) -> str:
-    return f"{held.value:g} since {held.held_since_ms}" if isinstance(held, Told) else "nothing"
+def _answer(held: Judgment | Answer | None) -> str:
+    return f"{held.value:g} since {held.last_known_ms}" if isinstance(held, Answer) else "nothing"
 
 
 def main() -> int:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from random import Random
 
-from lagscale.domain.lag.rounds import Note, Row, TargetRound, extend, is_born
-from lagscale.domain.lag.samples import Offsets, Sample, measure
+from lagscale.domain.lag.rounds import Note, SampleRow, TargetRound, build_row, is_first_seen
+from lagscale.domain.lag.samples import Offsets, Sample, build_sample
 from tests.contract.histories import BEGIN_MS
 
 INTERVAL_MS = 10_000
@@ -61,8 +61,8 @@ class RandomTopic:
     outside: frozenset[int]
     holes: int
     partitions: list[RandomPartition] = field(default_factory=list)
-    rows: list[Row] = field(default_factory=list)
-    epoch: int = 1
+    rows: list[SampleRow] = field(default_factory=list)
+    incarnation: int = 1
     absent_since: int | None = None
     stale_after_ms: int = 30_000
     quiet: int = 1
@@ -112,10 +112,10 @@ class RandomTopic:
             not self.rows or not self.rows[-1].round.samples or at_ms - since >= self.stale_after_ms
         )
 
-    def poll(self, at_ms: int, members: int | None, age_ms: int | None, *, new_id: bool, born: bool) -> None:
+    def poll(self, at_ms: int, members: int | None, age_ms: int | None, *, new_id: bool, first_seen: bool) -> None:
         """One round, measured and marked as the scraper does it."""
         previous = self.rows[-1] if self.rows else None
-        self.epoch += new_id
+        self.incarnation += new_id
         samples: list[Sample | None] = []
         gone = self._gone(at_ms)
         for number, partition in enumerate([] if gone else self.partitions):
@@ -124,15 +124,15 @@ class RandomTopic:
                 samples.append(None)
                 continue
             last = newest.sample if newest else None
-            fresh = born or is_born(previous, at_ms, INTERVAL_MS, number)
-            samples.append(measure(partition.answer(), last, same_id=not new_id, born=fresh))
+            fresh = first_seen or is_first_seen(previous, at_ms, INTERVAL_MS, number)
+            samples.append(build_sample(partition.answer(), last, same_id=not new_id, first_seen=fresh))
         notes = Note.NO_TOPIC if gone else Note(0)
-        made = TargetRound(at_ms, self.epoch, tuple(samples), self.outside, notes, members, age_ms)
+        made = TargetRound(at_ms, self.incarnation, tuple(samples), self.outside, notes, members, age_ms)
         if self.random.randrange(3) == 0:
             asked = self.random.choice((0, 5, 400))
             answered = asked + self.random.choice((0, 20, 1_500))
             made = replace(made, ends_asked_ms=asked, ends_answered_ms=answered)
-        self.rows.append(extend(previous, made))
+        self.rows.append(build_row(previous, made))
 
 
 @dataclass
@@ -159,8 +159,8 @@ class RandomGroup:
                 recreated[name] |= topic.live(busy) | topic.come_and_go(at_ms)
                 if self.random.randrange(8) == 0:
                     continue
-                born = not topic.rows and poll > 0 and self.random.randrange(2) == 0
-                topic.poll(at_ms, members, age_ms, new_id=recreated[name], born=born)
+                first_seen = not topic.rows and poll > 0 and self.random.randrange(2) == 0
+                topic.poll(at_ms, members, age_ms, new_id=recreated[name], first_seen=first_seen)
                 recreated[name] = False
             at_ms += INTERVAL_MS
             if self.random.randrange(10) < pause:

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
 
-from lagscale.domain.lag.rounds import Row, TargetRound, extend
+from lagscale.domain.lag.rounds import SampleRow, TargetRound, build_row
 from lagscale.domain.policy.policy import Metric, OffsetResetPolicy, PersistenceScope, Policy
-from lagscale.domain.verdict.contract import Ask
+from lagscale.domain.verdict.contract import VerdictRequest
 from tests.contract.histories import BEGIN_MS
 from tests.contract.random_broker import RandomGroup, RandomTopic
 
@@ -34,7 +34,7 @@ class RandomHistory:
     """
 
     policy: Policy
-    rows: Mapping[int, Sequence[Row]]
+    rows: Mapping[int, Sequence[SampleRow]]
     instants: Sequence[Instant]
 
     def targets(self) -> dict[int, list[TargetRound]]:
@@ -58,22 +58,22 @@ class RandomHistory:
                     yield self._with({**self.rows, target: left}, instant)
                 size //= 2
 
-    def _with(self, rows: Mapping[int, Sequence[Row]], instant: Instant) -> RandomHistory:
+    def _with(self, rows: Mapping[int, Sequence[SampleRow]], instant: Instant) -> RandomHistory:
         return RandomHistory(
             self.policy, {name: marked(row.round for row in given) for name, given in rows.items()}, [instant]
         )
 
-    def asks(self, tenant: int, ids: Mapping[int, int]) -> list[Ask]:
+    def requests(self, tenant: int, ids: Mapping[int, int]) -> list[VerdictRequest]:
         """One ask for each instant."""
         targets = tuple(ids[target] for target in sorted(self.rows))
-        return [Ask(tenant, targets, self.policy, i.upto_ms, i.now_ms) for i in self.instants]
+        return [VerdictRequest(tenant, targets, self.policy, i.upto_ms, i.now_ms) for i in self.instants]
 
 
-def marked(rounds: Iterable[TargetRound]) -> list[Row]:
+def marked(rounds: Iterable[TargetRound]) -> list[SampleRow]:
     """The rounds of one target in true order, marked anew."""
-    made: list[Row] = []
+    made: list[SampleRow] = []
     for this in sorted(rounds, key=lambda this: this.at_ms):
-        made.append(extend(made[-1] if made else None, this))
+        made.append(build_row(made[-1] if made else None, this))
     return made
 
 

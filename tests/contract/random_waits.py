@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from random import Random
 
-from lagscale.domain.lag.rounds import Row
+from lagscale.domain.lag.rounds import SampleRow
 from lagscale.domain.lag.samples import Offsets
 from lagscale.domain.policy.policy import Metric, OffsetResetPolicy, Policy
 from tests.contract.histories import SAMPLING, History, offsets
@@ -95,7 +95,7 @@ def random_waits(random: Random) -> RandomHistory:
     return RandomHistory(_policy(random), rows, instants)
 
 
-def _asked(rows: list[Row], asked_ms: int | None) -> list[Row]:
+def _asked(rows: list[SampleRow], asked_ms: int | None) -> list[SampleRow]:
     return rows if asked_ms is None else marked(replace(row.round, ends_asked_ms=asked_ms) for row in rows)
 
 

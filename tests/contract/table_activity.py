@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lagscale.domain.verdict.contract import Reason, Told
+from lagscale.domain.verdict.contract import Answer, Reason
 from tests.contract.case import Case, Holding, calm, every, unknown
 from tests.contract.histories import History, offsets
 
@@ -74,7 +74,7 @@ CASES = (
         "a consumer that keeps up works",
         lambda: working(0, 300, then_until=420),
         (
-            unknown(0, Reason.ACTIVITY_UNTOLD),
+            unknown(0, Reason.ACTIVITY_UNDETERMINED),
             *every(15, 300, calm, active=True),
             *every(315, 345, calm, active=True),
             calm(360),
@@ -93,7 +93,7 @@ CASES = (
         "28 young",
         "30 s old, nothing moves",
         lambda: working(0, 0, then_until=75),
-        (*every(0, 45, unknown, Reason.ACTIVITY_UNTOLD), calm(60)),
+        (*every(0, 45, unknown, Reason.ACTIVITY_UNDETERMINED), calm(60)),
         {"workSeconds": "60"},
     ),
     Case(
@@ -130,7 +130,7 @@ CASES = (
         "30 open",
         "a little backlog, nothing known before",
         lambda: History().rounds(0, 120, 3),
-        (*every(0, 15, unknown, Reason.ACTIVITY_UNTOLD), *every(30, 120, calm, active=True)),
+        (*every(0, 15, unknown, Reason.ACTIVITY_UNDETERMINED), *every(30, 120, calm, active=True)),
         {"activationSustainSeconds": "30"},
     ),
     Case(
@@ -148,7 +148,7 @@ CASES = (
             unknown(45, Reason.MISSING, missing=1, wakes=False),
             unknown(60, Reason.MISSING, missing=1, wakes=True, total=55),
             Holding(45, None),
-            Holding(60, Told(100.0, True)),
+            Holding(60, Answer(100.0, True)),
         ),
     ),
     Case("34 members", "members are there", lambda: waiting(3), (unknown(60, Reason.MISSING, wakes=False), Holding(60, None))),
@@ -170,7 +170,7 @@ CASES = (
         "28 other id",
         "a topic created again and not sampled since: nothing is known of its work",
         unseen_since,
-        (calm(0), unknown(15, Reason.ACTIVITY_UNTOLD, missing=0), unknown(30, Reason.ACTIVITY_UNTOLD, missing=0)),
+        (calm(0), unknown(15, Reason.ACTIVITY_UNDETERMINED, missing=0), unknown(30, Reason.ACTIVITY_UNDETERMINED, missing=0)),
         {"workSeconds": "60"},
     ),
     Case(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lagscale.domain.verdict.contract import Told
+from lagscale.domain.verdict.contract import Answer
 from tests.contract.case import Case, Holding
 from tests.contract.histories import History, ms
 from tests.contract.table_hold import at_work, lasting
@@ -13,11 +13,11 @@ CASES = (
         "frozen while sustained, and at any time after the last sample",
         lambda: lasting(600),
         (
-            Holding(600, Told(500.0, True, ms(600))),
-            Holding(610, Told(500.0, True, ms(600))),
-            Holding(700, Told(500.0, True, ms(600))),
-            Holding(600 + 3601, Told(500.0, True, ms(600))),
-            Holding(600 + 80_000, Told(500.0, True, ms(600))),
+            Holding(600, Answer(500.0, True, ms(600))),
+            Holding(610, Answer(500.0, True, ms(600))),
+            Holding(700, Answer(500.0, True, ms(600))),
+            Holding(600 + 3601, Answer(500.0, True, ms(600))),
+            Holding(600 + 80_000, Answer(500.0, True, ms(600))),
             Holding(600 + 86_401, None),
         ),
     ),
@@ -25,23 +25,23 @@ CASES = (
         "42 of the past",
         "samples after the freeze are of no account",
         lambda: History().known().rounds(0, 600, 500).rounds(615, 900, 9000),
-        (Holding(607, Told(500.0, True, ms(600))), Holding(900, Told(9000.0, True, ms(900)))),
+        (Holding(607, Answer(500.0, True, ms(600))), Holding(900, Answer(9000.0, True, ms(900)))),
     ),
     Case(
         "42 window",
         "the greatest of the 300 s before the last known instant",
         lambda: lasting(300, calm_until=600),
         (
-            Holding(300, Told(500.0, True, ms(300))),
-            Holding(600, Told(500.0, True, ms(600))),
-            Holding(700, Told(500.0, True, ms(600))),
+            Holding(300, Answer(500.0, True, ms(300))),
+            Holding(600, Answer(500.0, True, ms(600))),
+            Holding(700, Answer(500.0, True, ms(600))),
         ),
     ),
     Case(
         "42 window of scaleDownStabilization",
         "and of a longer one",
         lambda: lasting(300, calm_until=900),
-        (Holding(900, Told(500.0, True, ms(900))),),
+        (Holding(900, Answer(500.0, True, ms(900))),),
         {"scaleDownStabilization": "600"},
     ),
     Case(
@@ -54,7 +54,7 @@ CASES = (
         "42 members",
         "unless the newest round knows members",
         at_work,
-        (Holding(300, Told(0.0, True, ms(300))), Holding(4000, Told(0.0, True, ms(300)))),
+        (Holding(300, Answer(0.0, True, ms(300))), Holding(4000, Answer(0.0, True, ms(300)))),
     ),
     Case("42 nothing", "no sample at all", History, (Holding(100, None),)),
     Case(

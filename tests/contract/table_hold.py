@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lagscale.domain.verdict.contract import Told
+from lagscale.domain.verdict.contract import Answer
 from tests.contract.case import Case, Holding
 from tests.contract.histories import History, ms, offsets
 
@@ -28,9 +28,9 @@ CASES = (
         "sustained, then no samples",
         lambda: lasting(600),
         (
-            Holding(660, Told(500.0, True)),
-            Holding(700, Told(500.0, True, ms(600))),
-            Holding(600 + 3600, Told(500.0, True, ms(600))),
+            Holding(660, Answer(500.0, True)),
+            Holding(700, Answer(500.0, True, ms(600))),
+            Holding(600 + 3600, Answer(500.0, True, ms(600))),
             Holding(600 + 3601, None),
         ),
         HOUR,
@@ -39,7 +39,7 @@ CASES = (
         "41 calm",
         "sustained and calm after it, 300 s behind the last known instant",
         lambda: lasting(300, calm_until=405),
-        (Holding(500, Told(500.0, True, ms(405))),),
+        (Holding(500, Answer(500.0, True, ms(405))),),
         HOUR,
     ),
     Case("41 long calm", "calm for longer than 300 s", lambda: lasting(300, calm_until=705), (Holding(800, None),), HOUR),
@@ -47,7 +47,7 @@ CASES = (
         "41 edge",
         "the last active instant exactly 300 s behind",
         lambda: lasting(300, calm_until=600),
-        (Holding(700, Told(500.0, True, ms(600))),),
+        (Holding(700, Answer(500.0, True, ms(600))),),
         HOUR,
     ),
     Case(
@@ -61,24 +61,24 @@ CASES = (
         "41 both edges",
         "asked holdSeconds after the last known instant, the last active one 300 s before it",
         lambda: lasting(300, calm_until=600),
-        (Holding(600 + 3600, Told(500.0, True, ms(600))),),
+        (Holding(600 + 3600, Answer(500.0, True, ms(600))),),
         HOUR,
     ),
     Case(
         "41 work",
         "calm and at work, then no samples",
         at_work,
-        (Holding(300, Told(0.0, True)), Holding(400, Told(0.0, True, ms(300)))),
+        (Holding(300, Answer(0.0, True)), Holding(400, Answer(0.0, True, ms(300)))),
         {**HOUR, "workSeconds": "60"},
     ),
     Case(
         "41 members",
         "inactive, but the newest round knows members",
         lambda: History().rounds(0, 300, 0, members=1),
-        (Holding(300, Told(0.0, False)), Holding(400, Told(0.0, True, ms(300)))),
+        (Holding(300, Answer(0.0, False)), Holding(400, Answer(0.0, True, ms(300)))),
         HOUR,
     ),
     Case("41 idle", "inactive is never held", lambda: History().rounds(0, 300, 0), (Holding(400, None),), HOUR),
     Case("41 fresh", "no known instant", lambda: History().rounds(0, 15, 500), (Holding(15, None), Holding(100, None)), HOUR),
-    Case("41 off", "nothing is held", lambda: lasting(600), (Holding(600, Told(500.0, True)), Holding(700, None))),
+    Case("41 off", "nothing is held", lambda: lasting(600), (Holding(600, Answer(500.0, True)), Holding(700, None))),
 )  # fmt: skip

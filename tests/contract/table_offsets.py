@@ -54,7 +54,7 @@ CASES = (
         "11",
         "uncommitted under latest is active",
         lambda: steady(Offsets(0, 1_000_000, None, 1_000_000)),
-        (unknown(45, Reason.ACTIVITY_UNTOLD), calm(60, active=True, total=0)),
+        (unknown(45, Reason.ACTIVITY_UNDETERMINED), calm(60, active=True, total=0)),
     ),
     Case(
         "11 zero",
@@ -140,7 +140,7 @@ CASES = (
             history.rounds(60, 120, offsets(200, 300)),
         )[0],
         (
-            unknown(30, Reason.OPEN_ISLAND, span=30, bounded=False),
+            unknown(30, Reason.START_UNKNOWN, span=30, bounded=False),
             *every(45, 90, calm, active=True, reason=Reason.NOT_YET, bounded=True),
             calm(90, active=True, span=45),
             sustained(105, 200, span=60, bounded=True),

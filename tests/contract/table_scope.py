@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lagscale.domain.lag.rounds import Note, TargetRound, extend
+from lagscale.domain.lag.rounds import Note, TargetRound, build_row
 from lagscale.domain.verdict.contract import Reason
 from tests.contract.case import Case, calm, every, sustained, unknown
 from tests.contract.histories import History, Topic, ms
@@ -13,7 +13,7 @@ TOTAL = {"persistenceScope": "total"}
 def not_named(history: History, at: float, note: Note, topic: int = 2) -> History:
     """An answer that did not name the topic: a round of it without partitions."""
     rows = history.topics.setdefault(topic, Topic()).rows
-    rows.append(extend(rows[-1] if rows else None, TargetRound(ms(at), 1, (), notes=note)))
+    rows.append(build_row(rows[-1] if rows else None, TargetRound(ms(at), 1, (), notes=note)))
     return history
 
 
@@ -49,7 +49,7 @@ CASES = (
         "37 pattern, gap",
         "the answer before is 50 s old: when the lag began is not known",
         lambda: appears(-50),
-        (*every(0, 45, unknown, Reason.OPEN_ISLAND, bounded=False), sustained(60, 500)),
+        (*every(0, 45, unknown, Reason.START_UNKNOWN, bounded=False), sustained(60, 500)),
     ),
     Case(
         "37 pattern, again",
@@ -63,7 +63,7 @@ CASES = (
         lambda: appears(-15, Note.NO_COMMITS),
         (
             calm(-15, partitions=1, absent=()),
-            *every(0, 45, unknown, Reason.OPEN_ISLAND, bounded=False, partitions=2),
+            *every(0, 45, unknown, Reason.START_UNKNOWN, bounded=False, partitions=2),
             sustained(60, 500),
         ),
     ),

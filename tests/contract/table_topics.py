@@ -45,17 +45,17 @@ def half_stale(members: int | None) -> History:
     return history.rounds(75, 135, *[None] * 6, *[600] * 6, members=members)
 
 
-def appears(*, born: bool) -> History:
+def appears(*, first_seen: bool) -> History:
     """A second topic with 500 messages, while the first is calm."""
     history = History().rounds(-120, 75, 0)
-    history.round(0, 500, topic=2, born=born)
+    history.round(0, 500, topic=2, first_seen=first_seen)
     return history.rounds(15, 75, 500, topic=2)
 
 
-def outside() -> History:
+def excluded() -> History:
     history = History()
     for at in range(0, 61, 15):
-        history.round(at, 0, 0, 0, 0, 0, 0, outside=range(6))
+        history.round(at, 0, 0, 0, 0, 0, 0, excluded=range(6))
     return history
 
 
@@ -139,26 +139,26 @@ CASES = (
         lambda: half_unmeasured(None),
         (unknown(60, Reason.MEMBERS_UNKNOWN, missing=0),),
     ),
-    Case("36", "no partition left", outside, (unknown(60, Reason.NOTHING_TO_MEASURE, partitions=0),)),
+    Case("36", "no partition left", excluded, (unknown(60, Reason.NOTHING_TO_MEASURE, partitions=0),)),
     Case(
         "37",
         "a topic is born",
-        lambda: appears(born=True),
+        lambda: appears(first_seen=True),
         (*every(0, 45, calm, bounded=True, reason=Reason.NOT_YET), sustained(60, 500)),
     ),
     Case(
         "37 gap",
         "a topic appears after 50 s without metadata",
-        lambda: appears(born=False),
-        (*every(0, 45, unknown, Reason.OPEN_ISLAND, bounded=False), sustained(60, 500)),
+        lambda: appears(first_seen=False),
+        (*every(0, 45, unknown, Reason.START_UNKNOWN, bounded=False), sustained(60, 500)),
     ),
     Case(
         "37 partition",
         "a partition appears in the first round for 45 s: when its lag began is not known",
         lambda: History().known(0).rounds(30, 30, 0, 150, members=1),
-        (unknown(30, Reason.OPEN_ISLAND, span=0, bounded=False, partitions=2),),
+        (unknown(30, Reason.START_UNKNOWN, span=0, bounded=False, partitions=2),),
     ),
-    Case("37 total", "the total of a topic that is born", lambda: appears(born=True), (*every(0, 45, calm, bounded=True), sustained(60, 500)), TOTAL),
+    Case("37 total", "the total of a topic that is born", lambda: appears(first_seen=True), (*every(0, 45, calm, bounded=True), sustained(60, 500)), TOTAL),
     Case(
         "total in a hole",
         "a partition not seen since before the hole proves nothing of the total in it",
@@ -179,7 +179,7 @@ CASES = (
         back_after_absence,
         (
             calm(30, span=30, bounded=True),
-            unknown(150, Reason.OPEN_ISLAND, span=0, bounded=False),
+            unknown(150, Reason.START_UNKNOWN, span=0, bounded=False),
             sustained(210, 150, span=60, bounded=False),
         ),
     ),

@@ -134,7 +134,7 @@ CASES = (
         "27 both",
         "what is kept is what had held",
         lambda: then(200, 1_000, 0, 0),
-        (sustained(75, 200, raw=1_000.0, risen=200.0), kept(90, 200), kept(105, 200)),
+        (sustained(75, 200, raw=1_000.0, scale_up_value=200.0), kept(90, 200), kept(105, 200)),
         {**UP, **DOWN},
     ),
     Case(

@@ -9,9 +9,9 @@ from dataclasses import replace
 import psycopg
 import pytest
 
-from lagscale.domain.lag.rounds import Row, TargetRound, extend
+from lagscale.domain.lag.rounds import SampleRow, TargetRound, build_row
 from lagscale.domain.lag.samples import Sample
-from lagscale.domain.verdict.contract import Ask, Reason, Verdict
+from lagscale.domain.verdict.contract import Reason, Verdict, VerdictRequest
 from lagscale.domain.verdict.evaluate import judge
 from lagscale.errors import LeaseLost
 from lagscale.store.records import Lease
@@ -30,7 +30,7 @@ async def samples(shared_url: str) -> AsyncIterator[Stored]:
         yield opened
 
 
-def late(rows: Sequence[Row]) -> list[Row]:
+def late(rows: Sequence[SampleRow]) -> list[SampleRow]:
     """The round at t = 45 after the one at t = 90."""
     return [row for row in rows if row.round.at_ms != ms(45)] + [row for row in rows if row.round.at_ms == ms(45)]
 
@@ -48,20 +48,20 @@ async def test_the_store_in_memory_counts_what_came_twice() -> None:
     written = store.append([(TENANT, 1, row) for row in [*late(rows), *rows]], LEASE)
     assert (written.stored, written.doubled, written.refused) == (len(rows), len(rows), 0)
     assert store.newest([1, 2]) == {1: rows[-1]}
-    (judged,) = await store.judge([Ask(TENANT, (1,), CASE.parsed())])
+    (judged,) = await store.judge([VerdictRequest(TENANT, (1,), CASE.parsed())])
     assert judged == judge(CASE.history().targets(), CASE.parsed(), now_ms=ms(90))
 
 
 async def test_the_store_in_memory_keeps_tenants_apart() -> None:
     store = MemorySamples(lambda: ms(90))
     store.append([(TENANT, 1, row) for row in CASE.history().rows()[1]], LEASE)
-    (judged,) = await store.judge([Ask(TENANT + 1, (1,), CASE.parsed())])
+    (judged,) = await store.judge([VerdictRequest(TENANT + 1, (1,), CASE.parsed())])
     assert judged.reason is Reason.NO_DATA
 
 
 def test_the_store_in_memory_refuses_rows_of_the_future() -> None:
     store = MemorySamples(lambda: BEGIN_MS)
-    rows = [extend(None, TargetRound(BEGIN_MS + ahead, 1, (Sample(0, 1),))) for ahead in (1_000, 1_001, 5_000)]
+    rows = [build_row(None, TargetRound(BEGIN_MS + ahead, 1, (Sample(0, 1),))) for ahead in (1_000, 1_001, 5_000)]
     written = store.append([(TENANT, target, row) for target, row in enumerate(rows)], LEASE)
     assert (written.stored, written.refused) == (1, 2)
 
@@ -78,8 +78,8 @@ def test_the_store_in_memory_takes_nothing_without_the_lease() -> None:
 async def test_the_database_reads_late_rounds_as_the_clean_history(samples: Stored, evidence: bool) -> None:
     rows = CASE.history().rows()[1]
     clean, delayed = [tuple(ids.values()) for ids in samples.put([{1: rows}, {1: late(rows)}])]
-    asks = [CASE.ask(90, TENANT, targets) for targets in (clean, delayed)]
-    first, second = await samples.verdicts.judge(asks, evidence=evidence)
+    requests = [CASE.request(90, TENANT, targets) for targets in (clean, delayed)]
+    first, second = await samples.verdicts.judge(requests, evidence=evidence)
     assert first.verdict is Verdict.SUSTAINED
     assert replace(first, island=None) == replace(second, island=None)
 
@@ -87,7 +87,7 @@ async def test_the_database_reads_late_rounds_as_the_clean_history(samples: Stor
 @pytest.mark.contract
 async def test_the_database_judges_another_tenants_targets_as_unmeasured(samples: Stored) -> None:
     (ids,) = samples.put([CASE.history().rows()])
-    (judged,) = await samples.verdicts.judge([CASE.ask(90, TENANT + 1, tuple(ids.values()))])
+    (judged,) = await samples.verdicts.judge([CASE.request(90, TENANT + 1, tuple(ids.values()))])
     assert judged.reason is Reason.NO_DATA
 
 
@@ -99,15 +99,15 @@ async def test_now_is_the_databases_clock_whatever_the_hosts_says(
         row = connection.execute("select (extract(epoch from clock_timestamp()) * 1000)::bigint").fetchone()
     assert row is not None
     now_ms: int = row[0]
-    rows: list[Row] = []
+    rows: list[SampleRow] = []
     for back in range(90, -1, -15):
         made = TargetRound(now_ms - back * 1000, 1, (Sample(150, 1000),), members=0, members_age_ms=0)
-        rows.append(extend(rows[-1] if rows else None, made))
+        rows.append(build_row(rows[-1] if rows else None, made))
     (ids,) = samples.put([{1: rows}])
     wall = time.time
     monkeypatch.setattr(time, "time", lambda: wall() - 600)
     # However long this test takes, the samples are fresh.
     policy = replace(CASE.parsed(), stale_after_ms=3_600_000)
-    (judged,) = await samples.verdicts.judge([Ask(TENANT, tuple(ids.values()), policy)])
+    (judged,) = await samples.verdicts.judge([VerdictRequest(TENANT, tuple(ids.values()), policy)])
     assert (judged.verdict, judged.at_ms) == (Verdict.SUSTAINED, now_ms)
     assert judged.now_ms >= now_ms

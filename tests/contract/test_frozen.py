@@ -6,9 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from lagscale.domain.verdict.contract import Ask, Told
-from lagscale.domain.verdict.evaluate import hold, judge
-from lagscale.domain.verdict.freezes import as_of, without_limit
+from lagscale.domain.verdict.contract import Answer, VerdictRequest
+from lagscale.domain.verdict.evaluate import find_last_known, judge
+from lagscale.domain.verdict.freezes import build_frozen_request, without_hold_limit
 from lagscale.store.records import Lease, VerdictStore
 from tests.contract import table, table_freeze
 from tests.contract.case import Case, Holding
@@ -30,18 +30,18 @@ async def samples(shared_url: str) -> AsyncIterator[Stored]:
         yield opened
 
 
-async def kept(store: VerdictStore, ask: Ask, at_ms: int) -> Told | None:
+async def kept(store: VerdictStore, request: VerdictRequest, at_ms: int) -> Answer | None:
     """As the scaler and the API look for it."""
-    asked = as_of(ask, at_ms)
+    asked = build_frozen_request(request, at_ms)
     (judged,) = await store.judge([asked])
-    return await store.hold(asked, judged)
+    return await store.find_last_known(asked, judged)
 
 
 @every_freeze
 def test_the_reference_keeps_what_the_table_says(case: Case, expected: Holding) -> None:
-    policy = without_limit(case.parsed())
+    policy = without_hold_limit(case.parsed())
     now_ms = ms(expected.at)
-    assert hold(case.history().targets(), policy, now_ms=now_ms, upto_ms=now_ms) == expected.told
+    assert find_last_known(case.history().targets(), policy, now_ms=now_ms, upto_ms=now_ms) == expected.told
 
 
 @every_freeze
@@ -50,16 +50,16 @@ async def test_the_store_in_memory_keeps_what_the_table_says(case: Case, expecte
     store = MemorySamples(lambda: ms(100_000))
     for topic, rows in history.rows().items():
         store.append([(TENANT, topic, row) for row in rows], LEASE)
-    ask = Ask(TENANT, tuple(history.topics), case.parsed())
-    assert await kept(store, ask, ms(expected.at)) == expected.told
+    request = VerdictRequest(TENANT, tuple(history.topics), case.parsed())
+    assert await kept(store, request, ms(expected.at)) == expected.told
 
 
 @pytest.mark.contract
 @every_freeze
 async def test_the_database_keeps_what_the_table_says(case: Case, expected: Holding, samples: Stored) -> None:
     (ids,) = samples.put([case.history().rows()])
-    ask = Ask(TENANT, tuple(ids.values()), case.parsed())
-    assert await kept(samples.verdicts, ask, ms(expected.at)) == expected.told
+    request = VerdictRequest(TENANT, tuple(ids.values()), case.parsed())
+    assert await kept(samples.verdicts, request, ms(expected.at)) == expected.told
 
 
 @pytest.mark.contract
@@ -67,16 +67,16 @@ async def test_the_database_keeps_what_the_table_says(case: Case, expected: Hold
 async def test_a_freeze_never_lowers_and_never_puts_to_sleep(case: Case, samples: Stored) -> None:
     (ids,) = samples.put([case.history().rows()])
     at_ms = ms(case.expected[-1].at)
-    ask = Ask(TENANT, tuple(ids.values()), case.parsed())
-    found = await kept(samples.verdicts, ask, at_ms)
+    request = VerdictRequest(TENANT, tuple(ids.values()), case.parsed())
+    found = await kept(samples.verdicts, request, at_ms)
     targets = case.history().targets()
-    assert found == hold(targets, without_limit(ask.policy), now_ms=at_ms, upto_ms=at_ms)
-    now = judge(targets, ask.policy, now_ms=at_ms, upto_ms=at_ms)
+    assert found == find_last_known(targets, without_hold_limit(request.policy), now_ms=at_ms, upto_ms=at_ms)
+    now = judge(targets, request.policy, now_ms=at_ms, upto_ms=at_ms)
     if found is not None:
         assert found.active
         assert found.value >= (now.value or 0.0)
-        assert found.held_since_ms is not None
-        assert found.held_since_ms <= at_ms
+        assert found.last_known_ms is not None
+        assert found.last_known_ms <= at_ms
     else:
         assert now.active is not True
 

@@ -8,9 +8,9 @@ from random import Random
 
 import pytest
 
-from lagscale.domain.lag.rounds import Row, TargetRound
-from lagscale.domain.verdict.contract import Ask, Judgement, Told, Verdict
-from lagscale.domain.verdict.evaluate import hold, judge
+from lagscale.domain.lag.rounds import SampleRow, TargetRound
+from lagscale.domain.verdict.contract import Answer, Judgment, Verdict, VerdictRequest
+from lagscale.domain.verdict.evaluate import find_last_known, judge
 from tests.contract.database import TENANT, Stored, stored
 from tests.contract.random_histories import RandomHistory, random_history
 
@@ -34,7 +34,7 @@ class Growing:
     def begin(cls, samples: Stored, history: RandomHistory) -> Growing:
         return cls(samples, history, samples.name(history.rows), {target: [] for target in history.rows})
 
-    def deliveries(self, random: Random) -> list[tuple[int, int, Row]]:
+    def deliveries(self, random: Random) -> list[tuple[int, int, SampleRow]]:
         """(time of arrival, target, row): each target's in true order, for a writer marks a row from the one before."""
         made = []
         for target, rows in self.history.rows.items():
@@ -45,25 +45,27 @@ class Growing:
                 made.append((arrives_ms, target, row))
         return sorted(made, key=lambda one: one[0])
 
-    def arrive(self, target: int, row: Row) -> None:
+    def arrive(self, target: int, row: SampleRow) -> None:
         self.arrived[target].append(row.round)
         self.samples.add(self.names[target], row)
 
-    async def check(self, now_ms: int) -> tuple[Verdict, Told | None]:
+    async def check(self, now_ms: int) -> tuple[Verdict, Answer | None]:
         """Verdict and held answer of now, which are those of a store that was never asked before."""
         policy = self.history.policy
-        ask = Ask(TENANT, tuple(self.names[target] for target in sorted(self.names)), policy, None, now_ms)
-        (judged,) = await self.samples.verdicts.judge([ask])
+        request = VerdictRequest(
+            TENANT, tuple(self.names[target] for target in sorted(self.names)), policy, None, now_ms
+        )
+        (judged,) = await self.samples.verdicts.judge([request])
         reference = judge(self.arrived, policy, now_ms=now_ms)
         assert _nameless(judged) == _nameless(reference)
         if judged.verdict is not Verdict.UNKNOWN:
             return judged.verdict, None
-        held = await self.samples.verdicts.hold(ask, judged)
-        assert held == hold(self.arrived, policy, now_ms=now_ms)
+        held = await self.samples.verdicts.find_last_known(request, judged)
+        assert held == find_last_known(self.arrived, policy, now_ms=now_ms)
         return judged.verdict, held
 
 
-def _nameless(judged: Judgement) -> Judgement:
+def _nameless(judged: Judgment) -> Judgment:
     """Without the targets' ids, which are others in the store, and without what only evidence names."""
     return replace(judged, island=None, absent=(), stuck=(), stuck_lag=0, lagging=0, time_lag=None)
 

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from lagscale.domain.verdict.contract import Judgement, Verdict, told
-from lagscale.domain.verdict.evaluate import hold, judge
+from lagscale.domain.verdict.contract import Judgment, Verdict, choose_answer
+from lagscale.domain.verdict.evaluate import find_last_known, judge
 from lagscale.store.records import Lease, VerdictStore
 from tests.contract.case import Case, Expected
 from tests.contract.database import TENANT, Stored, stored
@@ -36,8 +36,8 @@ def test_the_reference_judges_as_the_table_says(case: Case) -> None:
         if isinstance(expected, Expected):
             expected.check(judged)
         else:
-            past = hold(targets, policy, now_ms=now_ms, upto_ms=now_ms)
-            assert told(judged, policy, past) == expected.told, f"at {expected.at} s: {judged}"
+            past = find_last_known(targets, policy, now_ms=now_ms, upto_ms=now_ms)
+            assert choose_answer(judged, policy, past) == expected.told, f"at {expected.at} s: {judged}"
 
 
 @every_case
@@ -57,7 +57,7 @@ async def test_the_database_judges_as_the_table_says(case: Case, samples: Stored
     for expected in case.expected:
         if isinstance(expected, Expected):
             (judged,) = await samples.verdicts.judge(
-                [case.ask(expected.at, TENANT, tuple(ids.values()))], evidence=True
+                [case.request(expected.at, TENANT, tuple(ids.values()))], evidence=True
             )
             expected.check(_renamed(judged, ids))
 
@@ -67,16 +67,16 @@ async def _check_all(
 ) -> None:
     """Judge every instant. With `ids` the targets have other names in the store, and it need not tell islands."""
     for expected in case.expected:
-        ask = case.ask(expected.at, TENANT, targets)
-        (judged,) = await store.judge([ask])
+        request = case.request(expected.at, TENANT, targets)
+        (judged,) = await store.judge([request])
         if isinstance(expected, Expected):
             expected.check(judged if ids is None else _renamed(judged, ids), islands=ids is None)
         else:
-            past = await store.hold(ask, judged) if judged.verdict is Verdict.UNKNOWN else None
-            assert told(judged, ask.policy, past) == expected.told, f"at {expected.at} s: {judged}"
+            past = await store.find_last_known(request, judged) if judged.verdict is Verdict.UNKNOWN else None
+            assert choose_answer(judged, request.policy, past) == expected.told, f"at {expected.at} s: {judged}"
 
 
-def _renamed(judged: Judgement, ids: dict[int, int]) -> Judgement:
+def _renamed(judged: Judgment, ids: dict[int, int]) -> Judgment:
     """The absent topics and the stuck partitions by the history's own names."""
     names = {target: topic for topic, target in ids.items()}
     stuck = tuple((names[target], partition) for target, partition in judged.stuck)

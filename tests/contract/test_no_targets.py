@@ -6,14 +6,14 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from lagscale.domain.verdict.contract import Judgement, Reason, Verdict
-from lagscale.domain.verdict.evaluate import hold, judge
+from lagscale.domain.verdict.contract import Judgment, Reason, Verdict
+from lagscale.domain.verdict.evaluate import find_last_known, judge
 from tests.contract.case import Case
 from tests.contract.database import TENANT, Stored, stored
 from tests.contract.histories import History, ms
 
 CASE = Case("36", "no target", lambda: History().known().rounds(0, 60, 150), (), {"holdSeconds": "3600"})
-NOTHING = Judgement(Verdict.UNKNOWN, Reason.NOTHING_TO_MEASURE, None, None, None, ms(60))
+NOTHING = Judgment(Verdict.UNKNOWN, Reason.NOTHING_TO_MEASURE, None, None, None, ms(60))
 
 
 @pytest.fixture
@@ -24,14 +24,14 @@ async def samples(shared_url: str) -> AsyncIterator[Stored]:
 
 def test_the_reference_finds_nothing_to_measure() -> None:
     assert judge({}, CASE.parsed(), now_ms=ms(60)) == NOTHING
-    assert hold({}, CASE.parsed(), now_ms=ms(60)) is None
+    assert find_last_known({}, CASE.parsed(), now_ms=ms(60)) is None
 
 
 @pytest.mark.contract
 @pytest.mark.parametrize("way", Stored.WAYS)
 async def test_the_database_finds_nothing_to_measure(samples: Stored, way: str) -> None:
     (ids,) = samples.put([CASE.history().rows()])
-    nothing, other = CASE.ask(60, TENANT, ()), CASE.ask(60, TENANT, tuple(ids.values()))
+    nothing, other = CASE.request(60, TENANT, ()), CASE.request(60, TENANT, tuple(ids.values()))
     first, second, third = await samples.judge([nothing, other, nothing], way)
     assert second.verdict is Verdict.SUSTAINED
     assert (first, third) == (NOTHING, NOTHING)
@@ -39,4 +39,4 @@ async def test_the_database_finds_nothing_to_measure(samples: Stored, way: str) 
 
 @pytest.mark.contract
 async def test_the_database_holds_nothing_for_nothing(samples: Stored) -> None:
-    assert await samples.verdicts.hold(CASE.ask(60, TENANT, ()), NOTHING) is None
+    assert await samples.verdicts.find_last_known(CASE.request(60, TENANT, ()), NOTHING) is None

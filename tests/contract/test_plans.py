@@ -18,11 +18,11 @@ from psycopg import sql
 from lagscale.domain.lag.rounds import TargetRound
 from lagscale.domain.lag.samples import Sample
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Ask
+from lagscale.domain.verdict.contract import VerdictRequest
 from lagscale.store.connection import Pool, open_pool
 from lagscale.store.queries import load, statements
 from lagscale.store.samples.write import _STAGE
-from lagscale.store.verdicts.judge import _STATEMENTS, _literal
+from lagscale.store.verdicts.judge import _STATEMENTS, _format_ask
 from tests.contract.histories import BEGIN_MS
 from tests.support.samples import as_rows, store_rows
 
@@ -98,11 +98,11 @@ def fill(url: str, hours: int) -> dict[str, int]:
     return targets
 
 
-async def explained(pool: Pool, statement: str, ask: Ask) -> dict[str, Any]:
+async def explained(pool: Pool, statement: str, request: VerdictRequest) -> dict[str, Any]:
     """The plan as it was executed."""
     async with pool.connection() as connection:
         await connection.execute(f"prepare judged as {numbered(statement)}")
-        query = sql.SQL("explain (analyze, buffers, format json) execute judged({})").format([_literal(0, ask)])
+        query = sql.SQL("explain (analyze, buffers, format json) execute judged({})").format([_format_ask(0, request)])
         row = await (await connection.execute(query)).fetchone()
         await connection.execute("deallocate judged")
     assert row is not None
@@ -141,8 +141,8 @@ async def test_samples_are_read_in_the_same_way_however_they_lie(pool: Pool, mig
 
     async def look(state: str, targets: Mapping[str, int]) -> None:
         for statement, name in ways():
-            ask = Ask(1, (targets[name],), Policy.parse(SHAPES[name][1]), judged_at_ms=BEGIN_MS)
-            plan = await explained(pool, statement, ask)
+            request = VerdictRequest(1, (targets[name],), Policy.parse(SHAPES[name][1]), judged_at_ms=BEGIN_MS)
+            plan = await explained(pool, statement, request)
             found.setdefault((statement, name), {})[state] = plan
 
     targets = fill(migrated_url, 2)

@@ -46,7 +46,7 @@ async def test_the_database_agrees_on_numbered_waits(samples: Stored) -> None:
 def test_random_waits_last_are_short_and_are_told_as_often() -> None:
     judged = [one for seed in range(300) for one in references(random_waits(Random(seed)))]
     reasons = Counter(one.reason for one in judged)
-    assert min(reasons[one] for one in (Reason.LASTED, Reason.NOT_YET, Reason.NO_BREACH, Reason.OPEN_ISLAND)) > 50
+    assert min(reasons[one] for one in (Reason.LASTED, Reason.NOT_YET, Reason.NO_BREACH, Reason.START_UNKNOWN)) > 50
     assert sum(one.time_lag is not None and one.time_lag.upper_ms is not None for one in judged) > 300
 
 
@@ -57,17 +57,17 @@ def test_random_histories_reach_every_verdict_and_reason_often() -> None:
     assert min(Counter(one.verdict for one in judged)[verdict] for verdict in Verdict) > len(judged) // 10
     assert sum(one.active is True and one.verdict is Verdict.CALM for one in judged) > 200
     assert sum(one.active is False for one in judged) > 200
-    assert sum(one.wakes for one in judged) > 20
-    assert sum(one.island is not None and one.island.bounded for one in judged) > 200
+    assert sum(one.activates_from_zero for one in judged) > 20
+    assert sum(one.island is not None and one.island.start_known for one in judged) > 200
     assert sum(0 < one.missing < one.partitions for one in judged) > 200
     assert sum(one.verdict is Verdict.SUSTAINED and one.missing > 0 for one in judged) > 20
     assert sum(bool(one.stuck) for one in judged) > 50
     assert sum(bool(one.stuck) and one.verdict is Verdict.SUSTAINED for one in judged) > 5
-    assert sum(one.draining for one in judged) > 3
+    assert sum(one.recovering for one in judged) > 3
     assert sum(one.time_lag is not None and one.time_lag.lower_ms > 0 for one in judged) > 100
     assert sum(one.time_lag is not None and one.time_lag.upper_ms is not None for one in judged) > 50
-    assert sum((one.risen or 0) < (one.raw or 0) for one in judged) > 20
-    assert sum((one.value or 0) > (one.risen or 0) for one in judged) > 50
+    assert sum((one.scale_up_value or 0) < (one.raw or 0) for one in judged) > 20
+    assert sum((one.value or 0) > (one.scale_up_value or 0) for one in judged) > 50
 
 
 def test_random_histories_hold_what_brokers_do_rarely() -> None:
@@ -86,14 +86,14 @@ def test_random_histories_hold_what_brokers_do_rarely() -> None:
         "an end that fell",
         "an end that fell without a reset",
         "first commit",
-        *(flag.name or "" for flag in Flag if flag not in Flag.OUTSIDE | Flag.OLD_ID),
+        *(flag.name or "" for flag in Flag if flag not in Flag.EXCLUDED | Flag.RECREATED),
     }
     assert {name: found[name] for name in wanted if found[name] < 20} == {}
 
 
 def _between(older: TargetRound, newer: TargetRound) -> Iterator[str]:
     """What happened between two neighbouring rounds of a target."""
-    if older.epoch != newer.epoch:
+    if older.incarnation != newer.incarnation:
         yield "another id"
         return
     if older.notes != newer.notes:

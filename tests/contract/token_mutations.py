@@ -146,9 +146,9 @@ class Trial:
         return True
 
     async def _undecided(self, number: int, way: str) -> frozenset[int]:
-        asks = {n: one.ask for n, one in enumerate(self._batches[number])}
+        requests = {n: one.request for n, one in enumerate(self._batches[number])}
         async with self._samples.pool.connection() as connection:
-            rows = await judge._run(connection, way, asks)
+            rows = await judge._run(connection, way, requests)
         return frozenset(row["ask"] for row in rows if row["verdict"] == "undecided")
 
 

@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
 from lagscale.settings import ServiceSettings, SingleMonitorSettings
-from services.api.problem_types import FRAMEWORK, KINDS, TYPE, type_of
+from services.api.problem_types import FRAMEWORK_PROBLEM_TYPES, PROBLEM_TYPES, TYPE_PREFIX, build_type_uri
 from services.scaler.triggers.metadata import render_docs
 from tests.conventions.pictures import SCENES, picture
 
@@ -200,7 +200,7 @@ def render_errors() -> str:
         "| `status` | of HTTP |",
         "| `detail` | what is wrong here |",
         "| `field` | what of the request is at fault |",
-        "| `wayOut` | what to do |",
+        "| `remediation` | what to do |",
         "| `errors` | every fault of the input, each with its `field` and a `text` that says what must be there |",
         "",
         "`field` is the first field of `errors`; or a query parameter or a header by its name; or `path` (a name in the URL,",
@@ -212,11 +212,11 @@ def render_errors() -> str:
         "## By status",
         "",
     ]
-    ours = [(type_of(error), (error.__doc__ or "").strip(), kind) for error, kind in KINDS.items()]
-    framework = [(TYPE + kind.name, kind.title, kind) for kind in FRAMEWORK]
+    ours = [(build_type_uri(error), (error.__doc__ or "").strip(), kind) for error, kind in PROBLEM_TYPES.items()]
+    framework = [(TYPE_PREFIX + kind.name, kind.title, kind) for kind in FRAMEWORK_PROBLEM_TYPES]
     for name, title, kind in sorted([*ours, *framework], key=lambda found: (found[2].status, found[0])):
         blamed = "nothing of the request" if kind.field is None else f"`{kind.field}`, if the error names no other"
-        lines += [f"### `{name}`", "", f"{kind.status}. {title} Field: {blamed}. {kind.way_out}", ""]
+        lines += [f"### `{name}`", "", f"{kind.status}. {title} Field: {blamed}. {kind.remediation}", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

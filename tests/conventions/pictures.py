@@ -11,10 +11,10 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Judgement, Reason, Verdict
+from lagscale.domain.verdict.contract import Judgment, Reason, Verdict
 from lagscale.domain.verdict.evaluate import judge
-from lagscale.domain.verdict.islands import bound, undisturbed
-from lagscale.domain.verdict.series import Point, lag_of, measured
+from lagscale.domain.verdict.islands import can_bound_lag, compute_lower_bound
+from lagscale.domain.verdict.series import SamplePoint, build_series, compute_lag
 from tests.contract.histories import BEGIN_MS, SAMPLING, History, ms
 from tests.conventions.drawing import Cell, Dot, Drawing, Hole, Shade, svg
 
@@ -30,9 +30,9 @@ POLICY: Mapping[str, str] = {
 }
 BECAUSE = {
     Reason.STALE: "stale",
-    Reason.OPEN_ISLAND: "open island",
+    Reason.START_UNKNOWN: "open island",
     Reason.NOT_YET: "not yet",
-    Reason.ACTIVITY_UNTOLD: "activity",
+    Reason.ACTIVITY_UNDETERMINED: "activity",
     Reason.NO_DATA: "no data",
 }
 
@@ -151,7 +151,7 @@ SCENES: Mapping[str, Scene] = {
 }
 
 
-def judged(scene: Scene) -> list[tuple[int, Judgement]]:
+def judged(scene: Scene) -> list[tuple[int, Judgment]]:
     """(seconds, judgement) every sampling interval, each with the samples until then."""
     policy = Policy.parse({**POLICY, **scene.policy})
     targets = scene.history().targets()
@@ -173,51 +173,51 @@ def picture(name: str) -> str:
             under=scene.under,
             threshold=policy.lag_threshold,
             step=SAMPLING,
-            dots=[Dot(_seconds(point.at_ms), lag_of(point.sample, policy)) for point in points],
-            shades=_shades([judgement for _, judgement in answers]),
+            dots=[Dot(_seconds(point.at_ms), compute_lag(point.sample, policy)) for point in points],
+            shades=_shades([judgment for _, judgment in answers]),
             holes=_holes(points, policy),
-            cells=[_cell(at, judgement) for at, judgement in answers],
+            cells=[_cell(at, judgment) for at, judgment in answers],
             shows_value=scene.shows_value,
         )
     )
 
 
-def _points(scene: Scene, policy: Policy) -> tuple[Point, ...]:
-    seen = measured(scene.history().targets(), policy, None)
+def _points(scene: Scene, policy: Policy) -> tuple[SamplePoint, ...]:
+    seen = build_series(scene.history().targets(), policy, None)
     assert seen is not None
     return seen.series[0].points
 
 
-def _shades(answers: list[Judgement]) -> list[Shade]:
+def _shades(answers: list[Judgment]) -> list[Shade]:
     """The islands that decided at some instant, each as long as it became and as it was first seen.
 
     What lies before the lookback is forgotten, so the same island may be judged with a later beginning afterwards.
     """
     shades: list[Shade] = []
-    for island in (judgement.island for judgement in answers):
+    for island in (judgment.island for judgment in answers):
         if island is None:
             continue
         since, until = _seconds(island.since_ms), _seconds(island.since_ms + island.span_ms)
         if shades and since <= shades[-1].until:
             shades[-1] = replace(shades[-1], until=max(until, shades[-1].until))
         else:
-            shades.append(Shade(since, until, island.bounded))
+            shades.append(Shade(since, until, island.start_known))
     return shades
 
 
-def _holes(points: list[Point], policy: Policy) -> list[Hole]:
+def _holes(points: list[SamplePoint], policy: Policy) -> list[Hole]:
     found = []
     for older, newer in pairwise(points):
         if newer.at_ms - older.at_ms > policy.max_gap_ms:
-            least = bound(older, newer, lag_of(newer.sample, policy))
-            bridged = undisturbed(older, newer) and least > policy.lag_threshold
+            least = compute_lower_bound(older, newer, compute_lag(newer.sample, policy))
+            bridged = can_bound_lag(older, newer) and least > policy.lag_threshold
             found.append(Hole(_seconds(older.at_ms), _seconds(newer.at_ms), least, bridged))
     return found
 
 
-def _cell(at: float, judgement: Judgement) -> Cell:
-    because = "" if judgement.verdict is Verdict.SUSTAINED else BECAUSE.get(judgement.reason, "")
-    return Cell(at, judgement.verdict.value, because, judgement.value, judgement.active)
+def _cell(at: float, judgment: Judgment) -> Cell:
+    because = "" if judgment.verdict is Verdict.SUSTAINED else BECAUSE.get(judgment.reason, "")
+    return Cell(at, judgment.verdict.value, because, judgment.value, judgment.active)
 
 
 def _seconds(at_ms: int) -> float:

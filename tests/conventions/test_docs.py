@@ -14,12 +14,12 @@ import typer
 from fastapi import APIRouter
 from fastapi.routing import APIRoute
 
-from lagscale.domain.explain.decision_diff import HELD, TIME_LAG, WAKING, Why
+from lagscale.domain.explain.decision_diff import ACTIVATION, LAST_KNOWN, TIME_LAG, DiffReason
 from lagscale.domain.policy.keys import KEYS
-from lagscale.domain.verdict.value import Rule
-from lagscale.settings import known_names
+from lagscale.domain.verdict.value import ValueRule
+from lagscale.settings import list_variable_names
 from services.scaler.triggers.metadata import TRIGGER_KEYS
-from services.scraper.kafka.status import Code
+from services.scraper.kafka.status import PollCode
 from tests.conventions.pages import PAGES as RENDERED
 from tests.conventions.pages import metrics_of, one_monitor, settings
 
@@ -47,7 +47,7 @@ def test_every_setting_has_a_heading_and_none_is_stale() -> None:
 
 
 def test_the_table_of_names_holds_every_setting_and_no_other() -> None:
-    assert {setting.name for setting in settings()} == known_names()
+    assert {setting.name for setting in settings()} == list_variable_names()
 
 
 def test_every_setting_is_described() -> None:
@@ -167,7 +167,7 @@ def test_the_changelog_begins_with_what_an_operator_must_do() -> None:
 
 def test_every_exit_code_is_told() -> None:
     exits = importlib.import_module("services.cli.exits")
-    codes = {*exits.EXIT.values(), *exits.OWN.values()}
+    codes = {*exits.EXIT_CODES.values(), *exits.COMMAND_EXIT_CODES.values()}
     text = (DOCS / "cli.md").read_text(encoding="utf-8")
     assert {int(code) for code in re.findall(r"^\| (\d+) \|", text, re.MULTILINE)} == codes | {0}
 
@@ -193,11 +193,11 @@ def test_paths_that_are_told_exist(page: Path) -> None:
 def test_every_state_of_clusters_and_targets_is_told() -> None:
     text = (DOCS / "operations.md").read_text(encoding="utf-8")
     section = text.partition("## States of clusters and targets")[2].partition("\n## ")[0]
-    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == {code.value for code in Code}
+    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == {code.value for code in PollCode}
 
 
 def test_every_rule_and_every_reason_of_an_explanation_is_told() -> None:
     text = (DOCS / "explain.md").read_text(encoding="utf-8")
     told = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
-    stuck, *later = (rule.value for rule in Rule)
-    assert told == [stuck, TIME_LAG, *later, HELD, WAKING, *(why.value for why in Why)]
+    stuck, *later = (rule.value for rule in ValueRule)
+    assert told == [stuck, TIME_LAG, *later, LAST_KNOWN, ACTIVATION, *(why.value for why in DiffReason)]

@@ -13,14 +13,14 @@ import yaml
 from pydantic import BaseModel
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.errors import Fault
+from lagscale.errors import FieldError
 from services.api.clusters.schemas import ClusterIn
 from services.api.schemas import BindingIn, MonitorIn
 from services.api.tenants.schemas import TenantIn
-from services.cli.objects.documents import read
-from services.cli.objects.manifests import Manifest, declared
-from services.cli.objects.schemas import Schemas
-from services.scaler.triggers.metadata import Reader
+from services.cli.objects.documents import read_documents
+from services.cli.objects.manifests import Manifest, parse_manifests
+from services.cli.objects.schemas import ApiSchemas
+from services.scaler.triggers.metadata import TriggerReader
 from tests.conventions.keda_schemas import validate
 from tests.support.api_document import api_document
 
@@ -81,13 +81,13 @@ def test_metadata_values_are_strings(name: str, trigger: dict[str, Any]) -> None
 
 @pytest.mark.parametrize(("name", "trigger"), TRIGGERS)
 def test_examples_are_understood_by_the_scaler(name: str, trigger: dict[str, Any]) -> None:
-    Reader(tick_seconds=5.0).read(trigger["metadata"])
+    TriggerReader(tick_seconds=5.0).read(trigger["metadata"])
 
 
 def manifests_of(path: Path) -> list[Manifest]:
-    faults: list[Fault] = []
-    found = declared(read([str(path)], faults), Schemas(api_document()), {}, faults)
-    assert faults == []
+    field_errors: list[FieldError] = []
+    found = parse_manifests(read_documents([str(path)], field_errors), ApiSchemas(api_document()), {}, field_errors)
+    assert field_errors == []
     return list(found.manifests)
 
 

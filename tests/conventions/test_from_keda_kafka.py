@@ -7,15 +7,15 @@ from pathlib import Path
 
 import yaml
 
-from lagscale.domain.policy.keys import BY_NAME
+from lagscale.domain.policy.keys import KEYS_BY_NAME
 from lagscale.domain.policy.policy import PersistenceScope, Policy
 from lagscale.errors import InvalidInput
-from services.scaler.triggers.metadata import KEDA_KEYS, PASSED_OVER, TRIGGER_KEYS, Reader
+from services.scaler.triggers.metadata import IGNORED_KEYS, KEDA_KEYS, TRIGGER_KEYS, TriggerReader
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "from-keda-kafka.md").read_text(encoding="utf-8")
 LISTED = ROOT / "tests" / "data" / "keda" / "kafka-trigger-keys.txt"
-OURS = set(BY_NAME) | {key.name for key in TRIGGER_KEYS}
+OURS = set(KEYS_BY_NAME) | {key.name for key in TRIGGER_KEYS}
 #: In our list of keys to pass over, and no key of KEDA's: a value of `sasl`.
 NO_KEY = {"gssapi"}
 
@@ -33,7 +33,7 @@ def section(title: str) -> str:
 def compared() -> dict[str, tuple[str, str, str]]:
     """Key -> (KEDA's default, ours, judgement) of the table of keys."""
     rows = re.findall(r"^\| `(\w+)` \| ([^|]*)\| ([^|]*)\| (\w+) \|", section("Key by key"), re.MULTILINE)
-    return {name: (theirs.strip(), ours.strip(), judgement) for name, theirs, ours, judgement in rows}
+    return {name: (theirs.strip(), ours.strip(), judgment) for name, theirs, ours, judgment in rows}
 
 
 def settled() -> set[str]:
@@ -57,41 +57,43 @@ def test_every_key_of_kedas_trigger_is_told_once() -> None:
 
 def test_keys_that_are_compared_are_those_that_we_read() -> None:
     assert set(compared()) == (set(kedas()) & OURS) | {"excludePersistentLag"}
-    assert {judgement for _, _, judgement in compared().values()} == {"same", "better", "different"}
+    assert {judgment for _, _, judgment in compared().values()} == {"same", "better", "different"}
 
 
 def test_keys_that_are_settled_elsewhere_are_those_that_we_pass_over() -> None:
-    ours = set(PASSED_OVER) - NO_KEY - {"excludePersistentLag"}
+    ours = set(IGNORED_KEYS) - NO_KEY - {"excludePersistentLag"}
     assert settled() == ours | {"unsafeSsl"}
     assert "unsafeSsl" in KEDA_KEYS
 
 
 def test_both_defaults_are_right() -> None:
-    ours = {name: BY_NAME[name].default if name in BY_NAME else "" for name in compared()}
+    ours = {name: KEYS_BY_NAME[name].default if name in KEYS_BY_NAME else "" for name in compared()}
     assert {name: given for name, (_, given, _) in compared().items()} == ours
     assert {name: given for name, (given, _, _) in compared().items()} == {n: kedas()[n] for n in compared()}
 
 
 def test_the_example_judges_as_keda_does() -> None:
     metadata = importing()
-    trigger = Reader(tick_seconds=5).read(metadata)
+    trigger = TriggerReader(tick_seconds=5).read(metadata)
     policy = Policy.parse(trigger.given)
     assert (policy.persistence_scope, policy.activation_sustain_ms) == (PersistenceScope.TOTAL, 0)
     # Every default of KEDA's that a policy knows is written out; `all` partitions is no text of either.
-    written = {name: default for name, default in kedas().items() if name in BY_NAME and default not in {"", "all"}}
+    written = {
+        name: default for name, default in kedas().items() if name in KEYS_BY_NAME and default not in {"", "all"}
+    }
     assert {name: metadata.get(name) for name in written} == written
 
 
 def test_a_whole_trigger_of_kedas_is_read_without_a_fault() -> None:
     copied = {name: "x" for name in settled()} | importing() | {"excludePersistentLag": "false"}
-    assert Reader(tick_seconds=5).read(copied).group == "orders"
+    assert TriggerReader(tick_seconds=5).read(copied).group == "orders"
 
 
 def test_what_is_said_to_be_refused_is_refused() -> None:
-    faults = set()
+    field_errors = set()
     for name, text in (("excludePersistentLag", "true"), ("topic", "a,b")):
         try:
-            Reader(tick_seconds=5).read(importing() | {name: text, "partitionLimitation": "1,3"})
+            TriggerReader(tick_seconds=5).read(importing() | {name: text, "partitionLimitation": "1,3"})
         except InvalidInput as invalid:
-            faults |= {fault.field for fault in invalid.faults}
-    assert faults == {"excludePersistentLag", "partitionLimitation"}
+            field_errors |= {fault.field for fault in invalid.field_errors}
+    assert field_errors == {"excludePersistentLag", "partitionLimitation"}

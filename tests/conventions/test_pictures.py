@@ -17,7 +17,7 @@ PAGE = (DOCS / "persistence.md").read_text(encoding="utf-8")
 
 def said(name: str) -> list[tuple[int, str, float | None]]:
     """(seconds, verdict, value) at the end of each stretch in which neither changes."""
-    answers = [(at, judgement.verdict.value, judgement.value) for at, judgement in judged(SCENES[name])]
+    answers = [(at, judgment.verdict.value, judgment.value) for at, judgment in judged(SCENES[name])]
     following = [*answers[1:], (0, "", None)]
     return [one for one, after in zip(answers, following, strict=True) if one[1:] != after[1:]]
 
@@ -44,7 +44,7 @@ def test_the_page_names_the_policy_of_the_pictures(key: str) -> None:
 
 
 def test_a_spike_is_calm_throughout() -> None:
-    assert {judgement.verdict for _, judgement in judged(SCENES["spike"])} == {Verdict.CALM}
+    assert {judgment.verdict for _, judgment in judged(SCENES["spike"])} == {Verdict.CALM}
 
 
 def test_the_same_lags_are_one_island_or_two_by_what_was_produced() -> None:
@@ -65,7 +65,7 @@ def test_stabilised_values_are_those_of_the_page() -> None:
 
 
 def test_draining_asks_for_no_more_than_the_members() -> None:
-    told = {at: judgement.value for at, judgement in judged(SCENES["draining"])}
+    told = {at: judgment.value for at, judgment in judged(SCENES["draining"])}
     assert [told[at] for at in (135, 150, 165, 180, 195)] == [550, 400, 400, 400, 350]
 
 

@@ -36,17 +36,17 @@ ACROSS: Mapping[str, Mapping[str, str]] = {
 }
 #: Where a transaction of the registry has more than one tenant's sight -> why. Everything else goes by `tenant(...)`.
 SIGHTS: Mapping[str, str] = {
-    "lagscale/store/registry/single_monitor.py _ensure platform": "the one tenant of a one-tenant system is made at its start",
-    "lagscale/store/registry/quotas.py put before_wall": "no tenant writes its own row; the platform's role is checked",
-    "lagscale/store/registry/reencrypt.py rotate platform": "whoever has the database's URL and the keys seals all anew",
-    "services/api/auth/access.py _found platform": "whose key it is, is what is asked",
-    "services/api/auth/access.py _of_token platform": "whose token it is, is what is asked",
-    "services/api/audit/trail.py _work within": "the platform's own audit, which is all of it; else the named tenant's",
+    "lagscale/store/registry/single_monitor.py _register platform": "the one tenant of a one-tenant system is made at its start",
+    "lagscale/store/registry/quotas.py put as_platform": "no tenant writes its own row; the platform's role is checked",
+    "lagscale/store/registry/reencrypt.py reencrypt_all platform": "whoever has the database's URL and the keys seals all anew",
+    "services/api/auth/access.py _find_principal platform": "whose key it is, is what is asked",
+    "services/api/auth/access.py _find_token_principal platform": "whose token it is, is what is asked",
+    "services/api/audit/trail.py _open_session within": "the platform's own audit, which is all of it; else the named tenant's",
     "services/api/keys/rotation.py of_platform within": "the platform's keys: its role is checked, a tenant's sees none",
     "services/api/operations.py bind platform": "namespaces exclude each other across tenants; the platform's role is checked",
     "services/api/operations.py create_platform_key within": "the platform's keys: its role is checked",
     "services/api/operations.py create_tenant within": "a tenant that is not there yet has no wall; its role is checked",
-    "services/api/operations.py delete_tenant before_wall": "the audit of what is gone with its tenant is the platform's",
+    "services/api/operations.py delete_tenant as_platform": "the audit of what is gone with its tenant is the platform's",
     "services/api/operations.py list_platform_keys within": "the platform's keys: its role is checked",
     "services/api/operations.py list_tenants within": "as many as the caller sees: all, or its own",
     "services/api/operations.py put_tenant within": "it may have to be made; the platform's role is checked",
@@ -143,5 +143,5 @@ def _sights(tree: ast.Module) -> Iterator[str]:
             for node in ast.walk(function):
                 if isinstance(node, ast.Call):
                     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-                    if name in {"platform", "within", "before_wall"}:
+                    if name in {"platform", "within", "as_platform"}:
                         yield f"{function.name} {name}"

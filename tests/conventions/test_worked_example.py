@@ -32,7 +32,11 @@ def rows() -> list[tuple[int, int | None, str, int]]:
 
 def round_of(at_ms: int, lag: int) -> TargetRound:
     return TargetRound(
-        at_ms=at_ms, epoch=0, samples=(Sample(lag, at_ms // 1000 * PRODUCED_A_SECOND),), members=1, members_age_ms=0
+        at_ms=at_ms,
+        incarnation=0,
+        samples=(Sample(lag, at_ms // 1000 * PRODUCED_A_SECOND),),
+        members=1,
+        members_age_ms=0,
     )
 
 
@@ -44,8 +48,8 @@ def test_the_table_is_judged_as_it_says() -> None:
     for at_ms, lag, verdict, value in table:
         if lag is not None:
             history.append(round_of(at_ms, lag))
-        judgement = judge({1: history}, POLICY, now_ms=at_ms)
-        assert (judgement.verdict, judgement.value) == (Verdict(verdict), float(value)), f"at {at_ms}"
+        judgment = judge({1: history}, POLICY, now_ms=at_ms)
+        assert (judgment.verdict, judgment.value) == (Verdict(verdict), float(value)), f"at {at_ms}"
 
 
 def test_a_start_in_the_middle_is_unknown_until_it_lasted() -> None:
@@ -55,9 +59,9 @@ def test_a_start_in_the_middle_is_unknown_until_it_lasted() -> None:
         if lag is None:
             continue
         history.append(round_of(at_ms, lag))
-        judgement = judge({1: history}, POLICY, now_ms=at_ms)
+        judgment = judge({1: history}, POLICY, now_ms=at_ms)
         if verdict == "sustained":
-            assert judgement.verdict is Verdict.SUSTAINED
+            assert judgment.verdict is Verdict.SUSTAINED
             return
-        assert judgement.verdict is Verdict.UNKNOWN
+        assert judgment.verdict is Verdict.UNKNOWN
     raise AssertionError("the table has no sustained line")

@@ -10,7 +10,7 @@ from typing import Any, Protocol, TypeVar
 
 import grpc
 
-from devstack.clients import Admin, Answer, Kafka, Keda
+from devstack.clients import Admin, Kafka, KedaAnswer, KedaClient
 from devstack.server import wait_until
 from devstack.stack import Stack
 
@@ -38,14 +38,14 @@ class Group:
     topic: str
     group: str
     partitions: int
-    keda: Keda
+    keda: KedaClient
 
     @property
     def path(self) -> str:
         """The monitor's path under `/v1`."""
         return f"/tenants/{self.tenant}/monitors/{self.monitor}"
 
-    def poll(self) -> Answer:
+    def poll(self) -> KedaAnswer:
         """One poll of KEDA's loop."""
         return self.keda.poll(self.monitor)
 
@@ -78,15 +78,15 @@ class System:
         self.admin.post(f"/tenants/{name}/clusters", {"name": "main", "bootstrapServers": [self.bootstrap]})
         return name
 
-    def keda(self, tenant: str, metadata: Mapping[str, str]) -> Keda:
+    def keda(self, tenant: str, metadata: Mapping[str, str]) -> KedaClient:
         """KEDA with a ScaledObject in the tenant's namespace."""
-        return self.closing(Keda(self.stack.addresses.grpc, tenant, metadata))
+        return self.closing(KedaClient(self.stack.addresses.grpc, tenant, metadata))
 
-    def registered(self, keda: Keda) -> dict[str, float]:
+    def registered(self, keda: KedaClient) -> dict[str, float]:
         """The specs, as soon as the registration has reached the scaler."""
         found: dict[str, float] = {}
 
-        def known() -> bool:
+        def is_registered() -> bool:
             try:
                 found.update(keda.specs())
             except grpc.RpcError as error:
@@ -95,7 +95,7 @@ class System:
                 return False
             return True
 
-        wait_until(known, 30, "the registration did not reach the scaler")
+        wait_until(is_registered, 30, "the registration did not reach the scaler")
         return found
 
     def watch(
@@ -126,34 +126,34 @@ class System:
 
 
 def until(
-    look: Callable[[], Answer],
-    seen: Callable[[Answer], bool],
+    poll: Callable[[], KedaAnswer],
+    condition: Callable[[KedaAnswer], bool],
     seconds: float,
-    never: Callable[[Answer], bool] = lambda _: False,
-) -> list[Answer]:
+    never: Callable[[KedaAnswer], bool] = lambda _: False,
+) -> list[KedaAnswer]:
     """Look again and again until it is seen; all looks.
 
     Raises:
         AssertionError: what must never be was, or it was not seen in time.
     """
-    looks: list[Answer] = []
+    polled: list[KedaAnswer] = []
     deadline = time.monotonic() + seconds
 
-    def looked() -> bool:
-        looks.append(look())
-        assert not never(looks[-1]), f"must never be: {looks[-1]}; before: {looks[-4:-1]}"
-        assert seen(looks[-1]) or time.monotonic() < deadline, f"not within {seconds:g} s; last: {looks[-3:]}"
-        return seen(looks[-1])
+    def is_met() -> bool:
+        polled.append(poll())
+        assert not never(polled[-1]), f"must never be: {polled[-1]}; before: {polled[-4:-1]}"
+        assert condition(polled[-1]) or time.monotonic() < deadline, f"not within {seconds:g} s; last: {polled[-3:]}"
+        return condition(polled[-1])
 
-    wait_until(looked, seconds + 10, "it was not seen")
-    return looks
+    wait_until(is_met, seconds + 10, "it was not seen")
+    return polled
 
 
-def is_calm(answer: Answer) -> bool:
+def is_calm(answer: KedaAnswer) -> bool:
     """Measured 0 and inactive."""
-    return answer == Answer(0.0, False)
+    return answer == KedaAnswer(0.0, False)
 
 
-def told(value: float) -> Callable[[Answer], bool]:
+def is_active_with(value: float) -> Callable[[KedaAnswer], bool]:
     """Whether KEDA is told this value, and active."""
-    return lambda answer: answer == Answer(value, True)
+    return lambda answer: answer == KedaAnswer(value, True)

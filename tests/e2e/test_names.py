@@ -16,11 +16,11 @@ from google.protobuf.message_factory import GetMessageClass
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 
 from devstack.broker import Broker
-from devstack.clients import Answer, Kafka, Keda
+from devstack.clients import Kafka, KedaAnswer, KedaClient
 from devstack.database import Database
 from devstack.server import free_port
 from devstack.stack import Stack
-from tests.e2e.system import FACTOR, System, is_calm, told, until
+from tests.e2e.system import FACTOR, System, is_active_with, is_calm, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -47,10 +47,10 @@ def test_variables_alone_start_a_system_with_one_monitor(database: Database, bro
     stack = Stack(database.create_database(name), tmp_path, extra=variables)
     try:
         stack.start()
-        keda = Keda(f"127.0.0.1:{port}", "anywhere", {"serviceType": topic})
+        keda = KedaClient(f"127.0.0.1:{port}", "anywhere", {"serviceType": topic})
         assert keda.specs() == {topic: 100.0}
         kafka.produce(topic, 1_000, 2)
-        until(lambda: keda.poll(topic), told(200.0), 60)
+        until(lambda: keda.poll(topic), is_active_with(200.0), 60)
         keda.close()
     finally:
         stack.stop()
@@ -79,7 +79,7 @@ def test_inline_metadata_registers_for_a_tenant_that_allows_it(system: System) -
     assert first.error.startswith("FAILED_PRECONDITION")
     until(lambda: keda.poll(metric), is_calm, 60)
     system.kafka.produce(topic, 1_000, 2)
-    until(lambda: keda.poll(metric), told(200.0), 60)
+    until(lambda: keda.poll(metric), is_active_with(200.0), 60)
     closed = system.keda(system.tenant(), metadata)
     assert closed.poll(metric).error.startswith("NOT_FOUND")
 
@@ -143,11 +143,11 @@ def test_a_caller_without_the_proto_finds_and_calls_the_service_by_reflection(sy
         response_deserializer=GetMessageClass(method.output_type).FromString,
     )
 
-    def ask() -> Answer:
+    def ask() -> KedaAnswer:
         try:
-            return Answer(0.0, call(request, timeout=5).result)
+            return KedaAnswer(0.0, call(request, timeout=5).result)
         except grpc.RpcError as error:
-            return Answer(None, None, str(error.code()))
+            return KedaAnswer(None, None, str(error.code()))
 
     until(ask, is_calm, 60)
 

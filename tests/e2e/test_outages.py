@@ -16,12 +16,12 @@ import pytest
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 
 from devstack.broker import Broker
-from devstack.clients import Answer
+from devstack.clients import KedaAnswer
 from devstack.database import Database
 from devstack.server import wait_until
 from devstack.stack import Stack, answers
 from services.scaler.local_cache import ANSWERS
-from tests.e2e.system import Group, System, is_calm, told, until
+from tests.e2e.system import Group, System, is_active_with, is_calm, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(400)]
 
@@ -47,14 +47,14 @@ class Fleet:
 
     def settle(self) -> None:
         """Wait until both are measured as they are."""
-        until(self.busy.poll, told(1_500.0), 120, never=_is_wrong_for_busy)
+        until(self.busy.poll, is_active_with(1_500.0), 120, never=_is_wrong_for_busy)
         until(self.idle.poll, is_calm, 120)
 
-    def await_kept(self) -> None:
+    def await_saved(self) -> None:
         """Wait until the scaler has put on scratch what it told last: it does so at most every second."""
-        kept = self.system.stack.folder / "scratch/scaler/scaler/scaler" / ANSWERS
-        until(self.busy.poll, told(1_500.0), 30)
-        wait_until(lambda: kept.exists() and "1500.0" in kept.read_text(), 30, "the answers were not kept on scratch")
+        saved = self.system.stack.folder / "scratch/scaler/scaler/scaler" / ANSWERS
+        until(self.busy.poll, is_active_with(1_500.0), 30)
+        wait_until(lambda: saved.exists() and "1500.0" in saved.read_text(), 30, "the answers were not kept on scratch")
 
     def mend(self) -> None:
         """Start again whatever a test has left ended or stopped, so that its failure is its own."""
@@ -69,26 +69,26 @@ class Fleet:
                 stack.spawn(service)
                 stack.await_ready(service)
 
-    def endure(self, seconds: float) -> list[Answer]:
+    def endure(self, seconds: float) -> list[KedaAnswer]:
         """Ask both during an outage: the busy one is held, the idle one ends in an error; the idle one's answers."""
         deadline = time.monotonic() + seconds
-        looks: list[Answer] = []
+        polled: list[KedaAnswer] = []
 
         def over() -> bool:
             assert self.busy.keda.specs() == {self.busy.monitor: 500.0}
             busy = self.busy.poll()
-            assert told(1_500.0)(busy), f"the group at work was told {busy}"
-            looks.append(self.idle.poll())
-            return time.monotonic() > deadline and bool(looks[-1].error)
+            assert is_active_with(1_500.0)(busy), f"the group at work was told {busy}"
+            polled.append(self.idle.poll())
+            return time.monotonic() > deadline and bool(polled[-1].error)
 
         wait_until(over, seconds + 60, "the idle group still has an answer that nobody measured")
-        last_answer = max((n for n, look in enumerate(looks) if not look.error), default=-1)
-        assert all(look.error for look in looks[last_answer + 1 :])
-        assert all(look.error.startswith("UNAVAILABLE") for look in looks[last_answer + 1 :]), looks[-1]
-        return looks
+        last_answer = max((n for n, answer in enumerate(polled) if not answer.error), default=-1)
+        assert all(answer.error for answer in polled[last_answer + 1 :])
+        assert all(answer.error.startswith("UNAVAILABLE") for answer in polled[last_answer + 1 :]), polled[-1]
+        return polled
 
 
-def _is_wrong_for_busy(answer: Answer) -> bool:
+def _is_wrong_for_busy(answer: KedaAnswer) -> bool:
     return answer.active is False and answer.value is None
 
 
@@ -115,8 +115,8 @@ def _mended(fleet: Fleet) -> Iterator[None]:
 def test_a_broker_that_is_gone_leaves_a_group_at_work_held_and_an_idle_one_unknown(fleet: Fleet) -> None:
     fleet.settle()
     fleet.broker.kill()
-    looks = fleet.endure(OUTAGE)
-    assert "stale" in looks[-1].error or "old" in looks[-1].error, looks[-1].error
+    polled = fleet.endure(OUTAGE)
+    assert "stale" in polled[-1].error or "old" in polled[-1].error, polled[-1].error
     fleet.broker.start()
     fleet.settle()
 
@@ -153,7 +153,7 @@ def test_a_store_that_hangs_bounds_every_call(fleet: Fleet) -> None:
 
 def test_a_scaler_that_restarts_while_the_store_is_away_knows_its_registrations(fleet: Fleet) -> None:
     fleet.settle()
-    fleet.await_kept()
+    fleet.await_saved()
     fleet.database.kill()
     stack = fleet.system.stack
     stack.servers["scaler"].kill()
@@ -161,7 +161,7 @@ def test_a_scaler_that_restarts_while_the_store_is_away_knows_its_registrations(
     stack.await_ready("scaler")
     _await_answer(fleet.idle, lambda answer: answer.error.startswith("UNAVAILABLE"))
     assert fleet.idle.keda.specs() == {fleet.idle.monitor: 500.0}
-    assert told(1_500.0)(fleet.busy.poll()), "what was told last is kept on scratch, and held"
+    assert is_active_with(1_500.0)(fleet.busy.poll()), "what was told last is kept on scratch, and held"
     fleet.database.start()
     fleet.settle()
 
@@ -191,8 +191,8 @@ def test_all_at_once_in_any_order_still_never_tells_a_zero(fleet: Fleet) -> None
     fleet.settle()
 
 
-def _await_answer(group: Group, seen: Callable[[Answer], bool]) -> None:
-    until(group.poll, seen, 60)
+def _await_answer(group: Group, condition: Callable[[KedaAnswer], bool]) -> None:
+    until(group.poll, condition, 60)
 
 
 def _grpc_health(fleet: Fleet) -> int:

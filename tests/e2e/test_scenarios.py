@@ -9,8 +9,8 @@ import time
 
 import pytest
 
-from devstack.clients import Answer
-from tests.e2e.system import FACTOR, System, is_calm, told, until
+from devstack.clients import KedaAnswer
+from tests.e2e.system import FACTOR, System, is_active_with, is_calm, until
 
 pytestmark = [pytest.mark.e2e, pytest.mark.timeout(300)]
 
@@ -18,7 +18,7 @@ SUSTAIN = 120 // FACTOR
 POLICY = {"lagThreshold": 500, "sustainSeconds": SUSTAIN, "samplingInterval": 10 // FACTOR, "windowSize": 30}
 
 
-def asks_for_more(answer: Answer) -> bool:
+def asks_for_more(answer: KedaAnswer) -> bool:
     return answer.value is not None and answer.value > 0
 
 
@@ -31,20 +31,20 @@ def test_a_burst_that_nobody_reads_scales_after_the_sustain_time_and_is_over_whe
 
     began = time.monotonic()
     system.kafka.produce("test-topic", 5_000, 3)
-    looks = until(burst.poll, told(1_500.0), 60)
+    polled = until(burst.poll, is_active_with(1_500.0), 60)
 
     assert time.monotonic() - began >= SUSTAIN
-    assert all(is_calm(look) for look in looks[:-1]), looks
+    assert all(is_calm(look) for look in polled[:-1]), polled
     assert system.verdict(burst)["total"] == 5_000
     system.kafka.consume_all("test-topic", "sample-consumer-group")
-    until(burst.poll, lambda answer: answer == Answer(0.0, True), 30)
+    until(burst.poll, lambda answer: answer == KedaAnswer(0.0, True), 30)
     until(burst.poll, is_calm, 60, never=asks_for_more)
 
 
 def test_idle_consumers_when_they_are_allowed_lift_the_cap(system: System) -> None:
     burst = system.watch(POLICY | {"allowIdleConsumers": "true"})
     system.kafka.produce(burst.topic, 5_000, 3)
-    until(burst.poll, told(5_000.0), 90)
+    until(burst.poll, is_active_with(5_000.0), 90)
 
 
 def test_a_spike_that_is_read_before_the_sustain_time_is_over_scales_nothing(system: System) -> None:
@@ -53,14 +53,14 @@ def test_a_spike_that_is_read_before_the_sustain_time_is_over_scales_nothing(sys
     began = time.monotonic()
     system.kafka.produce(spike.topic, 5_000, 3)
 
-    def above(answer: Answer) -> bool:
+    def above(answer: KedaAnswer) -> bool:
         island = system.verdict(spike)["island"]
-        return answer.value == 0 and island is not None and island["spanSeconds"] >= SUSTAIN / 3
+        return answer.value == 0 and island is not None and island["durationSeconds"] >= SUSTAIN / 3
 
     until(spike.poll, above, 30, never=asks_for_more)
     system.kafka.consume_all(spike.topic, spike.group)
     working = until(spike.poll, lambda answer: bool(answer.active), 30, never=asks_for_more)
-    assert working[-1] == Answer(0.0, True)
+    assert working[-1] == KedaAnswer(0.0, True)
     until(
         spike.poll, lambda answer: is_calm(answer) and time.monotonic() > began + 2 * SUSTAIN, 60, never=asks_for_more
     )
@@ -79,7 +79,7 @@ def test_a_group_at_zero_wakes_for_waiting_messages_and_sleeps_when_they_are_rea
 
     # Activation is apart from the threshold: one message that waits for ever is enough.
     system.kafka.produce(sleeper.topic, 1, 3)
-    until(sleeper.poll, lambda answer: answer == Answer(0.0, True), 30)
+    until(sleeper.poll, lambda answer: answer == KedaAnswer(0.0, True), 30)
 
 
 def test_a_group_without_commits_follows_its_reset_policy_and_wakes(system: System) -> None:
@@ -89,7 +89,7 @@ def test_a_group_without_commits_follows_its_reset_policy_and_wakes(system: Syst
     for group in (earliest, latest):
         system.kafka.produce(group.topic, 60, 3)
 
-    until(earliest.poll, told(30.0), 60)
-    until(latest.poll, lambda answer: answer == Answer(0.0, True), 60)
+    until(earliest.poll, is_active_with(30.0), 60)
+    until(latest.poll, lambda answer: answer == KedaAnswer(0.0, True), 60)
     flags = [one["flags"] for one in system.admin.get(f"{latest.path}/samples?limit=1")["items"][0]["partitions"]]
     assert all("uncommitted" in names for names in flags)

@@ -53,7 +53,7 @@ class World:
         self._http = httpx.Client(base_url=url, headers={"Authorization": f"Bearer {admin}"}, timeout=30)
         self.keys: dict[str, dict[str, str]] = {}
         self.prefixes: dict[str, str] = {}
-        self.mend()
+        self.restore()
         self.keys[PLATFORM_ADMIN] = {"Authorization": f"Bearer {admin}"}
         for role in (TENANT_ADMIN, TENANT_VIEWER):
             made = self._ask("POST", f"/v1/tenants/{TENANT}/keys", {"name": "caller", "role": role})
@@ -64,7 +64,7 @@ class World:
         self.session.close()
         self._http.close()
 
-    def mend(self) -> None:
+    def restore(self) -> None:
         """Put back what a request may have changed or deleted."""
         self._ask("PUT", f"/v1/tenants/{OTHER}", {})
         for path, body in _OBJECTS:

@@ -16,28 +16,30 @@ import structlog
 from cryptography import x509
 
 from devstack.certificates import Authority, Request
-from lagscale.kafka.addresses import ANYWHERE
-from lagscale.kafka.probe.result import Findings, Question
-from lagscale.kafka.probe.runner import Looks
+from lagscale.kafka.addresses import ANY_ADDRESS
+from lagscale.kafka.probe.result import ProbeRequest, ProbeResult
+from lagscale.kafka.probe.runner import ProbeRunner
 from lagscale.store.connection import open_pool
 from lagscale.store.registrations.answers import PostgresDecisions
 from lagscale.store.registrations.frozen_answers import PostgresFreezes
 from lagscale.store.registrations.load import PostgresRegistrations
 from lagscale.store.verdicts.judge import PostgresVerdicts
 from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
-from services.scaler.replica import Parts, Scaler
+from services.scaler.replica import Scaler, ScalerDependencies
 from services.scaler.settings import ScalerSettings
-from tests.fuzz.walled_tenants import Walled
+from tests.fuzz.walled_tenants import IsolatedTenant
 from tests.fuzz.walls import Pair
 from tests.integration.api.serving import ADMIN, bearer, serving
 from tests.integration.scaler.conftest import eventually
 
 
-class _Told(Looks):
+class EchoingProbeRunner(ProbeRunner):
     """Looks at no cluster, and tells which one it was to look at."""
 
-    async def look(self, tenant_id: int, cluster_id: int, question: Question, *, patient: bool = False) -> Findings:
-        return Findings(problem="unreachable", text=f"{question.bootstrap} {question.secrets}")
+    async def run(
+        self, tenant_id: int, cluster_id: int, request: ProbeRequest, *, wait_for_slot: bool = False
+    ) -> ProbeResult:
+        return ProbeResult(problem="unreachable", text=f"{request.bootstrap} {request.secrets}")
 
 
 @pytest.fixture
@@ -51,7 +53,7 @@ def quiet() -> Iterator[None]:
 @pytest.fixture
 async def api(shared_url: str, quiet: None) -> AsyncIterator[httpx.AsyncClient]:
     """The API, asked with the bootstrap key."""
-    async with serving(shared_url, looks=(ANYWHERE, _Told(1.0))) as client:
+    async with serving(shared_url, probe_runner=(ANY_ADDRESS, EchoingProbeRunner(1.0))) as client:
         client.headers.update(bearer(ADMIN))
         yield client
 
@@ -59,7 +61,9 @@ async def api(shared_url: str, quiet: None) -> AsyncIterator[httpx.AsyncClient]:
 @pytest.fixture
 async def pair(api: httpx.AsyncClient, shared_url: str) -> Pair:
     """Two tenants that differ in what they hold, and in no name but their own and one more."""
-    return await Walled.made(api, shared_url, 771_377_717), await Walled.made(api, shared_url, 393_939_919)
+    return await IsolatedTenant.made(api, shared_url, 771_377_717), await IsolatedTenant.made(
+        api, shared_url, 393_939_919
+    )
 
 
 @pytest.fixture
@@ -87,7 +91,7 @@ async def stubs(shared_url: str, tmp_path: Path, pair: Pair) -> AsyncIterator[di
         scaler = Scaler(_parts(pool), settings, "walls")
         port, _ = await scaler.start("127.0.0.1:0")
         stack.push_async_callback(scaler.stop)
-        await eventually(lambda: scaler._known.directory is not None)
+        await eventually(lambda: scaler._registrations.directory is not None)
         made = {}
         for instance in (pair[0].instance, pair[1].instance, "stranger"):
             name = f"spiffe://{instance}" if instance == "stranger" else instance
@@ -102,11 +106,11 @@ async def stubs(shared_url: str, tmp_path: Path, pair: Pair) -> AsyncIterator[di
         yield made
 
 
-def _parts(pool: Any) -> Parts:
+def _parts(pool: Any) -> ScalerDependencies:
     async def never() -> AsyncIterator[str]:
         await asyncio.Event().wait()
         yield ""
 
-    return Parts(
+    return ScalerDependencies(
         PostgresVerdicts(pool), PostgresRegistrations(pool), PostgresDecisions(pool), PostgresFreezes(pool), never
     )

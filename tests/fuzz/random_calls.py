@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 
 from services.scaler.grpc.proto import externalscaler_pb2 as pb
-from tests.fuzz.walled_tenants import MONITORS, NAMESPACES, Names, Walled
+from tests.fuzz.walled_tenants import MONITORS, NAMESPACES, IsolatedTenant, Names
 
 METHODS = {method.name: method for method in pb.DESCRIPTOR.services_by_name["ExternalScaler"].methods}
 
@@ -50,7 +50,7 @@ async def _first(stream: Any, patience: float) -> Any:
 class RandomCalls:
     """Calls of one tenant's KEDA, with names of its own and of another."""
 
-    def __init__(self, random: Random, mine: Walled, theirs: Walled) -> None:
+    def __init__(self, random: Random, mine: IsolatedTenant, theirs: IsolatedTenant) -> None:
         self._random = random
         self._marks = (mine.mark, theirs.mark)
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from tests.fuzz.walled_tenants import CLUSTERS, MONITORS, NAMESPACES, Names, Walled
+from tests.fuzz.walled_tenants import CLUSTERS, MONITORS, NAMESPACES, IsolatedTenant, Names
 
 Document = Mapping[str, Any]
 _METHODS = {"get", "put", "post", "delete", "patch"}
@@ -61,7 +61,12 @@ class RandomRequests:
     """Requests of one tenant, with names, keys and cursors of its own and of another; of some routes, or of all."""
 
     def __init__(
-        self, random: Random, document: Document, mine: Walled, theirs: Walled, some: Collection[str] = ()
+        self,
+        random: Random,
+        document: Document,
+        mine: IsolatedTenant,
+        theirs: IsolatedTenant,
+        some: Collection[str] = (),
     ) -> None:
         self._random = random
         self._document = document

@@ -13,23 +13,23 @@ from pathlib import Path
 from types import SimpleNamespace
 from unittest import mock
 
-from lagscale.domain.lag.rounds import Row, TargetRound, extend
-from lagscale.domain.lag.samples import Offsets, Sample, measure
+from lagscale.domain.lag.rounds import SampleRow, TargetRound, build_row
+from lagscale.domain.lag.samples import Offsets, Sample, build_sample
 from lagscale.domain.policy.policy import PersistenceScope, Policy
-from lagscale.domain.verdict.contract import Ask, Judgement, Told
+from lagscale.domain.verdict.contract import Answer, Judgment, VerdictRequest
 from lagscale.errors import LagscaleError, StoreUnavailable
 from lagscale.store.records import InlineMonitor, Lease, Registrations
 from lagscale.store.registrations.answers import Decision
-from lagscale.store.registrations.frozen_answers import FrozenAnswer, FrozenAsk
+from lagscale.store.registrations.frozen_answers import FrozenAnswer, FrozenAnswerKey
 from services.scaler.answers import last_known
-from services.scaler.answers.answer import Answer, Answers
-from services.scaler.answers.decision_log import Recorder
-from services.scaler.answers.frozen import FrozenAnswers
-from services.scaler.answers.last_known import LastAnswers
-from services.scaler.answers.rate_limit import Rates
-from services.scaler.answers.snapshots import Snapshots
-from services.scaler.local_cache import ANSWERS, Scratch
-from services.scaler.triggers.directory import Subject, key_of
+from services.scaler.answers.answer import AnswerService, MonitorAnswer
+from services.scaler.answers.decision_log import DecisionLog
+from services.scaler.answers.frozen import FrozenAnswerCache
+from services.scaler.answers.last_known import LastKnownAnswers
+from services.scaler.answers.rate_limit import CallRateLimiter
+from services.scaler.answers.snapshots import SnapshotCache
+from services.scaler.local_cache import ANSWERS, LocalCache
+from services.scaler.triggers.directory import ResolvedMonitor, compute_monitor_key
 from tests.support.memory_samples import MemorySamples
 
 BEGIN_MS = 1_767_607_200_000
@@ -57,13 +57,13 @@ class FailingStore:
         self._answers.set()
         self._answers = asyncio.Event()
 
-    async def judge(self, asks: Sequence[Ask]) -> list[Judgement]:
+    async def judge(self, requests: Sequence[VerdictRequest]) -> list[Judgment]:
         await self._reach()
-        return await self.samples.judge(asks)
+        return await self.samples.judge(requests)
 
-    async def hold(self, ask: Ask, judgement: Judgement) -> Told | None:
+    async def find_last_known(self, request: VerdictRequest, judgment: Judgment) -> Answer | None:
         await self._reach()
-        return await self.samples.hold(ask, judgement)
+        return await self.samples.find_last_known(request, judgment)
 
     async def _reach(self) -> None:
         while self.hangs:
@@ -88,10 +88,10 @@ class NoRegistrations:
 class NoFreezes:
     """Nothing is frozen."""
 
-    async def kept(self, asked: FrozenAsk, freeze_ids: Sequence[str]) -> FrozenAnswer | None:
+    async def find_answer(self, asked: FrozenAnswerKey, freeze_ids: Sequence[str]) -> FrozenAnswer | None:
         raise AssertionError("the monitor is not frozen")
 
-    async def keep(self, asked: FrozenAsk, freeze_ids: Sequence[str], answer: FrozenAnswer) -> FrozenAnswer:
+    async def keep(self, asked: FrozenAnswerKey, freeze_ids: Sequence[str], answer: FrozenAnswer) -> FrozenAnswer:
         raise AssertionError("the monitor is not frozen")
 
 
@@ -133,7 +133,7 @@ class World:
     partitions: list[Partition] = field(default_factory=lambda: [Partition(), Partition()])
     members: int | None = 0
     scraping: bool = True
-    rows: list[Row] = field(default_factory=list)
+    rows: list[SampleRow] = field(default_factory=list)
     lags: dict[int, list[int]] = field(default_factory=dict)
     store: FailingStore = field(init=False)
 
@@ -155,16 +155,16 @@ class World:
         for number, partition in enumerate(self.partitions):
             newest = previous.newest(number) if previous else None
             answer = Offsets(0, partition.end, partition.committed, partition.end)
-            samples.append(measure(answer, newest.sample if newest else None) if partition.readable else None)
+            samples.append(build_sample(answer, newest.sample if newest else None) if partition.readable else None)
         age_ms = None if self.members is None else 0
         made = TargetRound(self.now_ms, 1, tuple(samples), members=self.members, members_age_ms=age_ms)
-        self.rows.append(extend(previous, made))
+        self.rows.append(build_row(previous, made))
         self.store.samples.append([(TENANT, TARGET, self.rows[-1])], LEASE)
 
     def poll_from_the_future(self) -> bool:
         """A round stamped by a wrong clock, calm as can be; whether the store refused it."""
         calm = TargetRound(self.now_ms + 600_000, 1, tuple(Sample(0, 1) for _ in self.partitions))
-        return self.store.samples.append([(TENANT, TARGET, extend(None, calm))], LEASE).refused == 1
+        return self.store.samples.append([(TENANT, TARGET, build_row(None, calm))], LEASE).refused == 1
 
     def was_calm(self, at_ms: int) -> bool:
         """Whether samples no older than allowed at an instant showed no lag that in truth had lasted.
@@ -214,31 +214,35 @@ class Replica:
 
     def __init__(self, world: World, folder: Path) -> None:
         self._world = world
-        self._scratch = Scratch(folder)
+        self._local_cache = LocalCache(folder)
         self.skew_ms = 0
         #: A host clock that went back makes a restart count as no time.
         self.uncounted_ms = 0
-        ask = Ask(TENANT, (TARGET,), world.policy)
-        self.subject = Subject(TENANT, "acme", "orders", world.policy, 1, ask, {TARGET: "orders"}, key_of(ask))
+        request = VerdictRequest(TENANT, (TARGET,), world.policy)
+        self.monitor = ResolvedMonitor(
+            TENANT, "acme", "orders", world.policy, 1, request, {TARGET: "orders"}, compute_monitor_key(request)
+        )
         self._begin()
 
     def _begin(self) -> None:
-        self.last = LastAnswers()
-        self.snapshots = Snapshots(
+        self.last = LastKnownAnswers()
+        self.snapshots = SnapshotCache(
             self._world.store,
             slots=2,
             seconds=MEMO_MS / 1000,
-            on_reading=lambda ask, judgement: self.last.note(key_of(ask), judgement, ask.policy),
+            on_judgment=lambda request, judgment: self.last.note(
+                compute_monitor_key(request), judgment, request.policy
+            ),
             clock=lambda: self._world.now_ms / 1000,
         )
-        recorder = Recorder(NoDecisions(), "a replica", self.last.clock.now_ms)
-        self.answers = Answers(
+        decision_log = DecisionLog(NoDecisions(), "a replica", self.last.clock.now_ms)
+        self.answers = AnswerService(
             self.snapshots,
             NoRegistrations(),
             self.last,
-            recorder,
-            FrozenAnswers(NoFreezes(), self._world.store, self.last),
-            rates=Rates(lambda _: 1_000_000),
+            decision_log,
+            FrozenAnswerCache(NoFreezes(), self._world.store, self.last),
+            call_limiter=CallRateLimiter(lambda _: 1_000_000),
         )
 
     def _clock(self) -> AbstractContextManager[object]:
@@ -247,27 +251,27 @@ class Replica:
         clock = SimpleNamespace(monotonic=lambda: now_ms / 1000, time=lambda: (now_ms + skew_ms) / 1000)
         return mock.patch.object(last_known, "time", clock)
 
-    async def tell(self, *, begins_poll: bool) -> Answer | LagscaleError:
+    async def get_answer(self, *, begins_poll: bool) -> MonitorAnswer | LagscaleError:
         """What KEDA is told, or the error in its place."""
         with self._clock():
             seconds = _HANGING_SECONDS if self._world.store.hangs else _CALL_SECONDS
             deadline = asyncio.get_running_loop().time() + seconds
             try:
-                return await self.answers.tell(self.subject, deadline, begins_poll=begins_poll)
+                return await self.answers.get_answer(self.monitor, deadline, begins_poll=begins_poll)
             except LagscaleError as error:
                 return error
 
     def keep(self) -> None:
         """Write scratch."""
         with self._clock():
-            self._scratch.write(ANSWERS, self.last.dump())
+            self._local_cache.write(ANSWERS, self.last.dump())
 
     async def restart(self) -> None:
         """End, and begin anew from scratch."""
         await self.snapshots.close()
         self._begin()
         with self._clock():
-            self.last.restore(self._scratch.read(ANSWERS))
+            self.last.restore(self._local_cache.read(ANSWERS))
 
     async def close(self) -> None:
         """End the flights."""

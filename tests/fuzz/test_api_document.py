@@ -127,7 +127,7 @@ def exemplary(draw: st.DrawFn, cases: st.SearchStrategy[Case], given: dict[str, 
 @pytest.mark.parametrize(("path", "method"), OPERATIONS, ids=str)
 def test_every_answer_is_documented(document: Any, world: World, path: str, method: str) -> None:
     seen: Counter[tuple[str, int]] = Counter()
-    world.mend()
+    world.restore()
     for mode in modes(path, method):
         # Names of objects are not drawn from the document: they would lead nowhere.
         cases = document[path][method].as_strategy(mode, path_parameters=dict.fromkeys(PARAMETERS, "x"))
@@ -142,7 +142,7 @@ def test_every_answer_is_documented(document: Any, world: World, path: str, meth
                 found[role] = asked(case, world, role, values)
                 seen[role, found[role]] += 1
             if method != "get" and any(code < 300 for code in found.values()):
-                world.mend()
+                world.restore()
 
         explore()
     assert method == "get" or all(found >= 400 for role, found in seen if role == TENANT_VIEWER), seen

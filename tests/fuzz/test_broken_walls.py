@@ -17,7 +17,7 @@ from lagscale.errors import NotAllowed, NotFound
 from lagscale.store.registry import session as registry
 from services.scaler.triggers import directory
 from tests.conftest import migrate
-from tests.fuzz.walls import OverRest, Pair, over_grpc, over_sql
+from tests.fuzz.walls import Pair, RestIsolation, run_grpc_calls, run_statements
 from tests.integration.api.conftest import fresh
 
 pytestmark = pytest.mark.fuzz
@@ -48,7 +48,7 @@ async def test_a_hole_in_the_database_is_found_by_statements(pair: Pair, shared_
     with psycopg.connect(shared_url) as connection:
         connection.execute(hole)  # type: ignore[call-overload]
     with pytest.raises(AssertionError):
-        over_sql(Random(seeded.getrandbits(32)), pair, shared_url, ENOUGH)
+        run_statements(Random(seeded.getrandbits(32)), pair, shared_url, ENOUGH)
 
 
 def everybodys_sight(patch: pytest.MonkeyPatch) -> None:
@@ -65,7 +65,7 @@ def an_honest_refusal(patch: pytest.MonkeyPatch) -> None:
     """What is another tenant's is refused, where what is nobody's is not found."""
     found = registry.RegistryDatabase.tenant
 
-    def asked(self: Any, scope: registry.Scope, name: str, **how: Any) -> Any:
+    def asked(self: Any, scope: registry.AccessScope, name: str, **how: Any) -> Any:
         if name == "t-000000000000":
             return found(self, scope, name, **how)
         return _refusing(found(self, scope, name, **how))
@@ -89,7 +89,7 @@ class _refusing:
 
 def a_look_at_all_names(patch: pytest.MonkeyPatch) -> None:
     """What the tenant does not have is looked for once more, where the name is of the usual length."""
-    find = registry.Work.find
+    find = registry.RegistrySession.find
 
     async def again(self: Any, statement: Any) -> Any:
         row = await find(self, statement)
@@ -97,14 +97,14 @@ def a_look_at_all_names(patch: pytest.MonkeyPatch) -> None:
             await self.run(statement)
         return row
 
-    patch.setattr(registry.Work, "find", again)
+    patch.setattr(registry.RegistrySession, "find", again)
 
 
 @pytest.mark.parametrize("hole", [everybodys_sight, an_honest_refusal, a_look_at_all_names])
 async def test_a_hole_in_the_api_is_found_by_requests(
     api: httpx.AsyncClient, pair: Pair, shared_url: str, monkeypatch: pytest.MonkeyPatch, hole: Break
 ) -> None:
-    asked = OverRest(api, (await api.get("/openapi.json")).json(), pair, shared_url)
+    asked = RestIsolation(api, (await api.get("/openapi.json")).json(), pair, shared_url)
     hole(monkeypatch)
     with pytest.raises(AssertionError):
         await asked.run(Random(seeded.getrandbits(32)), ENOUGH)
@@ -112,7 +112,7 @@ async def test_a_hole_in_the_api_is_found_by_requests(
 
 
 async def test_a_hole_in_the_database_is_found_by_requests(api: httpx.AsyncClient, pair: Pair, shared_url: str) -> None:
-    asked = OverRest(api, (await api.get("/openapi.json")).json(), pair, shared_url)
+    asked = RestIsolation(api, (await api.get("/openapi.json")).json(), pair, shared_url)
     with psycopg.connect(shared_url) as connection:
         connection.execute("create policy hole on scaling_freeze for select to lagscale_api using (true)")
     with pytest.raises(AssertionError, match="mark"):
@@ -127,4 +127,4 @@ async def test_a_hole_in_the_scaler_is_found_by_calls(
 
     monkeypatch.setattr(directory, "tenant_of", of_the_namespace)
     with pytest.raises(AssertionError):
-        await over_grpc(Random(seeded.getrandbits(32)), stubs, pair, shared_url, ENOUGH)
+        await run_grpc_calls(Random(seeded.getrandbits(32)), stubs, pair, shared_url, ENOUGH)

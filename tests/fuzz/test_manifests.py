@@ -9,17 +9,17 @@ from typing import Any
 import pytest
 import yaml
 
-from services.cli.importing.conversion import converted
-from services.cli.importing.documents import documents
-from services.cli.importing.options import Asking, Options
-from services.cli.importing.writing import files
+from services.cli.importing.conversion import convert_all
+from services.cli.importing.documents import parse_documents
+from services.cli.importing.options import ImportOptions, TriggerOptions
+from services.cli.importing.writing import build_files
 from tests.conventions.keda_schemas import validate
 from tests.unit.cli.importing.shapes import PATHS
 from tests.unit.cli.importing.test_malformed import GOOD
 
 pytestmark = pytest.mark.fuzz
 
-OPTIONS = Options(Asking())
+OPTIONS = ImportOptions(TriggerOptions())
 ODD: tuple[Any, ...] = (
     None,
     "",
@@ -73,8 +73,8 @@ def test_whatever_stands_anywhere_the_good_one_is_converted(seed: int) -> None:
             ways = [way for way in places(items) if len(way) > 1]
             put(items, chance.choice(ways), copy.deepcopy(chance.choice(ODD)))
         text = yaml.safe_dump_all(items, allow_unicode=True) + "---\n" + GOOD
-        conversion = converted(list(documents(text, "odd")), OPTIONS)
-        texts, report = files(conversion, OPTIONS, "out")
+        conversion = convert_all(list(parse_documents(text, "odd")), OPTIONS)
+        texts, report = build_files(conversion, OPTIONS, "out")
         good = [one for one in report["objects"] if one["name"] == "good"]
         assert [one["converted"] for one in good] == [True], text
         assert texts["report.md"]

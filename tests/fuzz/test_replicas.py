@@ -20,11 +20,11 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Judgement, Told, told
+from lagscale.domain.verdict.contract import Answer, Judgment, choose_answer
 from lagscale.errors import LagscaleError, StoreUnavailable, Unknown
 from services.scaler.answers import answer as answers
-from services.scaler.answers.answer import Answer, Kind
-from services.scaler.answers.last_known import LastAnswers
+from services.scaler.answers.answer import AnswerKind, MonitorAnswer
+from services.scaler.answers.last_known import LastKnownAnswers
 from tests.fuzz.simulated_replicas import MEMO_MS, Replica, World
 from tests.support.memory_samples import MemorySamples
 
@@ -66,14 +66,19 @@ class Replicas(RuleBasedStateMachine):
         self.replicas: list[Replica] = []
 
     @initialize(
-        hold=st.sampled_from(HOLDS),
+        hold_seconds=st.sampled_from(HOLDS),
         work=st.sampled_from(WORKS),
         scope=st.sampled_from(SCOPES),
         down=st.sampled_from(DOWNS),
         before=st.sampled_from(BEFORE),
     )
-    def begin(self, hold: str, work: str, scope: str, down: str, before: int) -> None:
-        keys = {"holdSeconds": hold, "workSeconds": work, "persistenceScope": scope, "scaleDownStabilization": down}
+    def begin(self, hold_seconds: str, work: str, scope: str, down: str, before: int) -> None:
+        keys = {
+            "holdSeconds": hold_seconds,
+            "workSeconds": work,
+            "persistenceScope": scope,
+            "scaleDownStabilization": down,
+        }
         self.world = World(Policy.parse({**POLICY, **keys}))
         self.replicas = [Replica(self.world, Path(self._folder.name) / str(number)) for number in range(2)]
         self.time_passes(before)
@@ -147,8 +152,8 @@ class Replicas(RuleBasedStateMachine):
     @invariant()
     def no_answer_is_0_or_inactive_without_measured_calm(self) -> None:
         for replica in self.replicas:
-            value = self._run(replica.tell(begins_poll=True))
-            activity = self._run(replica.tell(begins_poll=False))
+            value = self._run(replica.get_answer(begins_poll=True))
+            activity = self._run(replica.get_answer(begins_poll=False))
             for answer in (value, activity):
                 self._check(answer)
             assert _told(value) == _told(activity), "value and activity of one poll contradict each other"
@@ -162,27 +167,27 @@ class Replicas(RuleBasedStateMachine):
     def _run(self, work: Coroutine[Any, Any, T]) -> T:
         return self._loop.run_until_complete(work)
 
-    def _check(self, answer: Answer | LagscaleError) -> None:
+    def _check(self, answer: MonitorAnswer | LagscaleError) -> None:
         if isinstance(answer, LagscaleError):
             self.seen[type(answer).__name__] += 1
             assert isinstance(answer, Unknown | StoreUnavailable), repr(answer)
             return
-        given, world = answer.told, self.world
+        given, world = answer.answer, self.world
         self.seen[f"{answer.kind}, {'more' if given.value else '0'}, {'active' if given.active else 'inactive'}"] += 1
         assert given.active or given.value == 0
-        if answer.kind is Kind.MEASURED:
+        if answer.kind is AnswerKind.MEASURED:
             assert given.value > 0 or world.was_calm(world.now_ms), "0 without measured calm"
             assert given.active or world.nobody_waits(world.now_ms), "inactive while messages wait"
             return
         assert given.active, "inactive was not measured"
-        if given.held_since_ms is not None:
-            assert given.value > 0 or world.was_calm(given.held_since_ms), "0 is held, and was never measured"
-        if answer.kind is Kind.HELD:
-            assert world.now_ms - (given.held_since_ms or 0) <= world.policy.hold_ms + MEMO_MS
+        if given.last_known_ms is not None:
+            assert given.value > 0 or world.was_calm(given.last_known_ms), "0 is held, and was never measured"
+        if answer.kind is AnswerKind.LAST_KNOWN:
+            assert world.now_ms - (given.last_known_ms or 0) <= world.policy.hold_ms + MEMO_MS
 
 
-def _told(answer: Answer | LagscaleError) -> Told | str:
-    return "an error" if isinstance(answer, LagscaleError) else answer.told
+def _told(answer: MonitorAnswer | LagscaleError) -> Answer | str:
+    return "an error" if isinstance(answer, LagscaleError) else answer.answer
 
 
 @pytest.mark.fuzz
@@ -249,21 +254,23 @@ def _walk(random: Random) -> None:
 
 
 def _unknown_is_0() -> AbstractContextManager[object]:
-    def zero(judgement: Judgement, policy: Policy, hold: Told | None = None) -> Told:
-        return told(judgement, policy, hold) or Told(0.0, False)
+    def zero(judgment: Judgment, policy: Policy, last_known: Answer | None = None) -> Answer:
+        return choose_answer(judgment, policy, last_known) or Answer(0.0, False)
 
-    return mock.patch.object(answers, "told", zero)
+    return mock.patch.object(answers, "choose_answer", zero)
 
 
 def _inactive_is_held() -> AbstractContextManager[object]:
-    return mock.patch.object(LastAnswers, "held", return_value=Told(0.0, False, 1))
+    return mock.patch.object(LastKnownAnswers, "find_answer", return_value=Answer(0.0, False, 1))
 
 
 def _samples_never_stale() -> AbstractContextManager[object]:
     rounds = MemorySamples.judge
 
-    async def judge(self: MemorySamples, asks: list[Any]) -> list[Judgement]:
-        return await rounds(self, [replace(ask, policy=replace(ask.policy, stale_after_ms=10**9)) for ask in asks])
+    async def judge(self: MemorySamples, requests: list[Any]) -> list[Judgment]:
+        return await rounds(
+            self, [replace(request, policy=replace(request.policy, stale_after_ms=10**9)) for request in requests]
+        )
 
     return mock.patch.object(MemorySamples, "judge", judge)
 

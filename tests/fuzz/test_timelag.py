@@ -10,7 +10,7 @@ from statistics import median
 
 import pytest
 
-from lagscale.domain.lag.time_lag import NOTHING_WAITS, TimeLag, comparable, time_lag
+from lagscale.domain.lag.time_lag import NO_WAIT, TimeLag, compute_time_lag, select_comparable
 from tests.fuzz.timelag_cases import MS, PRODUCERS, Case, case
 
 pytestmark = pytest.mark.fuzz
@@ -26,7 +26,7 @@ def cases() -> list[Case]:
 
 
 def judged(one: Case) -> TimeLag:
-    found = time_lag(one.ends, one.position)
+    found = compute_time_lag(one.ends, one.position)
     assert found is not None
     return found
 
@@ -38,7 +38,7 @@ def holds(one: Case, found: TimeLag) -> bool:
 
 def bracket(one: Case) -> tuple[int, int] | None:
     """Indices of the stored ends before and after the first unread message; None where there is no end before."""
-    first = len(one.ends) - len(comparable(one.ends))
+    first = len(one.ends) - len(select_comparable(one.ends))
     after = bisect_right(one.ends, one.position, lo=first, key=lambda read: read.end)
     return (after - 1, after) if first < after < len(one.ends) else None
 
@@ -91,7 +91,7 @@ def test_unknown_beginnings_are_told_as_at_least(cases: list[Case]) -> None:
     for one in cases:
         waits = one.position < one.ends[-1].end
         assert (judged(one).upper_ms is None) == (waits and bracket(one) is None)
-        assert (judged(one) == NOTHING_WAITS) or waits
+        assert (judged(one) == NO_WAIT) or waits
 
 
 @pytest.mark.parametrize("rate", [5, 10, 50, 500])
@@ -111,13 +111,15 @@ def test_the_cases_are_of_every_kind(cases: list[Case]) -> None:
     assert {kind for kind in PRODUCERS if kinds[kind] < CASES / 10} == set()
     seen = {
         "at least": sum(judged(one).upper_ms is None for one in cases),
-        "nothing waits": sum(judged(one) == NOTHING_WAITS for one in cases),
+        "nothing waits": sum(judged(one) == NO_WAIT for one in cases),
         "a hole between": sum(
             (between := bracket(one)) is not None and one.numbers[between[1]] - one.numbers[between[0]] > 1
             for one in cases
         ),
-        "another id": sum(one.ends[0].epoch != one.ends[-1].epoch for one in cases),
-        "a fall": sum(0 < len(comparable(one.ends)) < len(one.ends) and one.ends[-1].epoch == 0 for one in cases),
+        "another id": sum(one.ends[0].incarnation != one.ends[-1].incarnation for one in cases),
+        "a fall": sum(
+            0 < len(select_comparable(one.ends)) < len(one.ends) and one.ends[-1].incarnation == 0 for one in cases
+        ),
         "younger than the stamp": sum(one.truth == 0 and one.position < one.ends[-1].end for one in cases),
     }
     assert {name: count for name, count in seen.items() if count < CASES / 200} == {}
@@ -127,13 +129,13 @@ def test_the_cases_are_of_every_kind(cases: list[Case]) -> None:
 def test_the_cases_catch_what_a_simpler_rule_forgets(cases: list[Case], forgotten: str) -> None:
     def simpler(one: Case) -> TimeLag | None:
         if forgotten == "asked":  # Read when the answer was there.
-            return time_lag([replace(read, asked_ms=read.answered_ms) for read in one.ends], one.position)
+            return compute_time_lag([replace(read, asked_ms=read.answered_ms) for read in one.ends], one.position)
         if forgotten == "answered":  # Read at the stamp.
-            return time_lag([replace(read, asked_ms=0, answered_ms=0) for read in one.ends], one.position)
+            return compute_time_lag([replace(read, asked_ms=0, answered_ms=0) for read in one.ends], one.position)
         if forgotten == "falls and ids":
             ends = [max(read.end for read in one.ends[: index + 1]) for index in range(len(one.ends))]
-            kept = [replace(read, end=end, epoch=0) for read, end in zip(one.ends, ends, strict=True)]
-            return time_lag(kept, one.position)
-        return time_lag(one.ends, max(one.position - 1, 0))
+            kept = [replace(read, end=end, incarnation=0) for read, end in zip(one.ends, ends, strict=True)]
+            return compute_time_lag(kept, one.position)
+        return compute_time_lag(one.ends, max(one.position - 1, 0))
 
     assert sum((found := simpler(one)) is not None and not holds(one, found) for one in cases) > 3

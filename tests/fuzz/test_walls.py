@@ -13,7 +13,7 @@ import pytest
 from tests.fuzz.driver_log import asked
 from tests.fuzz.random_calls import METHODS, Call, RandomCalls
 from tests.fuzz.walled_tenants import MISSING
-from tests.fuzz.walls import OverRest, Pair, over_grpc, over_sql
+from tests.fuzz.walls import Pair, RestIsolation, run_grpc_calls, run_statements
 
 #: In CI; `make fuzz` asks for 100,000.
 REQUESTS = max(20_000, int(os.environ.get("LAGSCALE_FUZZ_EXAMPLES", "0")))
@@ -26,13 +26,13 @@ async def test_no_request_shows_or_changes_another_tenants_rows(
     api: httpx.AsyncClient, pair: Pair, shared_url: str
 ) -> None:
     document = (await api.get("/openapi.json")).json()
-    walls = OverRest(api, document, pair, shared_url)
+    walls = RestIsolation(api, document, pair, shared_url)
     await walls.run(Random(seeded.getrandbits(32)), REQUESTS * 40 // 100)
     assert walls.missed() == {}, "no request of this route found what it asked for"
 
 
 async def test_no_call_of_keda_tells_another_tenants_lag(pair: Pair, stubs: dict[str, Any], shared_url: str) -> None:
-    told, methods = await over_grpc(Random(seeded.getrandbits(32)), stubs, pair, shared_url, REQUESTS * 40 // 100)
+    told, methods = await run_grpc_calls(Random(seeded.getrandbits(32)), stubs, pair, shared_url, REQUESTS * 40 // 100)
     assert set(methods) == set(METHODS), "a method was never asked"
     assert min(codes["OK"] for codes in methods.values()) > 0, methods
     assert min(told["OK"], told["NOT_FOUND"], told["INVALID_ARGUMENT"], told["lag"]) > 10, told
@@ -57,6 +57,6 @@ async def test_what_is_not_the_callers_is_refused_without_a_question_to_the_stor
 
 
 async def test_no_statement_of_the_api_reaches_over_the_wall(pair: Pair, shared_url: str) -> None:
-    ran = over_sql(Random(seeded.getrandbits(32)), pair, shared_url, REQUESTS * 20 // 100)
+    ran = run_statements(Random(seeded.getrandbits(32)), pair, shared_url, REQUESTS * 20 // 100)
     assert ran["rows"] > REQUESTS // 100, ran
     assert ran["InsufficientPrivilege"] > 20, ran

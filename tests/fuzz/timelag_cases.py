@@ -13,7 +13,7 @@ from itertools import pairwise
 from random import Random
 
 from lagscale.domain.lag.time_lag import EndRead
-from services.scraper.polling.poll import Watch
+from services.scraper.polling.poll import PollTimer
 
 MS = 1_000
 SECOND = 1_000 * MS
@@ -34,19 +34,19 @@ class Round:
     error_ms: int
     wrong_by: int
 
-    def stored(self, end: int, epoch: int) -> EndRead:
+    def stored(self, end: int, incarnation: int) -> EndRead:
         """The end as the scraper stores it, by its own clock."""
         stamp = self._watch(self.at).clock()
         return EndRead(
             stamp,
             end,
-            self._watch(self.asked).at_least_ms(stamp),
-            self._watch(self.answered).at_most_ms(stamp),
-            epoch,
+            self._watch(self.asked).measure_min_ms(stamp),
+            self._watch(self.answered).measure_max_ms(stamp),
+            incarnation,
         )
 
-    def _watch(self, now: int) -> Watch:
-        return Watch(lambda: (now + self.wrong_by) // MS, self.error_ms)
+    def _watch(self, now: int) -> PollTimer:
+        return PollTimer(lambda: (now + self.wrong_by) // MS, self.error_ms)
 
 
 @dataclass

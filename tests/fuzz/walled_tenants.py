@@ -44,7 +44,7 @@ MISSING = Names("t-000000000000", "only-000000000000", "000000000000")
 
 
 @dataclass
-class Walled:
+class IsolatedTenant:
     """One of the two.
 
     Attributes:
@@ -85,7 +85,7 @@ class Walled:
         return Names(self.name, self.only, self.prefix)
 
     @classmethod
-    async def made(cls, api: httpx.AsyncClient, url: str, lag: int) -> Walled:
+    async def made(cls, api: httpx.AsyncClient, url: str, lag: int) -> IsolatedTenant:
         """A tenant with a row in each table that it can have one in."""
         word = uuid.uuid4().hex[:12]
         made = cls(api, f"t-{word}", lag, word)

@@ -17,12 +17,12 @@ import psycopg
 from tests.fuzz.random_calls import RandomCalls
 from tests.fuzz.random_requests import RandomRequests, Request, routes
 from tests.fuzz.random_statements import random_statement
-from tests.fuzz.walled_tenants import MISSING, Names, Walled, fingerprint, number_of, tables_of
+from tests.fuzz.walled_tenants import MISSING, IsolatedTenant, Names, fingerprint, number_of, tables_of
 from tests.integration.api.statements import statements
 
 _FREEZE = {"reason": "to be found", "forSeconds": 600}
 
-Pair = tuple[Walled, Walled]
+Pair = tuple[IsolatedTenant, IsolatedTenant]
 #: Requests of one tenant before the other one's rows are looked at.
 BLOCK = 500
 #: Requests at most of routes that chance has missed.
@@ -31,7 +31,7 @@ _MORE = 10 * BLOCK
 _WRITTEN_LATER = ("decision",)
 
 
-class OverRest:
+class RestIsolation:
     """Requests by keys of either tenant."""
 
     def __init__(self, api: httpx.AsyncClient, document: Mapping[str, Any], pair: Pair, url: str) -> None:
@@ -67,7 +67,7 @@ class OverRest:
             if set(+codes) != {403} and not any(code < 400 for code in +codes)
         }
 
-    async def _ask(self, asking: RandomRequests, mine: Walled, theirs: Walled) -> None:
+    async def _ask(self, asking: RandomRequests, mine: IsolatedTenant, theirs: IsolatedTenant) -> None:
         request = asking.next()
         if request.of_a_tenant:
             foreign, of_foreign = await self._send(request, theirs.names, theirs)
@@ -90,7 +90,7 @@ class OverRest:
         self.own[request.route][own.status_code] += request.able
         asking.learn(own)
 
-    async def _send(self, request: Request, names: Names, theirs: Walled) -> tuple[httpx.Response, list[str]]:
+    async def _send(self, request: Request, names: Names, theirs: IsolatedTenant) -> tuple[httpx.Response, list[str]]:
         with statements() as seen:
             answer = await request.send(self._api, names)
         self.sent += 1
@@ -113,7 +113,7 @@ def nameless(text: str, names: Names) -> str:
     return text
 
 
-async def over_grpc(
+async def run_grpc_calls(
     random: Random, stubs: Mapping[str, Any], pair: Pair, url: str, calls: int
 ) -> tuple[Counter[str], dict[str, Counter[str]]]:
     """Calls of either tenant's KEDA, and of one that nobody is bound to.
@@ -153,7 +153,7 @@ async def over_grpc(
     return told, methods
 
 
-def over_sql(random: Random, pair: Pair, url: str, count: int) -> Counter[str]:
+def run_statements(random: Random, pair: Pair, url: str, count: int) -> Counter[str]:
     """Statements in the API's role behind one tenant's wall; what became of them."""
     tables = tables_of(url)
     tables["tenant_lag_sample"] = tables["lag_sample"]

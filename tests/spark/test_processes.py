@@ -63,11 +63,11 @@ class Scrapers:
 
     def pids(self, name: str) -> list[int]:
         """Every process that was given this scraper's scratch directory: the service, the JVM, its workers."""
-        wanted = f"LAGSCALE_SCRATCH_DIR={self.stack.folder / 'scratch' / name}/scraper".encode()
+        variable = f"LAGSCALE_SCRATCH_DIR={self.stack.folder / 'scratch' / name}/scraper".encode()
         found = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:
-                if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                if variable in (folder / "environ").read_bytes().split(b"\0"):
                     found.append(int(folder.name))
             except OSError:
                 continue

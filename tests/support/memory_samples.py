@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from lagscale.domain.lag.rounds import Row, TargetRound
-from lagscale.domain.verdict.contract import Ask, Judgement, Told
-from lagscale.domain.verdict.evaluate import hold, judge
+from lagscale.domain.lag.rounds import SampleRow, TargetRound
+from lagscale.domain.verdict.contract import Answer, Judgment, VerdictRequest
+from lagscale.domain.verdict.evaluate import find_last_known, judge
 from lagscale.errors import LeaseLost
-from lagscale.store.records import Lease, Written
+from lagscale.store.records import AppendResult, Lease
 
 #: A row stamped later than this after *now* is refused.
 FUTURE_MS = 1_000
@@ -28,15 +28,15 @@ class MemorySamples:
     def __init__(self, now_ms: Callable[[], int], lease: Lease | None = None) -> None:
         self._now_ms = now_ms
         self.lease = lease
-        self._rows: dict[tuple[int, int], dict[int, Row]] = {}
+        self._rows: dict[tuple[int, int], dict[int, SampleRow]] = {}
 
-    def newest(self, target_ids: Sequence[int]) -> dict[int, Row]:
+    def newest(self, target_ids: Sequence[int]) -> dict[int, SampleRow]:
         """The newest row of each target that has one."""
         return {
             target: rows[max(rows)] for (_, target), rows in self._rows.items() if target in set(target_ids) and rows
         }
 
-    def append(self, rows: Sequence[tuple[int, int, Row]], lease: Lease) -> Written:
+    def append(self, rows: Sequence[tuple[int, int, SampleRow]], lease: Lease) -> AppendResult:
         """Keep (tenant id, target id, row); a row that is there already is counted as doubled.
 
         Raises:
@@ -47,35 +47,35 @@ class MemorySamples:
         stored = doubled = refused = 0
         latest = self._now_ms() + FUTURE_MS
         for tenant, target, row in rows:
-            kept = self._rows.setdefault((tenant, target), {})
+            stored_rows = self._rows.setdefault((tenant, target), {})
             if row.round.at_ms > latest:
                 refused += 1
-            elif row.round.at_ms in kept:
+            elif row.round.at_ms in stored_rows:
                 doubled += 1
             else:
-                kept[row.round.at_ms] = row
+                stored_rows[row.round.at_ms] = row
                 stored += 1
-        return Written(stored, doubled, refused)
+        return AppendResult(stored, doubled, refused)
 
-    async def judge(self, asks: Sequence[Ask]) -> list[Judgement]:
+    async def judge(self, requests: Sequence[VerdictRequest]) -> list[Judgment]:
         """One judgement for each ask, in order, all at one reading of the clock."""
         now_ms = self._now_ms()
         return [
             judge(
-                self._rounds(ask),
-                ask.policy,
-                now_ms=now_ms if ask.judged_at_ms is None else ask.judged_at_ms,
-                upto_ms=ask.upto_ms,
+                self._rounds(request),
+                request.policy,
+                now_ms=now_ms if request.judged_at_ms is None else request.judged_at_ms,
+                upto_ms=request.upto_ms,
             )
-            for ask in asks
+            for request in requests
         ]
 
-    async def hold(self, ask: Ask, judgement: Judgement) -> Told | None:
+    async def find_last_known(self, request: VerdictRequest, judgment: Judgment) -> Answer | None:
         """The held answer for an unknown judgement; None when there is nothing to hold."""
-        return hold(self._rounds(ask), ask.policy, now_ms=judgement.now_ms, upto_ms=ask.upto_ms)
+        return find_last_known(self._rounds(request), request.policy, now_ms=judgment.now_ms, upto_ms=request.upto_ms)
 
-    def _rounds(self, ask: Ask) -> dict[int, list[TargetRound]]:
+    def _rounds(self, request: VerdictRequest) -> dict[int, list[TargetRound]]:
         return {
-            target: [row.round for row in self._rows.get((ask.tenant_id, target), {}).values()]
-            for target in ask.target_ids
+            target: [row.round for row in self._rows.get((request.tenant_id, target), {}).values()]
+            for target in request.target_ids
         }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lagscale.rate_limit import Buckets
+from lagscale.rate_limit import TokenBuckets
 
 
 class Clock:
@@ -21,7 +21,7 @@ class Tenants:
 
     def __init__(self, seconds: float, clock: Clock) -> None:
         self._seconds = seconds
-        self._buckets = Buckets(clock)
+        self._buckets = TokenBuckets(clock)
 
     def take(self, key: str, rate: float, tokens: float = 1.0) -> float:
         return self._buckets.take(key, rate, rate * self._seconds, tokens)

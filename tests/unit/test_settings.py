@@ -9,7 +9,14 @@ from pydantic import BaseModel, SecretStr
 from pydantic_settings import BaseSettings
 
 from lagscale.errors import SettingsInvalid
-from lagscale.settings import KNOWN, ServiceSettings, SingleMonitorSettings, load, split_address, unknown_names
+from lagscale.settings import (
+    SETTING_OWNERS,
+    ServiceSettings,
+    SingleMonitorSettings,
+    find_unknown_names,
+    load,
+    split_address,
+)
 from services.scaler.settings import ScalerSettings
 
 CLASSES = ("services.api.settings", "services.cli.settings", "services.scaler.settings", "services.scraper.settings")
@@ -44,7 +51,7 @@ def test_every_setting_of_every_service_is_in_the_table_of_names() -> None:
     for kind in settings_classes():
         for name, field in kind.model_fields.items():
             variable = str(field.validation_alias or field.alias or f"LAGSCALE_{name.upper()}")
-            assert not variable.startswith("LAGSCALE_") or variable in KNOWN, f"{variable} of {kind.__name__}"
+            assert not variable.startswith("LAGSCALE_") or variable in SETTING_OWNERS, f"{variable} of {kind.__name__}"
 
 
 def test_every_field_is_described_and_none_is_called_port_or_host() -> None:
@@ -81,7 +88,7 @@ def test_an_unknown_name_stops_the_start_and_names_its_neighbour(environ: pytest
 
 
 def test_another_services_name_is_no_slip() -> None:
-    assert unknown_names(["LAGSCALE_ADMIN_KEY", "LAGSCALE_KAFKA_BOOTSTRAP", "PATH", "KAFKA_TOPIC"]) == []
+    assert find_unknown_names(["LAGSCALE_ADMIN_KEY", "LAGSCALE_KAFKA_BOOTSTRAP", "PATH", "KAFKA_TOPIC"]) == []
 
 
 def test_all_faults_are_told_at_once_without_values(environ: pytest.MonkeyPatch) -> None:
@@ -103,11 +110,11 @@ def test_a_missing_variable_is_named(environ: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "wanted"),
+    ("text", "is_configured"),
     [("127.0.0.1:80", ("127.0.0.1", 80)), (":8080", ("", 8080)), ("[::1]:9", ("::1", 9)), ("a.b:0", ("a.b", 0))],
 )
-def test_addresses_are_split(text: str, wanted: tuple[str, int]) -> None:
-    assert split_address(text) == wanted
+def test_addresses_are_split(text: str, is_configured: tuple[str, int]) -> None:
+    assert split_address(text) == is_configured
 
 
 @pytest.mark.parametrize("text", ["", "8080", "host:", "host:http", "host:70000"])
@@ -132,11 +139,15 @@ def test_one_monitor_is_read_with_its_policy() -> None:
 
 
 def test_an_incomplete_monitor_names_what_is_missing() -> None:
-    assert SingleMonitorSettings.wanted({"KAFKA_TOPIC": "orders"})
-    assert not SingleMonitorSettings.wanted({"LAG_THRESHOLD": "5", "KAFKA_TOPIC": ""})
+    assert SingleMonitorSettings.is_configured({"KAFKA_TOPIC": "orders"})
+    assert not SingleMonitorSettings.is_configured({"LAG_THRESHOLD": "5", "KAFKA_TOPIC": ""})
     with pytest.raises(SettingsInvalid) as caught:
         SingleMonitorSettings.read({"KAFKA_TOPIC": "orders", "GRPC_PORT": "many"})
-    assert {fault.field for fault in caught.value.facts["faults"]} == {"KAFKA_BROKERS", "KAFKA_GROUP_ID", "GRPC_PORT"}  # type: ignore[attr-defined]
+    assert {fault.field for fault in caught.value.facts["field_errors"]} == {
+        "KAFKA_BROKERS",
+        "KAFKA_GROUP_ID",
+        "GRPC_PORT",
+    }  # type: ignore[attr-defined]
 
 
 _TLS = {
@@ -174,4 +185,4 @@ def test_a_listener_with_client_certificates_has_all_it_needs(
 ) -> None:
     for name, text in (_TLS | given).items():
         environ.setenv(name, text)
-    assert load(ScalerSettings).asks_for_certificates
+    assert load(ScalerSettings).requires_client_certificates

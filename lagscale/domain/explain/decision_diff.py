@@ -11,18 +11,18 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 
 from lagscale.domain.policy.policy import Metric, Policy
-from lagscale.domain.verdict.contract import Judgement, Told, Verdict
-from lagscale.domain.verdict.value import Load, Rule, replicas_of, steps
+from lagscale.domain.verdict.contract import Answer, Judgment, Verdict
+from lagscale.domain.verdict.value import Load, ValueRule, compute_steps, count_replicas
 
 #: Not of the value's own rules: what becomes of an answer while the verdict is unknown.
-HELD = "held"
-WAKING = "waking"
+LAST_KNOWN = "last_known"
+ACTIVATION = "activation"
 #: Of `metric: timeLag`: from messages to the seconds that the value begins with.
 TIME_LAG = "time_lag"
 #: A scaler writes down what it told on change, and again after this long.
-TOLD_AGAIN_MS = 300_000
+REPEAT_INTERVAL_MS = 300_000
 #: Between two questions of KEDA; a decision older than both together says nothing of the moment.
-ASKED_WITHIN_MS = 60_000
+MAX_CALL_INTERVAL_MS = 60_000
 #: A snapshot serves for about a second, and writing it down takes a moment.
 SNAPSHOT_MS = 3_000
 #: The reason of a decision that a freeze made.
@@ -32,10 +32,10 @@ _WITHOUT_STORE = frozenset({"store_silent", "StoreUnavailable", "StoreTimeout"})
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ValueChange:
     """One rule that changed the value. `before` is None where there was none: the verdict is unknown.
 
-    `rule` is one of `Rule`, or `TIME_LAG`, `HELD` or `WAKING`.
+    `rule` is one of `ValueRule`, or `TIME_LAG`, `LAST_KNOWN` or `ACTIVATION`.
     """
 
     rule: str
@@ -44,15 +44,15 @@ class Change:
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class Evaluation:
     """What the samples say of one instant by one policy, and the answer for KEDA that follows from it."""
 
-    judgement: Judgement
-    told: Told | None
+    judgment: Judgment
+    answer: Answer | None
 
 
 @dataclass(frozen=True, slots=True)
-class Record:
+class RecordedDecision:
     """What a replica told KEDA, as it wrote it down; it never changes.
 
     Attributes:
@@ -63,23 +63,23 @@ class Record:
     """
 
     replica: str
-    told_ms: int
+    decided_ms: int
     snapshot_ms: int | None
     verdict: str
     value: float | None
     active: bool | None
-    held: bool
+    last_known: bool
     reason: str
     code: str
     version: int | None = None
     overrides: Mapping[str, str] | None = None
 
 
-class Why(StrEnum):
+class DiffReason(StrEnum):
     """Why what was told is not what the samples say."""
 
     FROZEN = "frozen"  # the monitor was frozen, so nothing was judged
-    STORE_AWAY = "store_away"  # the store did not answer the replica
+    STORE_UNAVAILABLE = "store_away"  # the store did not answer the replica
     OVERRIDES = "overrides"  # the ScaledObject gave policy keys of its own
     OTHER_POLICY = "other_policy"  # the replica answered by another version of the registration
     NEWER_ROUNDS = "newer_rounds"  # rounds came between the answer and the moment
@@ -88,109 +88,117 @@ class Why(StrEnum):
     LATE_ROUNDS = "late_rounds"  # newer rounds of that time reached the store after the answer
     FILLED_LATER = "filled_later"  # the newest round is the same, and what lies before it is not
     DROPPED = "dropped"  # the samples of the answer's time are no longer kept
-    NOT_KNOWN = "not_known"  # none of these
+    UNEXPLAINED = "not_known"  # none of these
 
 
-def changes(judgement: Judgement, policy: Policy, told: Told | None = None) -> list[Change]:
+def compute_value_changes(judgment: Judgment, policy: Policy, answer: Answer | None = None) -> list[ValueChange]:
     """Every rule that changed the value, in order; the first one changed the total.
 
     Args:
-        judgement: with its evidence.
+        judgment: with its evidence.
         policy: by which it was judged.
-        told: what KEDA is told; only a held or a waking answer adds to it.
+        answer: what KEDA is told; only a held or a waking answer adds to it.
     """
-    if judgement.value is None:
-        if told is None:
+    if judgment.value is None:
+        if answer is None:
             return []
-        return [Change(WAKING if told.held_since_ms is None else HELD, None, told.value)]
-    raw = judgement.value if judgement.raw is None else judgement.raw
-    risen = raw if judgement.risen is None else judgement.risen
-    made: list[Change] = []
-    last = Rule.SCALE_DOWN
-    if judgement.verdict is Verdict.SUSTAINED:
-        made = _of_value(judgement, policy)
-        if made and judgement.incomplete and made[-1].after > raw:
+        return [ValueChange(ACTIVATION if answer.last_known_ms is None else LAST_KNOWN, None, answer.value)]
+    raw = judgment.value if judgment.raw is None else judgment.raw
+    scale_up_value = raw if judgment.scale_up_value is None else judgment.scale_up_value
+    made: list[ValueChange] = []
+    last = ValueRule.SCALE_DOWN
+    if judgment.verdict is Verdict.SUSTAINED:
+        made = _compute_rule_changes(judgment, policy)
+        if made and judgment.incomplete and made[-1].after > raw:
             # Only a part of the topics was judged: then the floor comes last, after the windows.
-            made, last = _of_value(replace(judgement, incomplete=False), policy), Rule.FLOOR
-    for rule, before, after in ((Rule.SCALE_UP, raw, risen), (last, risen, judgement.value)):
+            made, last = _compute_rule_changes(replace(judgment, incomplete=False), policy), ValueRule.FLOOR
+    for rule, before, after in ((ValueRule.SCALE_UP, raw, scale_up_value), (last, scale_up_value, judgment.value)):
         if after != before:
-            made.append(Change(rule.value, before, after))
+            made.append(ValueChange(rule.value, before, after))
     return made
 
 
-def _of_value(judgement: Judgement, policy: Policy) -> list[Change]:
+def _compute_rule_changes(judgment: Judgment, policy: Policy) -> list[ValueChange]:
     """Up to the value before stabilisation."""
-    made: list[Change] = []
-    value = float(judgement.total)
-    amount = value - judgement.stuck_lag
+    made: list[ValueChange] = []
+    value = float(judgment.total)
+    amount = value - judgment.stuck_lag
     if amount != value:
-        made.append(Change(Rule.STUCK.value, value, amount))
-    if policy.metric is Metric.TIME_LAG and judgement.time_lag is not None:
-        seconds = judgement.time_lag.estimate_ms / 1000 * max(1, replicas_of(judgement.members or 0, policy))
-        made.append(Change(TIME_LAG, amount, seconds))
+        made.append(ValueChange(ValueRule.STUCK.value, value, amount))
+    if policy.metric is Metric.TIME_LAG and judgment.time_lag is not None:
+        seconds = judgment.time_lag.estimate_ms / 1000 * max(1, count_replicas(judgment.members or 0, policy))
+        made.append(ValueChange(TIME_LAG, amount, seconds))
         amount = seconds
     load = Load(
         amount=amount,
-        partitions=judgement.partitions,
-        lagging=judgement.lagging,
-        draining=judgement.draining,
-        members=judgement.members,
-        incomplete=judgement.incomplete,
+        partitions=judgment.partitions,
+        lagging=judgment.lagging,
+        recovering=judgment.recovering,
+        members=judgment.members,
+        incomplete=judgment.incomplete,
     )
     value = amount
-    for step in steps(load, policy):
-        made.append(Change(step.rule.value, value, float(step.value)))
+    for step in compute_steps(load, policy):
+        made.append(ValueChange(step.rule.value, value, float(step.value)))
         value = float(step.value)
     return made
 
 
-def agrees(record: Record, told: Told | None) -> bool:
+def is_same_answer(decision: RecordedDecision, answer: Answer | None) -> bool:
     """Whether a replica told what the samples say."""
-    if told is None or record.code != "OK":
-        return told is None and record.code != "OK"
-    same = record.value is not None and math.isclose(record.value, told.value, rel_tol=1e-9, abs_tol=1e-9)
-    return same and record.active == told.active and record.held == (told.held_since_ms is not None)
+    if answer is None or decision.code != "OK":
+        return answer is None and decision.code != "OK"
+    same = decision.value is not None and math.isclose(decision.value, answer.value, rel_tol=1e-9, abs_tol=1e-9)
+    return same and decision.active == answer.active and decision.last_known == (answer.last_known_ms is not None)
 
 
-def reasons(record: Record, at: Said, then: Said | None, *, same_policy: bool) -> list[Why]:
+def find_diff_reasons(
+    decision: RecordedDecision, at: Evaluation, then: Evaluation | None, *, same_policy: bool
+) -> list[DiffReason]:
     """Why a replica's answer is not what the samples say of the moment; empty when it is.
 
     Args:
-        record: the newest of the replica at that moment.
+        decision: the newest of the replica at that moment.
         at: what the samples say of the moment, by the policy of that time.
         then: what they say today of the instant of the answer, by the policy that the replica had; None where its
             samples are no longer kept.
         same_policy: whether the replica had the policy of the moment.
     """
-    if agrees(record, at.told):
+    if is_same_answer(decision, at.answer):
         return []
-    if record.reason == FROZEN:
-        return [Why.FROZEN]
-    if record.reason in _WITHOUT_STORE:
-        return [Why.STORE_AWAY]
-    found = [Why.OVERRIDES] if record.overrides else []
+    if decision.reason == FROZEN:
+        return [DiffReason.FROZEN]
+    if decision.reason in _WITHOUT_STORE:
+        return [DiffReason.STORE_UNAVAILABLE]
+    found = [DiffReason.OVERRIDES] if decision.overrides else []
     if not same_policy:
-        found.append(Why.OTHER_POLICY)
+        found.append(DiffReason.OTHER_POLICY)
     if then is None:
-        return found or [Why.DROPPED]
-    if agrees(record, then.told):
-        if (at.judgement.at_ms or 0) > (then.judgement.at_ms or 0):
-            found.append(Why.NEWER_ROUNDS)
-        return found or [Why.TIME_PASSED]
-    found.append(_since_told(record, then))
+        return found or [DiffReason.DROPPED]
+    if is_same_answer(decision, then.answer):
+        if (at.judgment.at_ms or 0) > (then.judgment.at_ms or 0):
+            found.append(DiffReason.NEWER_ROUNDS)
+        return found or [DiffReason.TIME_PASSED]
+    found.append(_find_late_sample_reason(decision, then))
     return found
 
 
-def _since_told(record: Record, then: Said) -> Why:
+def _find_late_sample_reason(decision: RecordedDecision, then: Evaluation) -> DiffReason:
     """What changed of the answer's own instant since it was told: only samples that came later can."""
-    newest, seen = then.judgement.at_ms, record.snapshot_ms
-    if newest is None or (seen is not None and newest < seen):
-        return Why.NOT_KNOWN
-    if newest == seen:
-        return Why.FILLED_LATER
-    return Why.SNAPSHOT if seen is not None and record.told_ms - newest <= SNAPSHOT_MS else Why.LATE_ROUNDS
+    newest, snapshot_ms = then.judgment.at_ms, decision.snapshot_ms
+    if newest is None or (snapshot_ms is not None and newest < snapshot_ms):
+        return DiffReason.UNEXPLAINED
+    if newest == snapshot_ms:
+        return DiffReason.FILLED_LATER
+    return (
+        DiffReason.SNAPSHOT
+        if snapshot_ms is not None and decision.decided_ms - newest <= SNAPSHOT_MS
+        else DiffReason.LATE_ROUNDS
+    )
 
 
-def current(records: Sequence[Record], at_ms: int) -> list[Record]:
+def select_current(decisions: Sequence[RecordedDecision], at_ms: int) -> list[RecordedDecision]:
     """Of each replica's newest records those that say something of the moment."""
-    return [one for one in records if at_ms - one.told_ms <= TOLD_AGAIN_MS + ASKED_WITHIN_MS]
+    return [
+        decision for decision in decisions if at_ms - decision.decided_ms <= REPEAT_INTERVAL_MS + MAX_CALL_INTERVAL_MS
+    ]

@@ -32,23 +32,25 @@ class KafkaTrigger:
 
 
 @dataclass(frozen=True, slots=True)
-class KafkaAnswer:
+class KafkaTriggerAnswer:
     """One call's answer.
 
     Attributes:
         value: the metric's value, after the caps; messages.
         active: the lag, without caps and persistent lag included, is above `activationLagThreshold`.
         commits: what the next call compares with.
-        beyond: partitions whose commit lies beyond the end: KEDA's value is smaller than told here.
+        beyond_end: partitions whose commit lies beyond the end: KEDA's value is smaller than told here.
     """
 
     value: int
     active: bool
     commits: Commits
-    beyond: int = 0
+    beyond_end: int = 0
 
 
-def kafka_answer(rounds: Mapping[int, TargetRound], trigger: KafkaTrigger, before: Commits) -> KafkaAnswer:
+def simulate_kafka_trigger(
+    rounds: Mapping[int, TargetRound], trigger: KafkaTrigger, before: Commits
+) -> KafkaTriggerAnswer:
     """What the trigger answers to one call.
 
     Args:
@@ -56,25 +58,25 @@ def kafka_answer(rounds: Mapping[int, TargetRound], trigger: KafkaTrigger, befor
         trigger: its keys.
         before: `commits` of the call before; empty at the first one, and after an error or restart.
     """
-    total, with_persistent, lagging, partitions, beyond = 0, 0, 0, 0, 0
+    total, with_persistent, lagging, partitions, beyond_end = 0, 0, 0, 0, 0
     commits = dict(before)
     for target, this in rounds.items():
         for number, sample in enumerate(this.samples):
-            if number in this.outside:
+            if number in this.excluded:
                 continue
             partitions += 1
             if sample is None:
                 continue  # Missing from an answer counts 0.
-            beyond += bool(sample.flags & Flag.RESET)
-            lag, persistent = _lag(sample, trigger, (target, number), commits)
+            beyond_end += bool(sample.flags & Flag.RESET)
+            lag, persistent = _compute_lag(sample, trigger, (target, number), commits)
             total += lag
             with_persistent += persistent
             lagging += lag > 0
-    value = _capped(total, partitions, lagging, trigger)
-    return KafkaAnswer(value, with_persistent > trigger.activation_lag_threshold, commits, beyond)
+    value = _cap_value(total, partitions, lagging, trigger)
+    return KafkaTriggerAnswer(value, with_persistent > trigger.activation_lag_threshold, commits, beyond_end)
 
 
-def _lag(
+def _compute_lag(
     sample: Sample, trigger: KafkaTrigger, name: tuple[int, int], commits: dict[tuple[int, int], int]
 ) -> tuple[int, int]:
     """Lag of a partition for the value, and for activity.
@@ -101,17 +103,17 @@ def _lag(
     return lag, lag
 
 
-def _capped(total: int, partitions: int, lagging: int, trigger: KafkaTrigger) -> int:
+def _cap_value(total: int, partitions: int, lagging: int, trigger: KafkaTrigger) -> int:
     """The value after the caps, which divide by floor: one replica more than the cap can be asked for."""
     if trigger.allow_idle_consumers and not trigger.limit_to_lagging and not trigger.even_split:
         return total
     if trigger.even_split and partitions:
-        total = _even(total, partitions, trigger.lag_threshold) * trigger.lag_threshold
+        total = _divide_evenly(total, partitions, trigger.lag_threshold) * trigger.lag_threshold
     cap = lagging if trigger.limit_to_lagging else partitions
     return cap * trigger.lag_threshold if total // trigger.lag_threshold > cap else total
 
 
-def _even(total: int, partitions: int, threshold: int) -> int:
+def _divide_evenly(total: int, partitions: int, threshold: int) -> int:
     """The smallest divisor of the partitions that takes the lag; all partitions where none does."""
     divisors: Iterable[int] = (number for number in range(1, partitions + 1) if partitions % number == 0)
     return next((number for number in divisors if number * threshold >= total), partitions)

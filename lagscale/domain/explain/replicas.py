@@ -13,11 +13,11 @@ from fractions import Fraction
 #: No change within this share of the target.
 TOLERANCE = Fraction(1, 10)
 #: The HPA scales in to the most that was wanted within this time.
-WINDOW_MS = 300_000
+SCALE_DOWN_WINDOW_MS = 300_000
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class TimedAnswer:
     """An answer at an instant; both None mean an error, or nothing to tell."""
 
     at_ms: int
@@ -31,22 +31,22 @@ class Workload:
 
     Attributes:
         target: the metric's target for one replica (AverageValue).
-        least, most: minReplicaCount and maxReplicaCount.
+        min_replicas, max_replicas: minReplicaCount and maxReplicaCount.
         cooldown_ms: KEDA goes to zero so long after the last active answer.
     """
 
     target: float
-    least: int
-    most: int
+    min_replicas: int
+    max_replicas: int
     cooldown_ms: int = 300_000
 
-    def wanted(self, value: float) -> int:
+    def compute_replicas(self, value: float) -> int:
         """Replicas for a value, between 1 (or the minimum) and the maximum."""
-        return min(self.most, max(1, self.least, math.ceil(value / self.target)))
+        return min(self.max_replicas, max(1, self.min_replicas, math.ceil(value / self.target)))
 
 
 @dataclass(frozen=True, slots=True)
-class Course:
+class ReplicaSeries:
     """Replicas after each answer, and how often they changed."""
 
     replicas: tuple[int, ...]
@@ -57,7 +57,7 @@ class Course:
         return sum(before != after for before, after in zip(self.replicas, self.replicas[1:], strict=False))
 
 
-def course(answers: Sequence[Answer], workload: Workload) -> Course:
+def simulate_replicas(answers: Sequence[TimedAnswer], workload: Workload) -> ReplicaSeries:
     """Follow answers, the oldest first.
 
     1. It begins with what the first known answer wants; before that, with the minimum.
@@ -67,29 +67,29 @@ def course(answers: Sequence[Answer], workload: Workload) -> Course:
     4. Else ceil(value / target), within the limits, but no change within 10 % of the present number, and down only to
        the most that was wanted within 300 s.
     """
-    found: list[int] = []
+    counts: list[int] = []
     present: int | None = None
     last_active: int | None = None
-    wants: list[tuple[int, int]] = []
+    desired: list[tuple[int, int]] = []
     for answer in answers:
         if answer.value is None or answer.active is None:
-            found.append(workload.least if present is None else present)
+            counts.append(workload.min_replicas if present is None else present)
             continue
         if answer.active or last_active is None:
             last_active = answer.at_ms
         if present is None:
-            present = workload.wanted(answer.value) if answer.active or workload.least else 0
+            present = workload.compute_replicas(answer.value) if answer.active or workload.min_replicas else 0
         elif present == 0:
             present = 1 if answer.active else 0
-        elif workload.least == 0 and not answer.active and answer.at_ms - last_active >= workload.cooldown_ms:
-            present, wants = 0, []
+        elif workload.min_replicas == 0 and not answer.active and answer.at_ms - last_active >= workload.cooldown_ms:
+            present, desired = 0, []
         if present:
-            near = abs(Fraction(answer.value) - Fraction(workload.target) * present) <= (
+            within_tolerance = abs(Fraction(answer.value) - Fraction(workload.target) * present) <= (
                 TOLERANCE * Fraction(workload.target) * present
             )
-            wants.append((answer.at_ms, present if near else workload.wanted(answer.value)))
-            wants = [(at, number) for at, number in wants if at > answer.at_ms - WINDOW_MS]
-            newest = wants[-1][1]
-            present = max(newest, min(present, max(number for _, number in wants)))
-        found.append(present)
-    return Course(tuple(found))
+            desired.append((answer.at_ms, present if within_tolerance else workload.compute_replicas(answer.value)))
+            desired = [(at, number) for at, number in desired if at > answer.at_ms - SCALE_DOWN_WINDOW_MS]
+            newest = desired[-1][1]
+            present = max(newest, min(present, max(number for _, number in desired)))
+        counts.append(present)
+    return ReplicaSeries(tuple(counts))

@@ -12,17 +12,23 @@ from enum import StrEnum
 from itertools import pairwise
 from typing import Final
 
-from lagscale.domain.group_status.hot_partitions import hot_partitions
-from lagscale.domain.group_status.window import Stretch, still_from, stretch_of, went_back, window_ms
+from lagscale.domain.group_status.hot_partitions import find_hot_partitions
+from lagscale.domain.group_status.window import (
+    StatusWindow,
+    build_window,
+    compute_window_ms,
+    find_stall_start,
+    has_rewound,
+)
 from lagscale.domain.lag.rounds import TargetRound
 from lagscale.domain.lag.samples import Flag
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.series import Measured, Series, measured
-from lagscale.domain.verdict.stuck import is_stuck, unmoved
+from lagscale.domain.verdict.series import MonitorSeries, PartitionSeries, build_series
+from lagscale.domain.verdict.stuck import is_commit_unchanged, is_stuck
 
 
-class Condition(StrEnum):
-    """How a partition or a group fares; the greater, the worse, in the order of `SEVERITY`."""
+class Status(StrEnum):
+    """How a partition or a group fares; the greater, the worse, in the order of `SEVERITY_ORDER`."""
 
     OK = "ok"
     UNKNOWN = "unknown"
@@ -32,12 +38,12 @@ class Condition(StrEnum):
     REWIND = "rewind"
 
 
-class Why(StrEnum):
+class StatusRule(StrEnum):
     """Which rule gave a partition its state."""
 
     NO_SAMPLE = "no_sample"
     STALE = "stale"
-    NOTHING_WAITS = "nothing_waits"
+    NO_LAG = "nothing_waits"
     NO_COMMIT = "no_commit"
     WENT_BACK = "went_back"
     CAUGHT_UP = "caught_up"
@@ -49,27 +55,27 @@ class Why(StrEnum):
 
 
 #: From good to bad. Unknown hides something worse than ok, and nothing that is proven.
-SEVERITY: Final = (
-    Condition.OK,
-    Condition.UNKNOWN,
-    Condition.WARN,
-    Condition.STOP,
-    Condition.STALL,
-    Condition.REWIND,
+SEVERITY_ORDER: Final = (
+    Status.OK,
+    Status.UNKNOWN,
+    Status.WARN,
+    Status.STOP,
+    Status.STALL,
+    Status.REWIND,
 )
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionCondition:
+class PartitionStatus:
     """The state of one partition, with the numbers behind it.
 
     Attributes:
         at_ms, lag, position: of the newest sample, None without one; messages and offset.
-        then_ms, lag_then: of the first sample that the state was told from.
-        advanced: messages by which the commit advanced since then; negative where it went back.
-        moves: between how many neighbouring samples it advanced.
-        still_since_ms: the first sample from which on the commit has not moved; None where it moved last.
-        since_earlier: whether it may have stood still before that too: what lies before was not looked at.
+        start_ms, start_lag: of the first sample that the state was told from.
+        commit_delta: messages by which the commit advanced since then; negative where it went back.
+        advance_count: between how many neighbouring samples it advanced.
+        stalled_since_ms: the first sample from which on the commit has not moved; None where it moved last.
+        may_have_stalled_before: whether it may have stood still before that too: what lies before was not looked at.
         lost: messages lost to retention at the newest sample.
         stuck: whether its commit has stood still for `stuckAfterSeconds` while the group had members; where that is
             off, for the window.
@@ -78,17 +84,17 @@ class PartitionCondition:
 
     target_id: int
     partition: int
-    condition: Condition
-    why: Why
+    status: Status
+    rule: StatusRule
     at_ms: int | None = None
     lag: int | None = None
     position: int | None = None
-    then_ms: int | None = None
-    lag_then: int | None = None
-    advanced: int | None = None
-    moves: int = 0
-    still_since_ms: int | None = None
-    since_earlier: bool = False
+    start_ms: int | None = None
+    start_lag: int | None = None
+    commit_delta: int | None = None
+    advance_count: int = 0
+    stalled_since_ms: int | None = None
+    may_have_stalled_before: bool = False
     uncommitted: bool = False
     lost: int = 0
     stuck: bool = False
@@ -96,7 +102,7 @@ class PartitionCondition:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupConditions:
+class GroupStatus:
     """The state of a monitor's group and of each partition in scope.
 
     Attributes:
@@ -105,101 +111,107 @@ class GroupConditions:
         at_ms: the time of the newest round, None without one.
     """
 
-    condition: Condition
-    partitions: tuple[PartitionCondition, ...]
+    status: Status
+    partitions: tuple[PartitionStatus, ...]
     unmeasured: tuple[int, ...]
     members: int | None
     at_ms: int | None
 
 
-def stuck_ms(policy: Policy) -> int:
+def compute_stuck_ms(policy: Policy) -> int:
     """After how long a partition is reported as stuck: `stuckAfterSeconds`, or the window where that is off."""
-    return policy.stuck_after_ms or window_ms(policy)
+    return policy.stuck_after_ms or compute_window_ms(policy)
 
 
-def reach_ms(policy: Policy) -> int:
+def compute_lookback_ms(policy: Policy) -> int:
     """How far behind a target's newest round samples are needed; beside these the last one before."""
-    return max(window_ms(policy), stuck_ms(policy)) + policy.max_gap_ms + policy.stale_after_ms
+    return max(compute_window_ms(policy), compute_stuck_ms(policy)) + policy.max_gap_ms + policy.stale_after_ms
 
 
-def group_conditions(targets: Mapping[int, Sequence[TargetRound]], policy: Policy, now_ms: int) -> GroupConditions:
+def evaluate_group_status(targets: Mapping[int, Sequence[TargetRound]], policy: Policy, now_ms: int) -> GroupStatus:
     """The states of a monitor's group.
 
     1. The group's state is the worst of its partitions'.
     2. Without a partition, or with a target that was not measured lately, it is at best unknown.
 
     Args:
-        targets: target id -> its rounds of at least `reach_ms`, and the one before; none where there is none.
+        targets: target id -> its rounds of at least `compute_lookback_ms`, and the one before; none where there is none.
         policy: gives the window, freshness, and what an uncommitted partition's lag is.
         now_ms: the instant at which samples are fresh or not.
     """
-    found = measured(targets, policy, None)
-    if found is None:
-        return GroupConditions(Condition.UNKNOWN, (), tuple(sorted(targets)), None, None)
+    series_set = build_series(targets, policy, None)
+    if series_set is None:
+        return GroupStatus(Status.UNKNOWN, (), tuple(sorted(targets)), None, None)
     unmeasured = tuple(
         target
-        for target, rounds in sorted(found.rounds.items())
+        for target, rounds in sorted(series_set.rounds.items())
         if not rounds or now_ms - rounds[-1].at_ms > policy.stale_after_ms
     )
-    partitions = _partitions(found, policy, now_ms)
-    states = [one.condition for one in partitions] + [Condition.UNKNOWN] * bool(unmeasured)
-    return GroupConditions(worst(states), partitions, unmeasured, found.members(), found.at_ms)
+    partitions = _evaluate_partitions(series_set, policy, now_ms)
+    statuses = [one.status for one in partitions] + [Status.UNKNOWN] * bool(unmeasured)
+    return GroupStatus(find_worst_status(statuses), partitions, unmeasured, series_set.members(), series_set.at_ms)
 
 
-def worst(conditions: Iterable[Condition]) -> Condition:
+def find_worst_status(conditions: Iterable[Status]) -> Status:
     """The worst of some states; unknown where there is none."""
-    return max(conditions, key=SEVERITY.index, default=Condition.UNKNOWN)
+    return max(conditions, key=SEVERITY_ORDER.index, default=Status.UNKNOWN)
 
 
-def _partitions(found: Measured, policy: Policy, now_ms: int) -> tuple[PartitionCondition, ...]:
-    running = {target: found.running(target) for target in found.rounds}
-    hot = hot_partitions(found, policy, window_ms(policy), now_ms)
-    asked = replace(policy, stuck_after_ms=stuck_ms(policy))
-    told = []
-    for series in found.series:
-        one = _told(series, running[series.target_id], policy, now_ms)
+def _evaluate_partitions(series_set: MonitorSeries, policy: Policy, now_ms: int) -> tuple[PartitionStatus, ...]:
+    members_by_time = {target: series_set.members_by_time(target) for target in series_set.rounds}
+    hot = find_hot_partitions(series_set, policy, compute_window_ms(policy), now_ms)
+    stuck_policy = replace(policy, stuck_after_ms=compute_stuck_ms(policy))
+    statuses = []
+    for series in series_set.series:
+        one = _evaluate_partition(series, members_by_time[series.target_id], policy, now_ms)
         is_hot = (series.target_id, series.partition) in hot
         # Where the commit moved last, or nothing waits, there is nothing to look at.
-        may_be = bool(one.lag) and one.still_since_ms is not None
-        stuck = may_be and is_stuck(series, running[series.target_id], asked)
-        told.append(replace(one, hot=is_hot, stuck=stuck))
-    return tuple(told)
+        may_be = bool(one.lag) and one.stalled_since_ms is not None
+        stuck = may_be and is_stuck(series, members_by_time[series.target_id], stuck_policy)
+        statuses.append(replace(one, hot=is_hot, stuck=stuck))
+    return tuple(statuses)
 
 
-def _told(series: Series, running: Mapping[int, bool], policy: Policy, now_ms: int) -> PartitionCondition:
+def _evaluate_partition(
+    series: PartitionSeries, members_by_time: Mapping[int, bool], policy: Policy, now_ms: int
+) -> PartitionStatus:
     newest = series.newest()
-    if newest is None or newest.epoch != series.epoch:
-        return PartitionCondition(series.target_id, series.partition, Condition.UNKNOWN, Why.NO_SAMPLE)
-    stretch = stretch_of(series, policy)
-    points = stretch.points
-    condition, why = (
-        (Condition.UNKNOWN, Why.STALE) if now_ms - newest.at_ms > policy.stale_after_ms else _judged(stretch, running)
+    if newest is None or newest.incarnation != series.incarnation:
+        return PartitionStatus(series.target_id, series.partition, Status.UNKNOWN, StatusRule.NO_SAMPLE)
+    window = build_window(series, policy)
+    points = window.points
+    status, rule = (
+        (Status.UNKNOWN, StatusRule.STALE)
+        if now_ms - newest.at_ms > policy.stale_after_ms
+        else _apply_rules(window, members_by_time)
     )
-    still = still_from(points)
+    stall_start = find_stall_start(points)
     # Where messages are lost, the position follows the log start and nobody committed.
     steps = [
-        newer.sample.position - older.sample.position for older, newer in pairwise(points) if not unmoved(older, newer)
+        newer.sample.position - older.sample.position
+        for older, newer in pairwise(points)
+        if not is_commit_unchanged(older, newer)
     ]
-    return PartitionCondition(
+    return PartitionStatus(
         target_id=series.target_id,
         partition=series.partition,
-        condition=condition,
-        why=why,
+        status=status,
+        rule=rule,
         at_ms=newest.at_ms,
-        lag=stretch.lags[-1],
+        lag=window.lags[-1],
         position=newest.sample.position,
-        then_ms=points[0].at_ms,
-        lag_then=stretch.lags[0],
-        advanced=sum(steps),
-        moves=sum(step > 0 for step in steps),
-        still_since_ms=points[still].at_ms if still < len(points) - 1 else None,
-        since_earlier=still == 0 and not stretch.begun,
+        start_ms=points[0].at_ms,
+        start_lag=window.lags[0],
+        commit_delta=sum(steps),
+        advance_count=sum(step > 0 for step in steps),
+        stalled_since_ms=points[stall_start].at_ms if stall_start < len(points) - 1 else None,
+        may_have_stalled_before=stall_start == 0 and not window.start_known,
         uncommitted=newest.has(Flag.UNCOMMITTED),
         lost=newest.sample.lost,
     )
 
 
-def _judged(stretch: Stretch, running: Mapping[int, bool]) -> tuple[Condition, Why]:
+def _apply_rules(window: StatusWindow, members_by_time: Mapping[int, bool]) -> tuple[Status, StatusRule]:
     """The state of a fresh partition; the first rule that holds.
 
     1. OK: nothing waits at the newest sample, or `latest` counts nothing because there is no commit.
@@ -213,28 +225,28 @@ def _judged(stretch: Stretch, running: Mapping[int, bool]) -> tuple[Condition, W
     8. WARN: the stretch covers the window, the commit advanced, and lag never fell between two samples.
     9. Unknown: the history is too short, or a gap lies in it.
     """
-    points, lags = stretch.points, stretch.lags
-    if went_back(stretch) and lags[-1]:
-        return Condition.REWIND, Why.WENT_BACK
-    harmless = _harmless(stretch)
-    if harmless is not None:
-        return Condition.OK, harmless
-    if not stretch.covered:
-        return Condition.UNKNOWN, Why.TOO_SHORT
-    if still_from(points) > 0:
-        return Condition.WARN, Why.LAG_NEVER_FELL
-    attended = all(running[point.at_ms] for point in points)
-    return Condition.STALL if attended else Condition.STOP, Why.NO_PROGRESS
+    points, lags = window.points, window.lags
+    if has_rewound(window) and lags[-1]:
+        return Status.REWIND, StatusRule.WENT_BACK
+    ok_rule = _find_ok_rule(window)
+    if ok_rule is not None:
+        return Status.OK, ok_rule
+    if not window.covered:
+        return Status.UNKNOWN, StatusRule.TOO_SHORT
+    if find_stall_start(points) > 0:
+        return Status.WARN, StatusRule.LAG_NEVER_FELL
+    had_members = all(members_by_time[point.at_ms] for point in points)
+    return Status.STALL if had_members else Status.STOP, StatusRule.NO_PROGRESS
 
 
-def _harmless(stretch: Stretch) -> Why | None:
+def _find_ok_rule(window: StatusWindow) -> StatusRule | None:
     """By which of rules 1, 3, 4 and 7 all is well."""
-    points, lags = stretch.points, stretch.lags
+    points, lags = window.points, window.lags
     rules = (
-        (Why.NO_COMMIT, lags[-1] == 0 and points[-1].has(Flag.UNCOMMITTED) and points[-1].sample.lag > 0),
-        (Why.NOTHING_WAITS, lags[-1] == 0),
-        (Why.CAUGHT_UP, 0 in lags),
-        (Why.JUST_BEGUN, stretch.begun and not stretch.covered),
-        (Why.LAG_FALLS, still_from(points) > 0 and any(newer < older for older, newer in pairwise(lags))),
+        (StatusRule.NO_COMMIT, lags[-1] == 0 and points[-1].has(Flag.UNCOMMITTED) and points[-1].sample.lag > 0),
+        (StatusRule.NO_LAG, lags[-1] == 0),
+        (StatusRule.CAUGHT_UP, 0 in lags),
+        (StatusRule.JUST_BEGUN, window.start_known and not window.covered),
+        (StatusRule.LAG_FALLS, find_stall_start(points) > 0 and any(newer < older for older, newer in pairwise(lags))),
     )
-    return next((why for why, holds in rules if holds), None)
+    return next((rule for rule, holds in rules if holds), None)

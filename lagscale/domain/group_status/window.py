@@ -8,74 +8,74 @@ from typing import Final
 
 from lagscale.domain.lag.samples import Flag
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.islands import readings_of
-from lagscale.domain.verdict.series import Point, Series, lag_of
-from lagscale.domain.verdict.stuck import unmoved
+from lagscale.domain.verdict.islands import build_lag_points
+from lagscale.domain.verdict.series import PartitionSeries, SamplePoint, compute_lag
+from lagscale.domain.verdict.stuck import is_commit_unchanged
 
 #: A state is told over so many sampling intervals, as Burrow's over ten commits, and over at least this time.
 WINDOW_INTERVALS: Final = 10
-LEAST_WINDOW_MS: Final = 120_000
+MIN_WINDOW_MS: Final = 120_000
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class StatusWindow:
     """The samples that a state is told from: the window, as far back as nothing breaks it.
 
-    `covered`: they span the window. `begun`: what is told is known to have begun with the first of them.
+    `covered`: they span the window. `start_known`: what is told is known to have begun with the first of them.
     """
 
-    points: Sequence[Point]
-    before: Point | None
+    points: Sequence[SamplePoint]
+    before: SamplePoint | None
     lags: Sequence[int]
     covered: bool
-    begun: bool
+    start_known: bool
 
 
-def window_ms(policy: Policy) -> int:
+def compute_window_ms(policy: Policy) -> int:
     """Over how long a state is told: ten sampling intervals, two greatest gaps, or two minutes, the longest."""
-    return max(WINDOW_INTERVALS * policy.sampling_ms, 2 * policy.max_gap_ms, LEAST_WINDOW_MS)
+    return max(WINDOW_INTERVALS * policy.sampling_ms, 2 * policy.max_gap_ms, MIN_WINDOW_MS)
 
 
-def stretch_of(series: Series, policy: Policy) -> Stretch:
+def build_window(series: PartitionSeries, policy: Policy) -> StatusWindow:
     """The trailing samples up to the last one at or before the window's beginning, of one topic id, without a gap."""
     points = series.points
-    lags = [lag_of(point.sample, policy) for point in points]
-    readings = readings_of(points, lambda point: lag_of(point.sample, policy), 0, policy.max_gap_ms)
-    begin = points[-1].at_ms - window_ms(policy)
+    lags = [compute_lag(point.sample, policy) for point in points]
+    lag_points = build_lag_points(points, lambda point: compute_lag(point.sample, policy), 0, policy.max_gap_ms)
+    begin = points[-1].at_ms - compute_window_ms(policy)
     first = len(points) - 1
-    while first and points[first].at_ms > begin and not _parted(points[first - 1], points[first]):
-        if not readings[first].joined:
+    while first and points[first].at_ms > begin and not _is_new_log(points[first - 1], points[first]):
+        if not lag_points[first].joined:
             break
         first -= 1
     before = points[first - 1] if first else None
-    return Stretch(
+    return StatusWindow(
         points=points[first:],
         before=before,
         lags=lags[first:],
         covered=points[first].at_ms <= begin,
-        begun=readings[first].begins or (before is not None and _parted(before, points[first])),
+        start_known=lag_points[first].begins or (before is not None and _is_new_log(before, points[first])),
     )
 
 
-def _parted(older: Point, newer: Point) -> bool:
+def _is_new_log(older: SamplePoint, newer: SamplePoint) -> bool:
     """Whether another log begins with the newer sample: a new topic id, or one that was reset."""
-    return older.epoch != newer.epoch or newer.has(Flag.RESET_BEGINS)
+    return older.incarnation != newer.incarnation or newer.has(Flag.RESET_BEGINS)
 
 
-def still_from(points: Sequence[Point]) -> int:
+def find_stall_start(points: Sequence[SamplePoint]) -> int:
     """The place of the first sample from which on the commit did not move."""
     first = len(points) - 1
-    while first and unmoved(points[first - 1], points[first]):
+    while first and is_commit_unchanged(points[first - 1], points[first]):
         first -= 1
     return first
 
 
-def went_back(stretch: Stretch) -> bool:
-    points = stretch.points
+def has_rewound(window: StatusWindow) -> bool:
+    points = window.points
     for number, point in enumerate(points):
         if not point.has(Flag.REWIND):
             continue
-        older = points[number - 1] if number else stretch.before
+        older = points[number - 1] if number else window.before
         if older is None or all(later.sample.position < older.sample.position for later in points[number:]):
             return True
     return False

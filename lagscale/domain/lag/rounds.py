@@ -13,10 +13,10 @@ from enum import IntFlag
 from lagscale.domain.lag.samples import Flag, Sample
 
 #: Greatest age that a marker tells, in milliseconds; also the age of knowledge where every partition is born.
-AGE_LIMIT_MS = 2_000_000_000
+MAX_AGE_MS = 2_000_000_000
 #: A metadata answer older than this many polling intervals proves no birth.
-BIRTH_INTERVALS = 2.5
-_UNMOVING = Flag.UNCOMMITTED | Flag.LOST | Flag.RESET
+FIRST_SEEN_INTERVALS = 2.5
+_WITHOUT_PROGRESS = Flag.UNCOMMITTED | Flag.LOST | Flag.RESET
 
 
 class Note(IntFlag):
@@ -32,9 +32,9 @@ class TargetRound:
 
     Attributes:
         at_ms: when the first request was sent, milliseconds of the database's clock since 1970.
-        epoch: raised whenever the topic's id changed.
+        incarnation: raised whenever the topic's id changed.
         samples: per partition that metadata named, in order; None where it is missing.
-        outside: partitions that the limitation leaves out; their sample is None.
+        excluded: partitions that the limitation leaves out; their sample is None.
         members: group members, None when not read in this round.
         members_age_ms: age of that reading at `at_ms`.
         group_state: code of the group's state, None when not read.
@@ -44,9 +44,9 @@ class TargetRound:
     """
 
     at_ms: int
-    epoch: int
+    incarnation: int
     samples: tuple[Sample | None, ...]
-    outside: frozenset[int] = frozenset()
+    excluded: frozenset[int] = frozenset()
     notes: Note = Note(0)
     members: int | None = None
     members_age_ms: int | None = None
@@ -79,12 +79,12 @@ class Markers:
     none_max: int
     none_max_part: int | None
     none_lagging: int
-    moved_age: int | None
-    known_age: int | None
+    progress_age: int | None
+    coverage_age: int | None
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class SampleRow:
     """A round with its markers and with the samples carried over for missing partitions."""
 
     round: TargetRound
@@ -99,16 +99,16 @@ class Row:
         return Carried(sample, 0) if sample is not None else self.carried[partition]
 
 
-def is_born(previous: Row | None, at_ms: int, interval_ms: int, partition: int) -> bool:
+def is_first_seen(previous: SampleRow | None, at_ms: int, interval_ms: int, partition: int) -> bool:
     """Whether a partition sampled at `at_ms` is new: the metadata answer before, if recent, did not name it."""
-    if previous is None or at_ms - previous.round.at_ms > BIRTH_INTERVALS * interval_ms:
+    if previous is None or at_ms - previous.round.at_ms > FIRST_SEEN_INTERVALS * interval_ms:
         return False
     if previous.round.notes & Note.NO_COMMITS:
         return False
     return partition >= len(previous.round.samples)
 
 
-def extend(previous: Row | None, this: TargetRound) -> Row:
+def build_row(previous: SampleRow | None, this: TargetRound) -> SampleRow:
     """The row of a round, from the target's row before.
 
     Raises:
@@ -118,34 +118,34 @@ def extend(previous: Row | None, this: TargetRound) -> Row:
     if previous is not None and elapsed <= 0:
         raise ValueError("a round must be later than the one before")
     carried = tuple(_carry(previous, this, partition, elapsed) for partition in range(len(this.samples)))
-    row = Row(_with_members(previous, this, elapsed), carried, _markers(this, carried, previous, elapsed))
+    row = SampleRow(_with_members(previous, this, elapsed), carried, _compute_markers(this, carried, previous, elapsed))
     return row
 
 
-def _carry(previous: Row | None, this: TargetRound, partition: int, elapsed: int) -> Carried | None:
-    if previous is None or partition in this.outside or this.samples[partition] is not None:
+def _carry(previous: SampleRow | None, this: TargetRound, partition: int, elapsed: int) -> Carried | None:
+    if previous is None or partition in this.excluded or this.samples[partition] is not None:
         return None
     newest = previous.newest(partition)
     if newest is None:
         return None
     sample = newest.sample
-    if previous.round.epoch != this.epoch:
-        sample = Sample(sample.lag, sample.end, sample.flags | Flag.OLD_ID, sample.lost)
-    return Carried(sample, min(newest.age_ms + elapsed, AGE_LIMIT_MS))
+    if previous.round.incarnation != this.incarnation:
+        sample = Sample(sample.lag, sample.end, sample.flags | Flag.RECREATED, sample.lost)
+    return Carried(sample, min(newest.age_ms + elapsed, MAX_AGE_MS))
 
 
-def _with_members(previous: Row | None, this: TargetRound, elapsed: int) -> TargetRound:
+def _with_members(previous: SampleRow | None, this: TargetRound, elapsed: int) -> TargetRound:
     if this.members is not None or previous is None or previous.round.members is None:
         return this
     before = previous.round
     return TargetRound(
         this.at_ms,
-        this.epoch,
+        this.incarnation,
         this.samples,
-        this.outside,
+        this.excluded,
         this.notes,
         before.members,
-        min((before.members_age_ms or 0) + elapsed, AGE_LIMIT_MS),
+        min((before.members_age_ms or 0) + elapsed, MAX_AGE_MS),
         before.group_state,
         this.absent_age_ms,
         this.ends_asked_ms,
@@ -153,8 +153,10 @@ def _with_members(previous: Row | None, this: TargetRound, elapsed: int) -> Targ
     )
 
 
-def _markers(this: TargetRound, carried: tuple[Carried | None, ...], previous: Row | None, elapsed: int) -> Markers:
-    scope = [partition for partition in range(len(this.samples)) if partition not in this.outside]
+def _compute_markers(
+    this: TargetRound, carried: tuple[Carried | None, ...], previous: SampleRow | None, elapsed: int
+) -> Markers:
+    scope = [partition for partition in range(len(this.samples)) if partition not in this.excluded]
     newest = {p: s for p in scope if (s := this.samples[p] or _sample_of(carried[p])) is not None}
     committed = {p: s.lag for p, s in newest.items() if not s.flags & Flag.UNCOMMITTED}
     uncommitted = {p: s.lag for p, s in newest.items() if s.flags & Flag.UNCOMMITTED}
@@ -164,14 +166,14 @@ def _markers(this: TargetRound, carried: tuple[Carried | None, ...], previous: R
         oldest_age=max((c.age_ms for c in carried if c is not None), default=0),
         total_lag=sum(committed.values()),
         max_lag=max(committed.values(), default=0),
-        max_part=_hottest(committed),
-        lagging=_lagging(committed.values()),
+        max_part=_find_max_partition(committed),
+        lagging=_count_lagging(committed.values()),
         none_total=sum(uncommitted.values()),
         none_max=max(uncommitted.values(), default=0),
-        none_max_part=_hottest(uncommitted),
-        none_lagging=_lagging(uncommitted.values()),
-        moved_age=_moved_age(this, scope, previous, elapsed),
-        known_age=_known_age(this, scope, carried, previous, elapsed),
+        none_max_part=_find_max_partition(uncommitted),
+        none_lagging=_count_lagging(uncommitted.values()),
+        progress_age=_compute_progress_age(this, scope, previous, elapsed),
+        coverage_age=_compute_coverage_age(this, scope, carried, previous, elapsed),
     )
 
 
@@ -179,50 +181,58 @@ def _sample_of(carried: Carried | None) -> Sample | None:
     return None if carried is None else carried.sample
 
 
-def _hottest(lags: dict[int, int]) -> int | None:
+def _find_max_partition(lags: dict[int, int]) -> int | None:
     return max(lags, key=lambda partition: (lags[partition], -partition)) if lags else None
 
 
-def _lagging(lags: Iterable[int]) -> int:
+def _count_lagging(lags: Iterable[int]) -> int:
     return sum(lag > 0 for lag in lags)
 
 
-def _of_present_id(previous: Row | None, epoch: int, partition: int) -> Sample | None:
+def _find_same_incarnation(previous: SampleRow | None, incarnation: int, partition: int) -> Sample | None:
     """The partition's newest earlier sample, if it was taken under this epoch."""
-    if previous is None or previous.round.epoch != epoch:
+    if previous is None or previous.round.incarnation != incarnation:
         return None
     newest = previous.newest(partition)
-    return None if newest is None or newest.sample.flags & Flag.OLD_ID else newest.sample
+    return None if newest is None or newest.sample.flags & Flag.RECREATED else newest.sample
 
 
-def _moved_age(this: TargetRound, scope: list[int], previous: Row | None, elapsed: int) -> int | None:
+def _compute_progress_age(this: TargetRound, scope: list[int], previous: SampleRow | None, elapsed: int) -> int | None:
     for partition in scope:
-        now, before = this.samples[partition], _of_present_id(previous, this.epoch, partition)
-        if now is None or before is None or (now.flags | before.flags) & _UNMOVING:
+        now, before = this.samples[partition], _find_same_incarnation(previous, this.incarnation, partition)
+        if now is None or before is None or (now.flags | before.flags) & _WITHOUT_PROGRESS:
             continue
         if now.position > before.position:
             return 0
-    if previous is None or previous.round.epoch != this.epoch or previous.markers.moved_age is None:
+    if previous is None or previous.round.incarnation != this.incarnation or previous.markers.progress_age is None:
         return None
-    return min(previous.markers.moved_age + elapsed, AGE_LIMIT_MS)
+    return min(previous.markers.progress_age + elapsed, MAX_AGE_MS)
 
 
-def _known_age(
-    this: TargetRound, scope: list[int], carried: tuple[Carried | None, ...], previous: Row | None, elapsed: int
+def _compute_coverage_age(
+    this: TargetRound, scope: list[int], carried: tuple[Carried | None, ...], previous: SampleRow | None, elapsed: int
 ) -> int | None:
     """Age of the youngest first sample in scope; None while a partition has no sample of the present id.
 
     With nothing in scope there is nothing that would have to be known.
     """
     if not scope:
-        return AGE_LIMIT_MS
-    age = AGE_LIMIT_MS
-    if previous is not None and previous.round.epoch == this.epoch and previous.markers.known_age is not None:
-        age = min(previous.markers.known_age + elapsed, AGE_LIMIT_MS)
+        return MAX_AGE_MS
+    age = MAX_AGE_MS
+    if (
+        previous is not None
+        and previous.round.incarnation == this.incarnation
+        and previous.markers.coverage_age is not None
+    ):
+        age = min(previous.markers.coverage_age + elapsed, MAX_AGE_MS)
     for partition in scope:
-        now, kept = this.samples[partition], carried[partition]
-        if now is None and (kept is None or kept.sample.flags & Flag.OLD_ID):
+        now, older = this.samples[partition], carried[partition]
+        if now is None and (older is None or older.sample.flags & Flag.RECREATED):
             return None
-        if now is not None and not now.flags & Flag.BORN and _of_present_id(previous, this.epoch, partition) is None:
+        if (
+            now is not None
+            and not now.flags & Flag.FIRST_SEEN
+            and _find_same_incarnation(previous, this.incarnation, partition) is None
+        ):
             age = 0
     return age

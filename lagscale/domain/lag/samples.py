@@ -16,10 +16,10 @@ class Flag(IntFlag):
     LOST = 2  # the commit lies below the log start: messages were lost to retention
     RESET = 4  # the commit lies beyond the end of a topic that was created again or truncated
     REWIND = 8  # the commit moved backwards
-    BORN = 16  # the first sample of a partition that the metadata answer before did not name
-    OUTSIDE = 32  # the partition exists but `partitionLimitation` leaves it out
+    FIRST_SEEN = 16  # the first sample of a partition that the metadata answer before did not name
+    EXCLUDED = 32  # the partition exists but `partitionLimitation` leaves it out
     RESET_BEGINS = 64  # the first sample with RESET
-    OLD_ID = 128  # of a carried sample: it belongs to an earlier id of the topic
+    RECREATED = 128  # of a carried sample: it belongs to an earlier id of the topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,8 +51,13 @@ class Sample:
         return self.end - self.lag
 
 
-def measure(
-    offsets: Offsets, last: Sample | None, *, same_id: bool = True, born: bool = False, renewed: bool = False
+def build_sample(
+    offsets: Offsets,
+    last: Sample | None,
+    *,
+    same_id: bool = True,
+    first_seen: bool = False,
+    was_recreated: bool = False,
 ) -> Sample:
     """One partition's sample from its offsets and its last sample.
 
@@ -60,16 +65,16 @@ def measure(
         offsets: this round's answer.
         last: the partition's newest earlier sample, if there is one.
         same_id: whether the topic's id is the one under which `last` was taken.
-        born: whether the metadata answer before this round did not name the partition.
-        renewed: whether the topic had another id at any time before.
+        first_seen: whether the metadata answer before this round did not name the partition.
+        was_recreated: whether the topic had another id at any time before.
     """
-    flags = Flag.BORN if born else Flag(0)
+    flags = Flag.FIRST_SEEN if first_seen else Flag(0)
     committed = offsets.committed
     end = max(offsets.end, offsets.start)
     if committed is not None and committed > offsets.high and last is not None:
         was_reset = bool(last.flags & Flag.RESET)
         # The broker forgets commits with the topic; one from before that comes later is as old as one that stayed.
-        is_stale = renewed and bool(last.flags & Flag.UNCOMMITTED)
+        is_stale = was_recreated and bool(last.flags & Flag.UNCOMMITTED)
         if was_reset or is_stale or not same_id or end < last.end:
             flags |= Flag.RESET if was_reset else Flag.RESET | Flag.RESET_BEGINS
             committed = None

@@ -23,14 +23,14 @@ class EndRead:
         end: the end offset, read at some moment between the two following ones.
         asked_ms: the broker read it so long after the stamp at the earliest.
         answered_ms: the broker read it so long after the stamp at the latest.
-        epoch: counts the topic's ids.
+        incarnation: counts the topic's ids.
     """
 
     at_ms: int
     end: int
     asked_ms: int = 0
     answered_ms: int = 0
-    epoch: int = 0
+    incarnation: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,31 +49,33 @@ class TimeLag:
 
 
 #: The group has read everything.
-NOTHING_WAITS = TimeLag(0, 0, 0)
+NO_WAIT = TimeLag(0, 0, 0)
 
 
-def ends_of(rounds: Iterable[TargetRound], partition: int) -> list[EndRead]:
+def collect_ends(rounds: Iterable[TargetRound], partition: int) -> list[EndRead]:
     """The ends of one partition of a target, from its rounds in time order; where it is missing there is none."""
     return [
         # Rows of before it was stored do not tell when their ends were read: they are taken for read at the stamp.
-        EndRead(this.at_ms, sample.end, this.ends_asked_ms or 0, this.ends_answered_ms or 0, this.epoch)
+        EndRead(this.at_ms, sample.end, this.ends_asked_ms or 0, this.ends_answered_ms or 0, this.incarnation)
         for this in rounds
         if partition < len(this.samples) and (sample := this.samples[partition]) is not None
     ]
 
 
-def comparable(ends: Sequence[EndRead]) -> Sequence[EndRead]:
+def select_comparable(ends: Sequence[EndRead]) -> Sequence[EndRead]:
     """The newest ends that never fall, all under the newest one's topic id.
 
     An offset of an earlier id, or of before a truncation, names another message.
     """
     first = len(ends) - 1
-    while first > 0 and ends[first - 1].epoch == ends[first].epoch and ends[first - 1].end <= ends[first].end:
+    while (
+        first > 0 and ends[first - 1].incarnation == ends[first].incarnation and ends[first - 1].end <= ends[first].end
+    ):
         first -= 1
     return ends[max(first, 0) :]
 
 
-def time_lag(ends: Sequence[EndRead], position: int) -> TimeLag | None:
+def compute_time_lag(ends: Sequence[EndRead], position: int) -> TimeLag | None:
     """The time lag of a position at the stamp of the newest end; None without any end.
 
     1. The position is the newest end: nothing waits.
@@ -92,20 +94,20 @@ def time_lag(ends: Sequence[EndRead], position: int) -> TimeLag | None:
         return None
     now_ms = ends[-1].at_ms
     if position >= ends[-1].end:
-        return NOTHING_WAITS
-    known = comparable(ends)
-    after = bisect_right(known, position, key=lambda read: read.end)
-    newer = known[after]
+        return NO_WAIT
+    comparable_ends = select_comparable(ends)
+    after = bisect_right(comparable_ends, position, key=lambda read: read.end)
+    newer = comparable_ends[after]
     lower = max(now_ms - newer.at_ms - newer.answered_ms, 0)
     if after == 0:
         return TimeLag(lower, lower, None)
-    older = known[after - 1]
+    older = comparable_ends[after - 1]
     # A round that overlapped the next one may have asked for its ends after the stamp: what came then has not waited.
     upper = max(now_ms - older.at_ms - older.asked_ms, lower)
     return TimeLag(lower, min(max(_estimate(now_ms, older, newer, position), lower), upper), upper)
 
 
-def time_lags(ends: Sequence[EndRead], positions: Sequence[int | None]) -> list[TimeLag]:
+def compute_time_lags(ends: Sequence[EndRead], positions: Sequence[int | None]) -> list[TimeLag]:
     """The time lag at each end, of the position of the same round; None is a partition without lag.
 
     Args:
@@ -114,8 +116,8 @@ def time_lags(ends: Sequence[EndRead], positions: Sequence[int | None]) -> list[
     """
     found = []
     for number, position in enumerate(positions):
-        known = None if position is None else time_lag(ends[: number + 1], position)
-        found.append(known or NOTHING_WAITS)
+        comparable_ends = None if position is None else compute_time_lag(ends[: number + 1], position)
+        found.append(comparable_ends or NO_WAIT)
     return found
 
 

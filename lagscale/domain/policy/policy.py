@@ -11,9 +11,9 @@ MAX_LOOKBACK_MS = 18 * 3600 * 1000
 #: The HPA's default scale-down window: what its present replicas stand on.
 HPA_WINDOW_MS = 300_000
 #: A reading of the group's members older than this at a round is not known.
-MEMBERS_KNOWN_MS = 180_000
+MEMBERS_MAX_AGE_MS = 180_000
 #: The two stabilisation windows together, as the HPA allows of its own.
-MAX_STABILISATION_SECONDS = 3600
+MAX_STABILIZATION_SECONDS = 3600
 #: Thresholds of `metric: timeLag` beyond this cannot be told from what the store keeps.
 MAX_TIME_LAG_SECONDS = 43_200
 
@@ -82,10 +82,10 @@ class Policy:
     def lookback_ms(self) -> int:
         """How far back samples can change the verdict, counted from the instant judged."""
         longest = max(self.sustain_ms, self.activation_sustain_ms, self.work_ms, self.stuck_after_ms)
-        return self.stale_after_ms + self.max_gap_ms + longest + self.stabilisation_ms
+        return self.stale_after_ms + self.max_gap_ms + longest + self.stabilization_ms
 
     @property
-    def stabilisation_ms(self) -> int:
+    def stabilization_ms(self) -> int:
         """How far back values of the past change the answer of now."""
         return self.scale_up_ms + self.scale_down_ms
 
@@ -107,6 +107,6 @@ class Policy:
             InvalidInput: with every fault at once.
         """
         # The reader builds policies, so it is imported here.
-        from lagscale.domain.policy.parsing import read
+        from lagscale.domain.policy.parsing import parse_policy
 
-        return read(values, tick_seconds, minimum_interval)
+        return parse_policy(values, tick_seconds, minimum_interval)

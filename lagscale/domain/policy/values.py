@@ -13,7 +13,7 @@ OFF = "off"
 ALL = "all"
 
 
-def resolved(policy: Policy) -> dict[str, str | int | float | bool]:
+def list_effective_values(policy: Policy) -> dict[str, str | int | float | bool]:
     """Every key of the policy with its value in force."""
     ranges = (str(low) if low == high else f"{low}-{high}" for low, high in policy.partition_limitation)
     return {
@@ -44,9 +44,9 @@ def resolved(policy: Policy) -> dict[str, str | int | float | bool]:
     }
 
 
-def in_force(policy: Policy, given: Mapping[str, str]) -> dict[str, str]:
+def format_effective_values(policy: Policy, given: Mapping[str, str]) -> dict[str, str]:
     """The same as texts, each in its one form; and `windowSize`, which is no part of a policy, where it is given."""
-    texts = {name: _text(value) for name, value in resolved(policy).items()}
+    texts = {name: _text(value) for name, value in list_effective_values(policy).items()}
     size = given.get("windowSize", "").strip()
     return texts | {"windowSize": str(int(size))} if size else texts
 
@@ -54,9 +54,9 @@ def in_force(policy: Policy, given: Mapping[str, str]) -> dict[str, str]:
 def _text(value: str | float | bool) -> str:
     if isinstance(value, bool):
         return str(value).lower()
-    return value if isinstance(value, str) else plain(Decimal(str(value)))
+    return value if isinstance(value, str) else format_number(Decimal(str(value)))
 
 
-def plain(value: Decimal) -> str:
+def format_number(value: Decimal) -> str:
     """A number as the policy's language has it: without an exponent, and without what is nothing."""
     return format(value.normalize(), "f")

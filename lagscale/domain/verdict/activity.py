@@ -10,11 +10,11 @@ from itertools import pairwise
 
 from lagscale.domain.lag.samples import Flag
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.islands import trailing
-from lagscale.domain.verdict.series import Measured, Series, activity_lag_of
-from lagscale.domain.verdict.totals import counted_totals
+from lagscale.domain.verdict.islands import find_trailing_island
+from lagscale.domain.verdict.series import MonitorSeries, PartitionSeries, compute_activity_lag
+from lagscale.domain.verdict.totals import build_totals
 
-_UNMOVING = Flag.UNCOMMITTED | Flag.LOST | Flag.RESET
+_WITHOUT_PROGRESS = Flag.UNCOMMITTED | Flag.LOST | Flag.RESET
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,16 +23,16 @@ class Activity:
 
     Attributes:
         backlog: messages wait while the group has members, or have for `activationSustainSeconds`.
-        work: a position advanced within `workSeconds`.
+        progress: a position advanced within `workSeconds`.
         idle: that there is neither was measured.
     """
 
     backlog: bool
-    work: bool
+    progress: bool
     idle: bool
 
 
-def activity(measured: Measured, members: int | None, now_ms: int, policy: Policy) -> Activity:
+def judge_activity(series_set: MonitorSeries, members: int | None, now_ms: int, policy: Policy) -> Activity:
     """Judge activity at T.
 
     1. *Backlog* needs a fresh newest total above `activationLagThreshold`, and members (not known counts as members)
@@ -43,31 +43,32 @@ def activity(measured: Measured, members: int | None, now_ms: int, policy: Polic
        partition in scope sampled under the topic's present id at or before T - `workSeconds`, or born under it.
     """
     level = policy.activation_lag_threshold
-    totals = counted_totals(measured, lambda _, point: activity_lag_of(point.sample, policy), level, policy)
-    told = bool(totals) and now_ms - totals[-1].at_ms <= policy.stale_after_ms
-    run = trailing(totals, level) if told else None
-    backlog = run is not None and (members is None or members >= 1 or run.lasted(policy.activation_sustain_ms))
-    from_ms = measured.at_ms - policy.work_ms
-    work = any(_worked(series, from_ms) for series in measured.series + measured.gone)
-    claimed = told and all(_known_at(series, from_ms) for series in measured.series)
-    open_run = run is not None and run.may_have_lasted(policy.activation_sustain_ms)
-    return Activity(backlog, work, not backlog and not work and claimed and not open_run)
+    totals = build_totals(series_set, lambda _, point: compute_activity_lag(point.sample, policy), level, policy)
+    is_fresh = bool(totals) and now_ms - totals[-1].at_ms <= policy.stale_after_ms
+    island = find_trailing_island(totals, level) if is_fresh else None
+    backlog = island is not None and (members is None or members >= 1 or island.lasted(policy.activation_sustain_ms))
+    from_ms = series_set.at_ms - policy.work_ms
+    progress = any(_has_progressed(series, from_ms) for series in series_set.series + series_set.removed)
+    is_covered = is_fresh and all(_is_covered(series, from_ms) for series in series_set.series)
+    start_unknown = island is not None and island.may_have_lasted(policy.activation_sustain_ms)
+    return Activity(backlog, progress, not backlog and not progress and is_covered and not start_unknown)
 
 
-def _worked(series: Series, after_ms: int) -> bool:
+def _has_progressed(series: PartitionSeries, after_ms: int) -> bool:
     """Whether the position advanced between two neighbouring samples of the present id, the later after an instant."""
     return any(
         newer.at_ms > after_ms
-        and older.epoch == newer.epoch == series.epoch
-        and not older.has(_UNMOVING)
-        and not newer.has(_UNMOVING)
+        and older.incarnation == newer.incarnation == series.incarnation
+        and not older.has(_WITHOUT_PROGRESS)
+        and not newer.has(_WITHOUT_PROGRESS)
         and newer.sample.position > older.sample.position
         for older, newer in pairwise(series.points)
     )
 
 
-def _known_at(series: Series, at_ms: int) -> bool:
+def _is_covered(series: PartitionSeries, at_ms: int) -> bool:
     """Whether a sample of the present id lies at or before an instant, or the partition was born since."""
     return any(
-        point.epoch == series.epoch and (point.at_ms <= at_ms or point.has(Flag.BORN)) for point in series.points
+        point.incarnation == series.incarnation and (point.at_ms <= at_ms or point.has(Flag.FIRST_SEEN))
+        for point in series.points
     )

@@ -32,13 +32,13 @@ class Reason(StrEnum):
     NO_TOPIC = "no_topic"  # unknown: none of the topics exists
     STALE = "stale"  # unknown: the newest round is too old
     MISSING = "missing"  # unknown: a partition has no fresh sample
-    OPEN_ISLAND = "open_island"  # unknown: above the threshold, and when that began is not known
-    ACTIVITY_UNTOLD = "activity_untold"  # unknown: whether the group works cannot be told yet
+    START_UNKNOWN = "open_island"  # unknown: above the threshold, and when that began is not known
+    ACTIVITY_UNDETERMINED = "activity_untold"  # unknown: whether the group works cannot be told yet
     MEMBERS_UNKNOWN = "members_unknown"  # unknown: the floor for missing partitions needs the member count
 
 
 @dataclass(frozen=True, slots=True)
-class Ask:
+class VerdictRequest:
     """One monitor to judge.
 
     Attributes:
@@ -64,7 +64,7 @@ class Island:
         target_id, partition: None for the total.
         lag: newest lag, messages; of `metric: timeLag` the lower bound, milliseconds.
         since_ms, span_ms: first sample's time, and last minus first.
-        bounded: whether it is known to have begun there.
+        start_known: whether it is known to have begun there.
     """
 
     target_id: int | None
@@ -72,11 +72,11 @@ class Island:
     lag: int
     since_ms: int
     span_ms: int
-    bounded: bool
+    start_known: bool
 
 
 @dataclass(frozen=True, slots=True)
-class Judgement:
+class Judgment:
     """What the samples say of one monitor at one instant.
 
     Attributes:
@@ -84,7 +84,7 @@ class Judgement:
         active: None while unknown.
         at_ms: T, the time of the newest round; None without one.
         now_ms: the instant judged.
-        raw, risen: the value before stabilisation, and after that of rising.
+        raw, scale_up_value: the value before stabilisation, and after that of rising.
         total: lag of the fresh partitions, messages, before caps.
         partitions, missing: in scope, and of these without a fresh sample.
         incomplete: whether one of them, or a whole target, is not fresh.
@@ -92,9 +92,9 @@ class Judgement:
         stuck, stuck_lag: (target id, partition) of those whose commit stands still under a running group, and the lag
             of the fresh ones among them, which counts for activity only.
         time_lag: of `metric: timeLag`, the greatest by its estimate among the fresh partitions that are not stuck.
-        draining: sustained, and every lasting backlog will be gone within `drainSeconds`.
+        recovering: sustained, and every lasting backlog will be gone within `drainSeconds`.
         members: of the newest round, None when not known.
-        wakes: backlog is proven and the group has no members, though the verdict is unknown.
+        activates_from_zero: backlog is proven and the group has no members, though the verdict is unknown.
         absent: listed topics that do not exist, by target id.
     """
 
@@ -105,7 +105,7 @@ class Judgement:
     at_ms: int | None
     now_ms: int
     raw: float | None = None
-    risen: float | None = None
+    scale_up_value: float | None = None
     total: int = 0
     partitions: int = 0
     missing: int = 0
@@ -114,55 +114,55 @@ class Judgement:
     stuck: tuple[tuple[int, int], ...] = ()
     stuck_lag: int = 0
     time_lag: TimeLag | None = None
-    draining: bool = False
+    recovering: bool = False
     members: int | None = None
-    wakes: bool = False
+    activates_from_zero: bool = False
     island: Island | None = None
     absent: tuple[int, ...] = ()
 
     @property
-    def known_total(self) -> int | None:
+    def measured_total(self) -> int | None:
         """The total for who reads it; None where no partition is fresh, because what is not known is no 0."""
         return self.total if self.partitions > self.missing else None
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class Answer:
     """The answer for KEDA: value and activity of one moment, so that they cannot contradict.
 
-    `held_since_ms` is K, the last known instant, when the answer is held; None when it was measured.
+    `last_known_ms` is K, the last known instant, when the answer is held; None when it was measured.
     """
 
     value: float
     active: bool
-    held_since_ms: int | None = None
+    last_known_ms: int | None = None
 
 
-def held(known: Iterable[Judgement], members: int | None, now_ms: int, policy: Policy) -> Told | None:
+def pick_last_known(judgments: Iterable[Judgment], members: int | None, now_ms: int, policy: Policy) -> Answer | None:
     """The held answer from the known judgements of the past, each made at its own sample time.
 
     Args:
-        known: judgements with a known verdict at [K - window, K]; others are passed over.
+        judgments: judgements with a known verdict at [K - window, K]; others are passed over.
         members: of the newest round, None when not known.
         now_ms: the instant asked.
         policy: gives `holdSeconds`.
     """
-    instants = [(j.at_ms, j.value, j.active) for j in known if j.at_ms is not None and j.value is not None]
-    if not instants:
+    known_values = [(j.at_ms, j.value, j.active) for j in judgments if j.at_ms is not None and j.value is not None]
+    if not known_values:
         return None
-    last = max(at for at, _, _ in instants)
+    last = max(at for at, _, _ in known_values)
     if now_ms - last > policy.hold_ms or policy.hold_ms == 0:
         return None
-    window = [(value, active) for at, value, active in instants if at >= last - policy.hold_window_ms]
+    window = [(value, active) for at, value, active in known_values if at >= last - policy.hold_window_ms]
     if not any(active for _, active in window) and not (members is not None and members >= 1):
         return None
-    return Told(max(value for value, _ in window), True, last)
+    return Answer(max(value for value, _ in window), True, last)
 
 
-def told(judgement: Judgement, policy: Policy, hold: Told | None = None) -> Told | None:
+def choose_answer(judgment: Judgment, policy: Policy, last_known: Answer | None = None) -> Answer | None:
     """What to answer: the measured, else the held, else the waking answer; None means an error."""
-    if judgement.value is not None and judgement.active is not None:
-        return Told(judgement.value, judgement.active)
-    if hold is not None:
-        return hold
-    return Told(policy.target_lag, True) if judgement.wakes else None
+    if judgment.value is not None and judgment.active is not None:
+        return Answer(judgment.value, judgment.active)
+    if last_known is not None:
+        return last_known
+    return Answer(policy.target_lag, True) if judgment.activates_from_zero else None

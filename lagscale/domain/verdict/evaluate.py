@@ -12,17 +12,17 @@ from dataclasses import replace
 from lagscale.domain.lag.rounds import TargetRound
 from lagscale.domain.lag.time_lag import TimeLag
 from lagscale.domain.policy.policy import Metric, PersistenceScope, Policy
-from lagscale.domain.verdict.contract import Island, Judgement, Reason, Told, Verdict, held
-from lagscale.domain.verdict.facts import Picture, name_of, picture_of
-from lagscale.domain.verdict.islands import Trailing, is_untold
-from lagscale.domain.verdict.recovering import drains
-from lagscale.domain.verdict.series import activity_lag_of, lag_of, measured
-from lagscale.domain.verdict.value import Load, replicas_of, value_of
+from lagscale.domain.verdict.contract import Answer, Island, Judgment, Reason, Verdict, pick_last_known
+from lagscale.domain.verdict.facts import VerdictFacts, collect_facts, identify_partition
+from lagscale.domain.verdict.islands import TrailingIsland, is_undetermined
+from lagscale.domain.verdict.recovering import will_recover
+from lagscale.domain.verdict.series import build_series, compute_activity_lag, compute_lag
+from lagscale.domain.verdict.value import Load, compute_value, count_replicas
 
 Targets = Mapping[int, Sequence[TargetRound]]
 
 
-def judge(targets: Targets, policy: Policy, *, now_ms: int, upto_ms: int | None = None) -> Judgement:
+def judge(targets: Targets, policy: Policy, *, now_ms: int, upto_ms: int | None = None) -> Judgment:
     """Judge a monitor from the raw rounds of its targets, and stabilise the answer from the same samples.
 
     Args:
@@ -31,50 +31,50 @@ def judge(targets: Targets, policy: Policy, *, now_ms: int, upto_ms: int | None 
         now_ms: the instant judged, milliseconds since 1970.
         upto_ms: rounds after this do not exist.
     """
-    present = judge_once(targets, policy, now_ms, upto_ms)
-    if present.value is None or present.at_ms is None or not policy.stabilisation_ms:
+    present = judge_at(targets, policy, now_ms, upto_ms)
+    if present.value is None or present.at_ms is None or not policy.stabilization_ms:
         return present
-    past = _past(targets, policy, present.at_ms - policy.stabilisation_ms, present.at_ms - 1)
-    return _stabilised([*past, present], policy)
+    past = _judge_history(targets, policy, present.at_ms - policy.stabilization_ms, present.at_ms - 1)
+    return _stabilize_last([*past, present], policy)
 
 
-def hold(targets: Targets, policy: Policy, *, now_ms: int, upto_ms: int | None = None) -> Told | None:
+def find_last_known(targets: Targets, policy: Policy, *, now_ms: int, upto_ms: int | None = None) -> Answer | None:
     """The held answer, from what would have been told at every sample time, each with only the samples until then.
 
     Looks back `holdSeconds` for the last known instant K and 300 s, or `scaleDownStabilization`, further for the
     greatest answer before it.
     """
-    seen = measured(targets, policy, upto_ms)
-    if seen is None or policy.hold_ms == 0:
+    series_set = build_series(targets, policy, upto_ms)
+    if series_set is None or policy.hold_ms == 0:
         return None
     from_ms = now_ms - policy.hold_ms - policy.hold_window_ms
     until_ms = now_ms if upto_ms is None else min(now_ms, upto_ms)
-    known = _past(targets, policy, from_ms - policy.stabilisation_ms, until_ms)
+    judgments = _judge_history(targets, policy, from_ms - policy.stabilization_ms, until_ms)
     answers = [
-        _stabilised(known[: number + 1], policy) if policy.stabilisation_ms else judgement
-        for number, judgement in enumerate(known)
-        if (judgement.at_ms or 0) >= from_ms
+        _stabilize_last(judgments[: number + 1], policy) if policy.stabilization_ms else judgment
+        for number, judgment in enumerate(judgments)
+        if (judgment.at_ms or 0) >= from_ms
     ]
-    return held(answers, seen.members(), now_ms, policy)
+    return pick_last_known(answers, series_set.members(), now_ms, policy)
 
 
-def _past(targets: Targets, policy: Policy, from_ms: int, until_ms: int) -> list[Judgement]:
+def _judge_history(targets: Targets, policy: Policy, from_ms: int, until_ms: int) -> list[Judgment]:
     """What was known at each sample time of a span, with the samples until then; before stabilisation."""
-    instants = sorted({r.at_ms for rounds in targets.values() for r in rounds if from_ms <= r.at_ms <= until_ms})
-    judged = [judge_once(targets, policy, at, at) for at in instants]
-    return [judgement for judgement in judged if judgement.value is not None]
+    times = sorted({r.at_ms for rounds in targets.values() for r in rounds if from_ms <= r.at_ms <= until_ms})
+    judged = [judge_at(targets, policy, at, at) for at in times]
+    return [judgment for judgment in judged if judgment.value is not None]
 
 
-def _stabilised(known: Sequence[Judgement], policy: Policy) -> Judgement:
+def _stabilize_last(judgments: Sequence[Judgment], policy: Policy) -> Judgment:
     """The last of these judgements with the stabilised answer: two windows, read off their definition.
 
     1. up(t) is the least value of the known instants of [t - scaleUpStabilization, t] since the last value of 0.
     2. The answer is the greatest up(t) of the known instants of [T - scaleDownStabilization, T], active if any is.
     """
-    last = known[-1]
-    values = [(judgement.at_ms or 0, judgement.value or 0.0, bool(judgement.active)) for judgement in known]
+    last = judgments[-1]
+    values = [(judgment.at_ms or 0, judgment.value or 0.0, bool(judgment.active)) for judgment in judgments]
 
-    def up(number: int) -> float:
+    def compute_scale_up(number: int) -> float:
         at, least, _ = values[number]
         for before, value, _ in reversed(values[: number + 1]):
             if value == 0 or before < at - policy.scale_up_ms:
@@ -83,11 +83,11 @@ def _stabilised(known: Sequence[Judgement], policy: Policy) -> Judgement:
         return least
 
     window = [n for n, (at, _, _) in enumerate(values) if at >= values[-1][0] - policy.scale_down_ms]
-    value, active = max(map(up, window)), any(values[number][2] for number in window)
-    return replace(last, value=value, active=active, risen=up(len(values) - 1))
+    value, active = max(map(compute_scale_up, window)), any(values[number][2] for number in window)
+    return replace(last, value=value, active=active, scale_up_value=compute_scale_up(len(values) - 1))
 
 
-def judge_once(targets: Targets, policy: Policy, now_ms: int, upto_ms: int | None) -> Judgement:
+def judge_at(targets: Targets, policy: Policy, now_ms: int, upto_ms: int | None) -> Judgment:
     """One instant by itself, before stabilisation.
 
     1. *Now* decides freshness and nothing else; everything else is computed at T, the time of the newest round.
@@ -99,83 +99,94 @@ def judge_once(targets: Targets, policy: Policy, now_ms: int, upto_ms: int | Non
     5. A stuck partition has no island and no value; it counts for activity, and as a partition.
     """
     if not targets:
-        return Judgement(Verdict.UNKNOWN, Reason.NOTHING_TO_MEASURE, None, None, None, now_ms)
-    seen = measured(targets, policy, upto_ms)
-    if seen is None:
-        return Judgement(Verdict.UNKNOWN, Reason.NO_DATA, None, None, None, now_ms, incomplete=True)
-    picture = picture_of(seen, now_ms, policy)
-    verdict, reason = _verdict(picture, now_ms, policy)
-    load = _load(picture, verdict, policy)
-    value, active = _answer(verdict, picture, load, policy)
-    total = sum(lag_of(point.sample, policy) for _, point in picture.fresh)
-    return Judgement(
+        return Judgment(Verdict.UNKNOWN, Reason.NOTHING_TO_MEASURE, None, None, None, now_ms)
+    series_set = build_series(targets, policy, upto_ms)
+    if series_set is None:
+        return Judgment(Verdict.UNKNOWN, Reason.NO_DATA, None, None, None, now_ms, incomplete=True)
+    facts = collect_facts(series_set, now_ms, policy)
+    verdict, reason = _decide_verdict(facts, now_ms, policy)
+    load = _build_load(facts, verdict, policy)
+    value, active = _compute_answer(verdict, facts, load, policy)
+    total = sum(compute_lag(point.sample, policy) for _, point in facts.fresh)
+    return Judgment(
         verdict=verdict,
         reason=reason,
         value=value,
         active=active,
-        at_ms=seen.at_ms,
+        at_ms=series_set.at_ms,
         now_ms=now_ms,
         raw=value,
-        risen=value,
+        scale_up_value=value,
         total=total,
-        partitions=len(seen.series),
-        missing=picture.missing,
+        partitions=len(series_set.series),
+        missing=facts.missing,
         incomplete=load.incomplete,
         lagging=load.lagging,
-        stuck=tuple(sorted(picture.stuck)),
-        stuck_lag=sum(lag_of(p.sample, policy) for series, p in picture.fresh if name_of(series) in picture.stuck),
-        time_lag=_longest(picture) if policy.metric is Metric.TIME_LAG else None,
-        draining=load.draining,
-        members=picture.members,
-        wakes=verdict is Verdict.UNKNOWN and _wakes(picture, policy),
-        island=_island(picture, policy),
-        absent=seen.without_topic(),
+        stuck=tuple(sorted(facts.stuck)),
+        stuck_lag=sum(
+            compute_lag(p.sample, policy) for series, p in facts.fresh if identify_partition(series) in facts.stuck
+        ),
+        time_lag=_find_longest_time_lag(facts) if policy.metric is Metric.TIME_LAG else None,
+        recovering=load.recovering,
+        members=facts.members,
+        activates_from_zero=verdict is Verdict.UNKNOWN and _activates_from_zero(facts, policy),
+        island=_find_main_island(facts, policy),
+        absent=series_set.find_absent_topics(),
     )
 
 
-def _load(picture: Picture, verdict: Verdict, policy: Policy) -> Load:
+def _build_load(facts: VerdictFacts, verdict: Verdict, policy: Policy) -> Load:
     """What the value of a sustained monitor is made of: the fresh partitions, without those that are stuck."""
-    lags = [lag_of(point.sample, policy) for series, point in picture.fresh if name_of(series) not in picture.stuck]
+    lags = [
+        compute_lag(point.sample, policy)
+        for series, point in facts.fresh
+        if identify_partition(series) not in facts.stuck
+    ]
     amount = float(sum(lags))
     if policy.metric is Metric.TIME_LAG:
-        longest = _longest(picture)
-        replicas = max(1, replicas_of(picture.members or 0, policy))
+        longest = _find_longest_time_lag(facts)
+        replicas = max(1, count_replicas(facts.members or 0, policy))
         amount = longest.estimate_ms / 1000 * replicas if longest is not None else 0.0
     return Load(
         amount=amount,
-        partitions=len(picture.measured.series),
+        partitions=len(facts.series_set.series),
         lagging=sum(lag > 0 for lag in lags),
-        draining=verdict is Verdict.SUSTAINED and _draining(picture, policy),
-        members=picture.members,
-        incomplete=not picture.whole,
+        recovering=verdict is Verdict.SUSTAINED and _is_recovering(facts, policy),
+        members=facts.members,
+        incomplete=not facts.whole,
     )
 
 
-def _longest(picture: Picture) -> TimeLag | None:
+def _find_longest_time_lag(facts: VerdictFacts) -> TimeLag | None:
     """The greatest time lag, by its estimate, of a fresh partition that is not stuck."""
-    waits = [wait for name, wait in picture.waiting.items() if name not in picture.stuck]
+    time_lags = [time_lag for name, time_lag in facts.time_lags.items() if name not in facts.stuck]
     return max(
-        waits,
-        key=lambda wait: (wait.estimate_ms, wait.lower_ms, wait.upper_ms is None, wait.upper_ms or 0),
+        time_lags,
+        key=lambda time_lag: (
+            time_lag.estimate_ms,
+            time_lag.lower_ms,
+            time_lag.upper_ms is None,
+            time_lag.upper_ms or 0,
+        ),
         default=None,
     )
 
 
-def _draining(picture: Picture, policy: Policy) -> bool:
+def _is_recovering(facts: VerdictFacts, policy: Policy) -> bool:
     """Whether the line through each lasting backlog of the last `sustainSeconds` reaches the threshold in time."""
-    if not policy.drain_ms or not picture.whole or picture.members is None:
+    if not policy.drain_ms or not facts.whole or facts.members is None:
         return False
-    at_ms = picture.measured.at_ms
+    at_ms = facts.series_set.at_ms
     if policy.persistence_scope is PersistenceScope.TOTAL:
-        backlogs = [[(reading.at_ms, reading.lag) for reading in picture.totals]]
+        backlogs = [[(lag_point.at_ms, lag_point.lag) for lag_point in facts.totals]]
     else:
         backlogs = [
-            [(point.at_ms, lag_of(point.sample, policy)) for point in trail.series.points]
-            for trail in picture.trails
-            if trail.run.lasted(policy.sustain_ms)
+            [(point.at_ms, compute_lag(point.sample, policy)) for point in partition_island.series.points]
+            for partition_island in facts.partition_islands
+            if partition_island.island.lasted(policy.sustain_ms)
         ]
     return all(
-        drains(
+        will_recover(
             [(at, lag) for at, lag in samples if at >= at_ms - policy.sustain_ms],
             at_ms,
             policy.lag_threshold,
@@ -185,80 +196,95 @@ def _draining(picture: Picture, policy: Policy) -> bool:
     )
 
 
-def _runs(picture: Picture, policy: Policy) -> list[Trailing]:
+def _select_islands(facts: VerdictFacts, policy: Policy) -> list[TrailingIsland]:
     """The islands that decide: of the partitions, or of the total."""
     if policy.persistence_scope is PersistenceScope.TOTAL:
-        return [picture.total_run] if picture.total_run is not None else []
-    return [trail.run for trail in picture.trails]
+        return [facts.total_island] if facts.total_island is not None else []
+    return [partition_island.island for partition_island in facts.partition_islands]
 
 
-def _verdict(picture: Picture, now_ms: int, policy: Policy) -> tuple[Verdict, Reason]:
-    runs = _runs(picture, policy)
+def _decide_verdict(facts: VerdictFacts, now_ms: int, policy: Policy) -> tuple[Verdict, Reason]:
+    islands = _select_islands(facts, policy)
     # Of a total, what lasted may no longer be fresh; then 0 is no measured value of the rest.
-    worth = picture.whole or any(lag_of(p.sample, policy) for s, p in picture.fresh if name_of(s) not in picture.stuck)
-    if worth and any(run.lasted(policy.sustain_ms) for run in runs):
+    has_value = facts.whole or any(
+        compute_lag(p.sample, policy) for s, p in facts.fresh if identify_partition(s) not in facts.stuck
+    )
+    if has_value and any(island.lasted(policy.sustain_ms) for island in islands):
         # Seconds are worth replicas, and so is the floor for missing partitions.
-        by_members = policy.metric is Metric.TIME_LAG or not picture.whole
-        if not by_members or picture.members is not None:
+        needs_members = policy.metric is Metric.TIME_LAG or not facts.whole
+        if not needs_members or facts.members is not None:
             return Verdict.SUSTAINED, Reason.LASTED
         return Verdict.UNKNOWN, Reason.MEMBERS_UNKNOWN
-    reason = _nothing_measured(picture, now_ms, policy) or _not_told(picture, runs, policy)
+    reason = _find_missing_data(facts, now_ms, policy) or _find_undetermined(facts, islands, policy)
     if reason is not None:
         return Verdict.UNKNOWN, reason
-    return Verdict.CALM, Reason.NOT_YET if runs else Reason.NO_BREACH
+    return Verdict.CALM, Reason.NOT_YET if islands else Reason.NO_BREACH
 
 
-def _not_told(picture: Picture, runs: list[Trailing], policy: Policy) -> Reason | None:
+def _find_undetermined(facts: VerdictFacts, islands: list[TrailingIsland], policy: Policy) -> Reason | None:
     """Why calm cannot be claimed although every partition is fresh."""
-    untold = policy.persistence_scope is PersistenceScope.TOTAL and not picture.total_told
+    undetermined = policy.persistence_scope is PersistenceScope.TOTAL and not facts.total_is_fresh
     if policy.metric is Metric.TIME_LAG:
-        counting = [wait for name, wait in picture.waiting.items() if name not in picture.stuck]
-        untold = any(is_untold(wait, policy.lag_threshold * 1000) for wait in counting)
-    if untold or any(run.may_have_lasted(policy.sustain_ms) for run in runs):
-        return Reason.OPEN_ISLAND
-    told = picture.activity.backlog or picture.activity.work or picture.activity.idle
-    return None if told else Reason.ACTIVITY_UNTOLD
+        time_lags = [time_lag for name, time_lag in facts.time_lags.items() if name not in facts.stuck]
+        undetermined = any(is_undetermined(time_lag, policy.lag_threshold * 1000) for time_lag in time_lags)
+    if undetermined or any(island.may_have_lasted(policy.sustain_ms) for island in islands):
+        return Reason.START_UNKNOWN
+    is_determined = facts.activity.backlog or facts.activity.progress or facts.activity.idle
+    return None if is_determined else Reason.ACTIVITY_UNDETERMINED
 
 
-def _nothing_measured(picture: Picture, now_ms: int, policy: Policy) -> Reason | None:
+def _find_missing_data(facts: VerdictFacts, now_ms: int, policy: Policy) -> Reason | None:
     """Why calm cannot be claimed for want of samples, by the first reason that applies."""
-    rounds = picture.measured.rounds
-    if picture.unmeasured:
+    rounds = facts.series_set.rounds
+    if facts.unmeasured:
         return Reason.NO_DATA
-    if len(picture.measured.without_topic()) == len(rounds):
+    if len(facts.series_set.find_absent_topics()) == len(rounds):
         return Reason.NO_TOPIC
-    if not picture.measured.series:
+    if not facts.series_set.series:
         return Reason.NOTHING_TO_MEASURE
-    if now_ms - picture.measured.at_ms > policy.stale_after_ms:
+    if now_ms - facts.series_set.at_ms > policy.stale_after_ms:
         return Reason.STALE
-    return Reason.MISSING if picture.missing else None
+    return Reason.MISSING if facts.missing else None
 
 
-def _answer(verdict: Verdict, picture: Picture, load: Load, policy: Policy) -> tuple[float | None, bool | None]:
+def _compute_answer(
+    verdict: Verdict, facts: VerdictFacts, load: Load, policy: Policy
+) -> tuple[float | None, bool | None]:
     """Value and activity, from one place: within one judgement they cannot contradict."""
     if verdict is Verdict.UNKNOWN:
         return None, None
     if verdict is Verdict.CALM:
-        return 0.0, picture.activity.backlog or picture.activity.work
-    return float(value_of(load, policy)), True
+        return 0.0, facts.activity.backlog or facts.activity.progress
+    return float(compute_value(load, policy)), True
 
 
-def _wakes(picture: Picture, policy: Policy) -> bool:
+def _activates_from_zero(facts: VerdictFacts, policy: Policy) -> bool:
     """Whether the fresh partitions prove a backlog, and nobody is there to read it."""
-    waiting = sum(activity_lag_of(point.sample, policy) for _, point in picture.fresh)
-    return picture.members == 0 and picture.activity.backlog and waiting > policy.activation_lag_threshold
+    backlog = sum(compute_activity_lag(point.sample, policy) for _, point in facts.fresh)
+    return facts.members == 0 and facts.activity.backlog and backlog > policy.activation_lag_threshold
 
 
-def _island(picture: Picture, policy: Policy) -> Island | None:
+def _find_main_island(facts: VerdictFacts, policy: Policy) -> Island | None:
     """The island that matters most: the total's, or the longest, then highest, of the fresh partitions."""
     if policy.persistence_scope is PersistenceScope.TOTAL:
-        run = picture.total_run
-        return None if run is None else Island(None, None, run.lag, run.since_ms, run.span_ms, run.bounded)
-    if not picture.trails:
+        island = facts.total_island
+        return (
+            None
+            if island is None
+            else Island(None, None, island.lag, island.since_ms, island.span_ms, island.start_known)
+        )
+    if not facts.partition_islands:
         return None
     first = min(
-        picture.trails,
-        key=lambda trail: (-trail.run.span_ms, -trail.run.lag, trail.series.target_id, trail.series.partition),
+        facts.partition_islands,
+        key=lambda partition_island: (
+            -partition_island.island.span_ms,
+            -partition_island.island.lag,
+            partition_island.series.target_id,
+            partition_island.series.partition,
+        ),
     )
-    run = first.run
-    return Island(first.series.target_id, first.series.partition, run.lag, run.since_ms, run.span_ms, run.bounded)
+    island = first.island
+    return Island(
+        first.series.target_id, first.series.partition, island.lag, island.since_ms, island.span_ms, island.start_known
+    )

@@ -8,53 +8,59 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from lagscale.domain.lag.time_lag import TimeLag, ends_of, time_lags
+from lagscale.domain.lag.time_lag import TimeLag, collect_ends, compute_time_lags
 from lagscale.domain.policy.policy import Metric, Policy
-from lagscale.domain.verdict.activity import Activity, activity
-from lagscale.domain.verdict.islands import Reading, Trailing, readings_of, time_readings_of, trailing
-from lagscale.domain.verdict.series import Measured, Point, Series, lag_of
+from lagscale.domain.verdict.activity import Activity, judge_activity
+from lagscale.domain.verdict.islands import (
+    LagPoint,
+    TrailingIsland,
+    build_lag_points,
+    build_time_lag_points,
+    find_trailing_island,
+)
+from lagscale.domain.verdict.series import MonitorSeries, PartitionSeries, SamplePoint, compute_lag
 from lagscale.domain.verdict.stuck import is_stuck
-from lagscale.domain.verdict.totals import counted_totals
+from lagscale.domain.verdict.totals import build_totals
 
 #: Target id and partition.
-Name = tuple[int, int]
+PartitionId = tuple[int, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Trail:
+class PartitionIsland:
     """The trailing island of one fresh partition."""
 
-    series: Series
-    run: Trailing
+    series: PartitionSeries
+    island: TrailingIsland
 
 
 @dataclass(frozen=True, slots=True)
-class Picture:
+class VerdictFacts:
     """What the rules of the verdict look at.
 
     Attributes:
         fresh: the partitions that are fresh, with their newest samples.
-        waiting: of each of these, for how long its oldest unread message has waited.
+        time_lags: of each of these, for how long its oldest unread message has waited.
         stuck: those whose commit stands still under a running group.
         missing: partitions in scope that are not.
         unmeasured: targets without any round; they count as not fresh.
-        trails: trailing islands of fresh partitions.
+        partition_islands: trailing islands of fresh partitions.
         totals: those that count for the verdict.
-        total_told: the newest counted total exists and is fresh.
-        total_run: the trailing run of totals, if that total is a breach.
+        total_is_fresh: the newest counted total exists and is fresh.
+        total_island: the trailing run of totals, if that total is a breach.
     """
 
-    measured: Measured
+    series_set: MonitorSeries
     members: int | None
-    fresh: tuple[tuple[Series, Point], ...]
-    waiting: Mapping[Name, TimeLag]
-    stuck: frozenset[Name]
+    fresh: tuple[tuple[PartitionSeries, SamplePoint], ...]
+    time_lags: Mapping[PartitionId, TimeLag]
+    stuck: frozenset[PartitionId]
     missing: int
     unmeasured: bool
-    trails: tuple[Trail, ...]
-    totals: tuple[Reading, ...]
-    total_told: bool
-    total_run: Trailing | None
+    partition_islands: tuple[PartitionIsland, ...]
+    totals: tuple[LagPoint, ...]
+    total_is_fresh: bool
+    total_island: TrailingIsland | None
     activity: Activity
 
     @property
@@ -63,71 +69,79 @@ class Picture:
         return not self.missing and not self.unmeasured
 
 
-def picture_of(seen: Measured, now_ms: int, policy: Policy) -> Picture:
+def collect_facts(series_set: MonitorSeries, now_ms: int, policy: Policy) -> VerdictFacts:
     """Lay out what was measured as of T, for an instant that decides freshness."""
-    fresh, trails, waiting = [], [], {}
-    stuck = _stuck(seen, policy)
-    for whole, series in zip(seen.series, seen.in_lookback(), strict=True):
+    fresh, partition_islands, time_lags = [], [], {}
+    stuck = _find_stuck(series_set, policy)
+    for whole, series in zip(series_set.series, series_set.select_lookback(), strict=True):
         newest = series.newest()
         if newest is None or now_ms - newest.at_ms > policy.stale_after_ms:
             continue
         fresh.append((series, newest))
-        waits = _waits(seen, whole, policy)
-        waiting[name_of(series)] = waits[-1]
-        run = _run(series, waits[-len(series.points) :], policy)
-        if run is not None and name_of(series) not in stuck:
-            trails.append(Trail(series, run))
+        sample_time_lags = _compute_time_lags(series_set, whole, policy)
+        time_lags[identify_partition(series)] = sample_time_lags[-1]
+        island = _find_island(series, sample_time_lags[-len(series.points) :], policy)
+        if island is not None and identify_partition(series) not in stuck:
+            partition_islands.append(PartitionIsland(series, island))
 
-    def lag(series: Series, point: Point) -> int:
-        return 0 if name_of(series) in stuck else lag_of(point.sample, policy)
+    def lag(series: PartitionSeries, point: SamplePoint) -> int:
+        return 0 if identify_partition(series) in stuck else compute_lag(point.sample, policy)
 
-    totals = counted_totals(seen, lag, policy.lag_threshold, policy)
-    told = bool(totals) and now_ms - totals[-1].at_ms <= policy.stale_after_ms
-    members = seen.members()
-    return Picture(
-        measured=seen,
+    totals = build_totals(series_set, lag, policy.lag_threshold, policy)
+    total_is_fresh = bool(totals) and now_ms - totals[-1].at_ms <= policy.stale_after_ms
+    members = series_set.members()
+    return VerdictFacts(
+        series_set=series_set,
         members=members,
         fresh=tuple(fresh),
-        waiting=waiting,
+        time_lags=time_lags,
         stuck=stuck,
-        missing=len(seen.series) - len(fresh),
-        unmeasured=any(not rounds for rounds in seen.rounds.values()),
-        trails=tuple(trails),
+        missing=len(series_set.series) - len(fresh),
+        unmeasured=any(not rounds for rounds in series_set.rounds.values()),
+        partition_islands=tuple(partition_islands),
         totals=tuple(totals),
-        total_told=told,
-        total_run=trailing(totals, policy.lag_threshold) if told else None,
-        activity=activity(seen, members, now_ms, policy),
+        total_is_fresh=total_is_fresh,
+        total_island=find_trailing_island(totals, policy.lag_threshold) if total_is_fresh else None,
+        activity=judge_activity(series_set, members, now_ms, policy),
     )
 
 
-def _stuck(seen: Measured, policy: Policy) -> frozenset[Name]:
+def _find_stuck(series_set: MonitorSeries, policy: Policy) -> frozenset[PartitionId]:
     return frozenset(
-        name_of(series) for series in seen.in_lookback() if is_stuck(series, seen.running(series.target_id), policy)
+        identify_partition(series)
+        for series in series_set.select_lookback()
+        if is_stuck(series, series_set.members_by_time(series.target_id), policy)
     )
 
 
-def name_of(series: Series) -> Name:
+def identify_partition(series: PartitionSeries) -> PartitionId:
     """By which a partition is called in a judgement."""
     return series.target_id, series.partition
 
 
-def _waits(seen: Measured, series: Series, policy: Policy) -> list[TimeLag]:
+def _compute_time_lags(series_set: MonitorSeries, series: PartitionSeries, policy: Policy) -> list[TimeLag]:
     """The time lag at each sample of a partition."""
     first_ms = series.points[0].at_ms
-    ends = ends_of((this for this in seen.rounds[series.target_id] if this.at_ms >= first_ms), series.partition)
-    lagging = (lag_of(point.sample, policy) > 0 for point in series.points)
-    return time_lags(
+    ends = collect_ends(
+        (this for this in series_set.rounds[series.target_id] if this.at_ms >= first_ms), series.partition
+    )
+    lagging = (compute_lag(point.sample, policy) > 0 for point in series.points)
+    return compute_time_lags(
         ends, [point.sample.position if lags else None for point, lags in zip(series.points, lagging, strict=True)]
     )
 
 
-def _run(series: Series, waits: Sequence[TimeLag], policy: Policy) -> Trailing | None:
+def _find_island(series: PartitionSeries, sample_time_lags: Sequence[TimeLag], policy: Policy) -> TrailingIsland | None:
     """The partition's trailing island, of messages or of milliseconds."""
     if policy.metric is Metric.TIME_LAG:
         level_ms = policy.lag_threshold * 1000
-        return trailing(time_readings_of(series.points, waits, level_ms, policy.max_gap_ms), level_ms)
+        return find_trailing_island(
+            build_time_lag_points(series.points, sample_time_lags, level_ms, policy.max_gap_ms), level_ms
+        )
 
-    def lag(point: Point) -> int:
-        return lag_of(point.sample, policy)
+    def lag(point: SamplePoint) -> int:
+        return compute_lag(point.sample, policy)
 
-    return trailing(readings_of(series.points, lag, policy.lag_threshold, policy.max_gap_ms), policy.lag_threshold)
+    return find_trailing_island(
+        build_lag_points(series.points, lag, policy.lag_threshold, policy.max_gap_ms), policy.lag_threshold
+    )

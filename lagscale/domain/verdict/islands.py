@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 
 from lagscale.domain.lag.samples import Flag
 from lagscale.domain.lag.time_lag import TimeLag
-from lagscale.domain.verdict.series import Point
+from lagscale.domain.verdict.series import SamplePoint
 
 
 @dataclass(frozen=True, slots=True)
-class Reading:
+class LagPoint:
     """One lag of a partition or of the total, in time order with its neighbours.
 
     Attributes:
@@ -31,13 +31,13 @@ class Reading:
 
 
 @dataclass(frozen=True, slots=True)
-class Trailing:
+class TrailingIsland:
     """The run of breaches that contains the newest reading."""
 
     since_ms: int
     until_ms: int
     lag: int
-    bounded: bool
+    start_known: bool
 
     @property
     def span_ms(self) -> int:
@@ -50,10 +50,10 @@ class Trailing:
 
     def may_have_lasted(self, for_ms: int) -> bool:
         """Whether it is shorter, but began at an unknown time before."""
-        return not self.bounded and not self.lasted(for_ms)
+        return not self.start_known and not self.lasted(for_ms)
 
 
-def trailing(readings: Sequence[Reading], level: int) -> Trailing | None:
+def find_trailing_island(lag_points: Sequence[LagPoint], level: int) -> TrailingIsland | None:
     """The trailing island above a level; None when the newest reading is no breach.
 
     1. A breach is strictly above the level.
@@ -62,25 +62,25 @@ def trailing(readings: Sequence[Reading], level: int) -> Trailing | None:
     4. It is bounded when it begins with a reset or a birth, or when the reading before it, without a gap, was no
        breach; otherwise it is open.
     """
-    if not readings or readings[-1].lag <= level:
+    if not lag_points or lag_points[-1].lag <= level:
         return None
-    first = len(readings) - 1
-    while first > 0 and readings[first].joined and not readings[first].cuts and readings[first - 1].lag > level:
+    first = len(lag_points) - 1
+    while first > 0 and lag_points[first].joined and not lag_points[first].cuts and lag_points[first - 1].lag > level:
         first -= 1
-    start = readings[first]
+    start = lag_points[first]
     # Where a reading lies before the start without a gap and without a reset between, it was no breach.
-    bounded = start.begins or start.cuts or (first > 0 and start.joined)
-    return Trailing(start.at_ms, readings[-1].at_ms, readings[-1].lag, bounded)
+    start_known = start.begins or start.cuts or (first > 0 and start.joined)
+    return TrailingIsland(start.at_ms, lag_points[-1].at_ms, lag_points[-1].lag, start_known)
 
 
-def undisturbed(older: Point, newer: Point) -> bool:
+def can_bound_lag(older: SamplePoint, newer: SamplePoint) -> bool:
     """Whether two neighbouring samples can prove anything of the time between them.
 
     Neither end nor position fell, both are committed or both are not, and no reset, rewind or new topic id lies
     between.
     """
     return (
-        older.epoch == newer.epoch
+        older.incarnation == newer.incarnation
         and older.has(Flag.UNCOMMITTED) == newer.has(Flag.UNCOMMITTED)
         and not newer.has(Flag.RESET | Flag.REWIND)
         and newer.sample.end >= older.sample.end
@@ -88,54 +88,63 @@ def undisturbed(older: Point, newer: Point) -> bool:
     )
 
 
-def bound(older: Point, newer: Point, newer_lag: int) -> int:
+def compute_lower_bound(older: SamplePoint, newer: SamplePoint, newer_lag: int) -> int:
     """What the lag was never below between two samples: commits only grow."""
     return newer_lag - (newer.sample.end - older.sample.end)
 
 
-def readings_of(points: Sequence[Point], lag: Callable[[Point], int], level: int, max_gap_ms: int) -> list[Reading]:
+def build_lag_points(
+    points: Sequence[SamplePoint], lag: Callable[[SamplePoint], int], level: int, max_gap_ms: int
+) -> list[LagPoint]:
     """A partition's samples as readings; two samples further apart than the greatest gap are joined by the bound."""
     lags = [lag(point) for point in points]
-    return _joined(points, lags, max_gap_ms, lambda older, newer, lag: bound(older, newer, lag) > level)
+    return _join_points(
+        points, lags, max_gap_ms, lambda older, newer, lag: compute_lower_bound(older, newer, lag) > level
+    )
 
 
-def time_readings_of(
-    points: Sequence[Point], waits: Sequence[TimeLag], level_ms: int, max_gap_ms: int
-) -> list[Reading]:
+def build_time_lag_points(
+    points: Sequence[SamplePoint], time_lags: Sequence[TimeLag], level_ms: int, max_gap_ms: int
+) -> list[LagPoint]:
     """A partition's time lags as readings, by their lower bounds.
 
     1. What is unread at the newer of two samples was unread at the older one, and had waited for less by the time
        between; this joins them over a gap.
     2. "At least" less than the level proves nothing, so nothing is known to begin after it.
     """
-    readings = _joined(
+    lag_points = _join_points(
         points,
-        [wait.lower_ms for wait in waits],
+        [time_lag.lower_ms for time_lag in time_lags],
         max_gap_ms,
         lambda older, newer, lower: lower - (newer.at_ms - older.at_ms) > level_ms,
     )
     return [
-        replace(reading, joined=reading.joined and not (number and is_untold(waits[number - 1], level_ms)))
-        for number, reading in enumerate(readings)
+        replace(
+            lag_point, joined=lag_point.joined and not (number and is_undetermined(time_lags[number - 1], level_ms))
+        )
+        for number, lag_point in enumerate(lag_points)
     ]
 
 
-def is_untold(wait: TimeLag, level_ms: int) -> bool:
+def is_undetermined(time_lag: TimeLag, level_ms: int) -> bool:
     """Whether a time lag may be above a level though its lower bound is not."""
-    return wait.upper_ms is None and wait.lower_ms <= level_ms
+    return time_lag.upper_ms is None and time_lag.lower_ms <= level_ms
 
 
-def _joined(
-    points: Sequence[Point], lags: Sequence[int], max_gap_ms: int, stayed_up: Callable[[Point, Point, int], bool]
-) -> list[Reading]:
-    readings: list[Reading] = []
+def _join_points(
+    points: Sequence[SamplePoint],
+    lags: Sequence[int],
+    max_gap_ms: int,
+    stayed_above: Callable[[SamplePoint, SamplePoint, int], bool],
+) -> list[LagPoint]:
+    lag_points: list[LagPoint] = []
     for index, (point, lag) in enumerate(zip(points, lags, strict=True)):
         joined = False
         if index:
             before = points[index - 1]
             joined = point.at_ms - before.at_ms <= max_gap_ms or (
-                undisturbed(before, point) and stayed_up(before, point, lag)
+                can_bound_lag(before, point) and stayed_above(before, point, lag)
             )
-        begins = point.has(Flag.BORN)
-        readings.append(Reading(point.at_ms, lag, joined, begins, point.has(Flag.RESET_BEGINS)))
-    return readings
+        begins = point.has(Flag.FIRST_SEEN)
+        lag_points.append(LagPoint(point.at_ms, lag, joined, begins, point.has(Flag.RESET_BEGINS)))
+    return lag_points

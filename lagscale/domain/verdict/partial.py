@@ -5,18 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Judgement, Reason, Verdict
-from lagscale.domain.verdict.value import replicas_of
+from lagscale.domain.verdict.contract import Judgment, Reason, Verdict
+from lagscale.domain.verdict.value import count_replicas
 
 
-def by_a_part(judgement: Judgement, policy: Policy) -> Judgement:
+def apply_partial_coverage(judgment: Judgment, policy: Policy) -> Judgment:
     """The judgement of the whole, from that of a part.
 
     The rest counts as missing partitions do: lag that lasted in the part is proven, and the value may rise but not
     fall below what the members stand for; everything else is unknown, for calm needs every topic.
     """
-    if judgement.verdict is Verdict.SUSTAINED and judgement.value is not None and judgement.members is not None:
-        floor = replicas_of(judgement.members, policy) * policy.target_lag
-        return replace(judgement, value=max(judgement.value, floor), incomplete=True)
-    reason = Reason.MEMBERS_UNKNOWN if judgement.verdict is Verdict.SUSTAINED else Reason.MISSING
-    return replace(judgement, verdict=Verdict.UNKNOWN, reason=reason, value=None, active=None, incomplete=True)
+    if judgment.verdict is Verdict.SUSTAINED and judgment.value is not None and judgment.members is not None:
+        floor = count_replicas(judgment.members, policy) * policy.target_lag
+        return replace(judgment, value=max(judgment.value, floor), incomplete=True)
+    reason = Reason.MEMBERS_UNKNOWN if judgment.verdict is Verdict.SUSTAINED else Reason.MISSING
+    return replace(judgment, verdict=Verdict.UNKNOWN, reason=reason, value=None, active=None, incomplete=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 
-def drains(samples: Sequence[tuple[int, int]], at_ms: int, level: int, within_ms: int) -> bool:
+def will_recover(samples: Sequence[tuple[int, int]], at_ms: int, level: int, within_ms: int) -> bool:
     """Whether the least-squares line falls and is at the level, or below it, `within_ms` after `at_ms`.
 
     Args:
@@ -20,7 +20,7 @@ def drains(samples: Sequence[tuple[int, int]], at_ms: int, level: int, within_ms
     count = len(samples)
     if count < 3:
         return False
-    times = [moment - at_ms for moment, _ in samples]
+    times = [time_ms - at_ms for time_ms, _ in samples]
     lags = [lag for _, lag in samples]
     sum_t, sum_lag = sum(times), sum(lags)
     # Slope and height as fractions over one positive denominator.

@@ -12,15 +12,15 @@ from dataclasses import dataclass, replace
 
 from lagscale.domain.lag.rounds import Note, TargetRound
 from lagscale.domain.lag.samples import Flag, Sample
-from lagscale.domain.policy.policy import MEMBERS_KNOWN_MS, OffsetResetPolicy, Policy
+from lagscale.domain.policy.policy import MEMBERS_MAX_AGE_MS, OffsetResetPolicy, Policy
 
 
 @dataclass(frozen=True, slots=True)
-class Point:
-    """One sample of one partition, at its time, under its topic's id (`epoch`)."""
+class SamplePoint:
+    """One sample of one partition, at its time, under its topic's id (`incarnation`)."""
 
     at_ms: int
-    epoch: int
+    incarnation: int
     sample: Sample
 
     def has(self, flags: Flag) -> bool:
@@ -29,86 +29,88 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True)
-class Series:
+class PartitionSeries:
     """The samples of one partition in scope, oldest first, none before its last birth.
 
     Attributes:
-        epoch: the topic's present id.
+        incarnation: the topic's present id.
         points: every sample that counts, however old.
     """
 
     target_id: int
     partition: int
-    epoch: int
-    points: tuple[Point, ...]
+    incarnation: int
+    points: tuple[SamplePoint, ...]
 
-    def newest(self, at_ms: int | None = None) -> Point | None:
+    def newest(self, at_ms: int | None = None) -> SamplePoint | None:
         """The newest sample, or the newest at or before an instant."""
         if at_ms is None:
             return self.points[-1] if self.points else None
         before = bisect_right(self.points, at_ms, key=lambda point: point.at_ms)
         return self.points[before - 1] if before else None
 
-    def since(self, at_ms: int) -> Series:
+    def since(self, at_ms: int) -> PartitionSeries:
         """Only the samples from an instant on."""
         return replace(self, points=tuple(point for point in self.points if point.at_ms >= at_ms))
 
-    def born_after(self, at_ms: int) -> bool:
+    def first_seen_after(self, at_ms: int) -> bool:
         """Whether the partition did not exist yet at an instant."""
-        return bool(self.points) and self.points[0].has(Flag.BORN) and self.points[0].at_ms > at_ms
+        return bool(self.points) and self.points[0].has(Flag.FIRST_SEEN) and self.points[0].at_ms > at_ms
 
 
 @dataclass(frozen=True, slots=True)
-class Measured:
+class MonitorSeries:
     """Everything that a verdict may look at, at T = `at_ms`.
 
     Attributes:
         rounds: per target, its rounds up to T, oldest first, each once.
         series: the partitions in scope at T.
-        gone: of partitions that are named no more, or were not for a while, what was sampled until then: the topic was
+        removed: of partitions that are named no more, or were not for a while, what was sampled until then: the topic was
             absent. It counts for *work* alone.
         times: of the rounds in the lookback and, per target, of the last round before it.
-        edges: per target, the time of the oldest round that counts for islands and totals.
+        start_times: per target, the time of the oldest round that counts for islands and totals.
     """
 
     at_ms: int
     rounds: Mapping[int, tuple[TargetRound, ...]]
-    series: tuple[Series, ...]
-    gone: tuple[Series, ...]
+    series: tuple[PartitionSeries, ...]
+    removed: tuple[PartitionSeries, ...]
     times: tuple[int, ...]
-    edges: Mapping[int, int]
+    start_times: Mapping[int, int]
 
-    def in_lookback(self) -> tuple[Series, ...]:
+    def select_lookback(self) -> tuple[PartitionSeries, ...]:
         """The series that count for islands and totals: of the lookback and of each target's last round before it."""
-        return tuple(series.since(self.edges[series.target_id]) for series in self.series)
+        return tuple(series.since(self.start_times[series.target_id]) for series in self.series)
 
     def members(self) -> int | None:
         """Members that the newest round knows: read within 180 s of it, in this round or an earlier one."""
-        readings = [
+        counts = [
             (age, members)
             for rounds in self.rounds.values()
             if rounds and rounds[-1].at_ms == self.at_ms
-            for age, members in [_reading(rounds)]
-            if members is not None and age <= MEMBERS_KNOWN_MS
+            for age, members in [_find_newest_members(rounds)]
+            if members is not None and age <= MEMBERS_MAX_AGE_MS
         ]
-        return min(readings)[1] if readings else None
+        return min(counts)[1] if counts else None
 
-    def running(self, target_id: int) -> dict[int, bool]:
+    def members_by_time(self, target_id: int) -> dict[int, bool]:
         """At the time of each of a target's rounds: whether the group was known to have a member."""
         found: dict[int, bool] = {}
         read_ms, members = 0, None
         for this in self.rounds[target_id]:
             if this.members is not None:
                 read_ms, members = this.at_ms - (this.members_age_ms or 0), this.members
-            found[this.at_ms] = members is not None and members >= 1 and this.at_ms - read_ms <= MEMBERS_KNOWN_MS
+            found[this.at_ms] = members is not None and members >= 1 and this.at_ms - read_ms <= MEMBERS_MAX_AGE_MS
         return found
 
-    def without_topic(self) -> tuple[int, ...]:
+    def find_absent_topics(self) -> tuple[int, ...]:
         """Targets whose topic does not exist."""
         return tuple(t for t, rounds in sorted(self.rounds.items()) if rounds and rounds[-1].notes & Note.NO_TOPIC)
 
 
-def measured(targets: Mapping[int, Sequence[TargetRound]], policy: Policy, upto_ms: int | None) -> Measured | None:
+def build_series(
+    targets: Mapping[int, Sequence[TargetRound]], policy: Policy, upto_ms: int | None
+) -> MonitorSeries | None:
     """Order the rounds and lay out the samples by partition; None when no target has a round.
 
     1. A round counts once, however often and in whatever order it was delivered.
@@ -116,79 +118,84 @@ def measured(targets: Mapping[int, Sequence[TargetRound]], policy: Policy, upto_
     3. The scope of a target is that of its newest round.
     4. Samples before a partition's last birth do not count, nor do those before a round that did not name it.
     """
-    rounds = {target: _ordered(given, upto_ms) for target, given in targets.items()}
+    rounds = {target: _order_rounds(given, upto_ms) for target, given in targets.items()}
     times = [r.at_ms for given in rounds.values() for r in given]
     if not times:
         return None
     newest = max(times)
-    edges = {target: _edge(given, newest - policy.lookback_ms) for target, given in rounds.items() if given}
-    lives = [life for target, given in sorted(rounds.items()) if given for life in _lives(target, given)]
-    series = [life[-1] for life in lives]
-    earlier = [before for life in lives for before in life[:-1]]
-    return Measured(
+    start_times = {target: _find_start(given, newest - policy.lookback_ms) for target, given in rounds.items() if given}
+    incarnations = [
+        incarnation_series
+        for target, given in sorted(rounds.items())
+        if given
+        for incarnation_series in _split_incarnations(target, given)
+    ]
+    series = [incarnation_series[-1] for incarnation_series in incarnations]
+    earlier = [before for incarnation_series in incarnations for before in incarnation_series[:-1]]
+    return MonitorSeries(
         at_ms=newest,
         rounds=rounds,
-        series=tuple(s for s in series if s.partition < _named(rounds, s)),
-        gone=tuple([s for s in series if s.partition >= _named(rounds, s)] + earlier),
-        times=tuple(sorted({r.at_ms for t, given in rounds.items() for r in given if r.at_ms >= edges[t]})),
-        edges=edges,
+        series=tuple(s for s in series if s.partition < _count_named(rounds, s)),
+        removed=tuple([s for s in series if s.partition >= _count_named(rounds, s)] + earlier),
+        times=tuple(sorted({r.at_ms for t, given in rounds.items() for r in given if r.at_ms >= start_times[t]})),
+        start_times=start_times,
     )
 
 
-def lag_of(sample: Sample, policy: Policy) -> int:
+def compute_lag(sample: Sample, policy: Policy) -> int:
     """Lag for verdict and value: without a commit, 0 under `latest`, all that can be read under `earliest`."""
     if sample.flags & Flag.UNCOMMITTED and policy.offset_reset_policy is OffsetResetPolicy.LATEST:
         return 0
     return sample.lag
 
 
-def activity_lag_of(sample: Sample, policy: Policy) -> int:
+def compute_activity_lag(sample: Sample, policy: Policy) -> int:
     """Lag for activity: as for the verdict, but 1 under `latest` where messages wait for a first commit."""
     if sample.flags & Flag.UNCOMMITTED and policy.offset_reset_policy is OffsetResetPolicy.LATEST:
         return int(sample.lag > 0 and not policy.scale_to_zero_on_invalid_offset)
     return sample.lag
 
 
-def _ordered(given: Sequence[TargetRound], upto_ms: int | None) -> tuple[TargetRound, ...]:
-    once: dict[int, TargetRound] = {}
+def _order_rounds(given: Sequence[TargetRound], upto_ms: int | None) -> tuple[TargetRound, ...]:
+    by_time: dict[int, TargetRound] = {}
     for this in given:
         if upto_ms is None or this.at_ms <= upto_ms:
-            once.setdefault(this.at_ms, this)
-    return tuple(once[at] for at in sorted(once))
+            by_time.setdefault(this.at_ms, this)
+    return tuple(by_time[at] for at in sorted(by_time))
 
 
-def _edge(rounds: tuple[TargetRound, ...], from_ms: int) -> int:
+def _find_start(rounds: tuple[TargetRound, ...], from_ms: int) -> int:
     before = [r.at_ms for r in rounds if r.at_ms < from_ms]
     return before[-1] if before else rounds[0].at_ms
 
 
-def _named(rounds: Mapping[int, tuple[TargetRound, ...]], series: Series) -> int:
+def _count_named(rounds: Mapping[int, tuple[TargetRound, ...]], series: PartitionSeries) -> int:
     """How many partitions the newest round of the series' target names."""
     return len(rounds[series.target_id][-1].samples)
 
 
-def _lives(target: int, rounds: tuple[TargetRound, ...]) -> list[list[Series]]:
+def _split_incarnations(target: int, rounds: tuple[TargetRound, ...]) -> list[list[PartitionSeries]]:
     """Per partition its samples: from one birth, or one round that names it again, to the next."""
     last = rounds[-1]
     found = []
     for partition in range(max(len(this.samples) for this in rounds)):
-        if partition in last.outside:
+        if partition in last.excluded:
             continue
-        lives: list[list[Point]] = [[]]
+        incarnations: list[list[SamplePoint]] = [[]]
         named = True
         for this in rounds:
-            came_back = not named and partition < len(this.samples)
+            reappeared = not named and partition < len(this.samples)
             named = partition < len(this.samples)
-            sample = this.samples[partition] if named and partition not in this.outside else None
-            if came_back or (sample is not None and sample.flags & Flag.BORN):
-                lives.append([])
+            sample = this.samples[partition] if named and partition not in this.excluded else None
+            if reappeared or (sample is not None and sample.flags & Flag.FIRST_SEEN):
+                incarnations.append([])
             if sample is not None:
-                lives[-1].append(Point(this.at_ms, this.epoch, sample))
-        found.append([Series(target, partition, last.epoch, tuple(points)) for points in lives])
+                incarnations[-1].append(SamplePoint(this.at_ms, this.incarnation, sample))
+        found.append([PartitionSeries(target, partition, last.incarnation, tuple(points)) for points in incarnations])
     return found
 
 
-def _reading(rounds: tuple[TargetRound, ...]) -> tuple[int, int | None]:
+def _find_newest_members(rounds: tuple[TargetRound, ...]) -> tuple[int, int | None]:
     """Age at the newest round, and number, of the newest member count that was read."""
     for this in reversed(rounds):
         if this.members is not None:

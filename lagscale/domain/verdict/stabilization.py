@@ -10,10 +10,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Judgement
+from lagscale.domain.verdict.contract import Judgment
 
 
-def stabilised(known: Sequence[Judgement], policy: Policy) -> list[Judgement]:
+def stabilize(judgments: Sequence[Judgment], policy: Policy) -> list[Judgment]:
     """The answers at known instants, from the values that the policy gives at each of them.
 
     1. *Up*: the least value of the last `scaleUpStabilization` within the present run of values above 0: the first
@@ -21,47 +21,47 @@ def stabilised(known: Sequence[Judgement], policy: Policy) -> list[Judgement]:
     2. *Down*: the greatest of those of the last `scaleDownStabilization`, active if any of them was.
 
     Args:
-        known: judgements with a known verdict, each at its own sample time, oldest first. Those at the beginning are
+        judgments: judgements with a known verdict, each at its own sample time, oldest first. Those at the beginning are
             right only if the two windows lie within what is given.
         policy: the two windows.
     """
-    if not policy.stabilisation_ms:
-        return list(known)
+    if not policy.stabilization_ms:
+        return list(judgments)
     answers = []
     # Per instant in the window that can still be the greatest: its time and value, the values falling.
-    greatest: deque[tuple[int, float]] = deque()
+    maxima: deque[tuple[int, float]] = deque()
     active_ms: int | None = None
-    for judgement, up in zip(known, _risen(known, policy.scale_up_ms), strict=True):
-        at_ms = _time(judgement)
-        while greatest and greatest[-1][1] <= up:
-            greatest.pop()
-        greatest.append((at_ms, up))
-        while greatest[0][0] < at_ms - policy.scale_down_ms:
-            greatest.popleft()
-        if judgement.active:
+    for judgment, scale_up_value in zip(judgments, _compute_scale_up(judgments, policy.scale_up_ms), strict=True):
+        at_ms = _time_of(judgment)
+        while maxima and maxima[-1][1] <= scale_up_value:
+            maxima.pop()
+        maxima.append((at_ms, scale_up_value))
+        while maxima[0][0] < at_ms - policy.scale_down_ms:
+            maxima.popleft()
+        if judgment.active:
             active_ms = at_ms
         active = active_ms is not None and active_ms >= at_ms - policy.scale_down_ms
-        answers.append(replace(judgement, value=greatest[0][1], active=active, risen=up))
+        answers.append(replace(judgment, value=maxima[0][1], active=active, scale_up_value=scale_up_value))
     return answers
 
 
-def _risen(known: Sequence[Judgement], window_ms: int) -> Iterator[float]:
+def _compute_scale_up(judgments: Sequence[Judgment], window_ms: int) -> Iterator[float]:
     """Per instant the least value of the window since the values are above 0."""
-    least: deque[tuple[int, float]] = deque()
-    for judgement in known:
-        at_ms, value = _time(judgement), judgement.value or 0.0
+    minima: deque[tuple[int, float]] = deque()
+    for judgment in judgments:
+        at_ms, value = _time_of(judgment), judgment.value or 0.0
         if value == 0:
-            least.clear()
+            minima.clear()
             yield 0.0
             continue
-        while least and least[-1][1] >= value:
-            least.pop()
-        least.append((at_ms, value))
-        while least[0][0] < at_ms - window_ms:
-            least.popleft()
-        yield least[0][1]
+        while minima and minima[-1][1] >= value:
+            minima.pop()
+        minima.append((at_ms, value))
+        while minima[0][0] < at_ms - window_ms:
+            minima.popleft()
+        yield minima[0][1]
 
 
-def _time(judgement: Judgement) -> int:
+def _time_of(judgment: Judgment) -> int:
     """The time of a judgement's newest round, which every known one has."""
-    return judgement.at_ms or 0
+    return judgment.at_ms or 0

@@ -10,13 +10,13 @@ from itertools import pairwise
 
 from lagscale.domain.lag.samples import Flag
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.islands import Reading, bound, undisturbed
-from lagscale.domain.verdict.series import Measured, Point, Series
+from lagscale.domain.verdict.islands import LagPoint, can_bound_lag, compute_lower_bound
+from lagscale.domain.verdict.series import MonitorSeries, PartitionSeries, SamplePoint
 
-Lag = Callable[[Series, Point], int]
+LagFunction = Callable[[PartitionSeries, SamplePoint], int]
 
 
-def counted_totals(measured: Measured, lag: Lag, level: int, policy: Policy) -> list[Reading]:
+def build_totals(series_set: MonitorSeries, lag: LagFunction, level: int, policy: Policy) -> list[LagPoint]:
     """The totals that count against a level, oldest first.
 
     1. At the time of every round the newest sample of each partition in scope counts, if no older than the greatest
@@ -28,38 +28,40 @@ def counted_totals(measured: Measured, lag: Lag, level: int, policy: Policy) -> 
        each at least 0, add up to more than the level.
     5. A run begins where every partition that is counted is born.
     """
-    totals: list[Reading] = []
-    partitions = measured.in_lookback()
-    for at_ms in measured.times:
-        counted, whole = _counted(partitions, at_ms, policy.max_gap_ms)
+    totals: list[LagPoint] = []
+    partitions = series_set.select_lookback()
+    for at_ms in series_set.times:
+        counted, is_complete = _select_counted(partitions, at_ms, policy.max_gap_ms)
         total = sum(lag(series, point) for series, point in counted)
-        if not whole and total <= level:
+        if not is_complete and total <= level:
             continue
         joined = False
         if totals:
             before = totals[-1].at_ms
             joined = (
                 at_ms - before <= policy.max_gap_ms
-                or sum(_bound(series, before, at_ms, lag, policy.max_gap_ms) for series in partitions) > level
+                or sum(_bound_series(series, before, at_ms, lag, policy.max_gap_ms) for series in partitions) > level
             )
-        begins = all(point.at_ms == at_ms and point.has(Flag.BORN) for _, point in counted)
-        totals.append(Reading(at_ms, total, joined, begins))
+        begins = all(point.at_ms == at_ms and point.has(Flag.FIRST_SEEN) for _, point in counted)
+        totals.append(LagPoint(at_ms, total, joined, begins))
     return totals
 
 
-def _counted(partitions: Sequence[Series], at_ms: int, max_gap_ms: int) -> tuple[list[tuple[Series, Point]], bool]:
+def _select_counted(
+    partitions: Sequence[PartitionSeries], at_ms: int, max_gap_ms: int
+) -> tuple[list[tuple[PartitionSeries, SamplePoint]], bool]:
     """The samples that count at an instant, and whether they are the whole sum."""
-    counted, whole = [], True
+    counted, is_complete = [], True
     for series in partitions:
         point = series.newest(at_ms)
         if point is not None and at_ms - point.at_ms <= max_gap_ms:
             counted.append((series, point))
-        elif not series.born_after(at_ms):
-            whole = False
-    return counted, whole
+        elif not series.first_seen_after(at_ms):
+            is_complete = False
+    return counted, is_complete
 
 
-def _bound(series: Series, from_ms: int, to_ms: int, lag: Lag, max_gap_ms: int) -> int:
+def _bound_series(series: PartitionSeries, from_ms: int, to_ms: int, lag: LagFunction, max_gap_ms: int) -> int:
     """What the partition's lag was never below between two instants; 0 where its samples prove nothing.
 
     A partition that is not counted at the end was not seen for longer than the greatest gap: it proves nothing.
@@ -68,6 +70,6 @@ def _bound(series: Series, from_ms: int, to_ms: int, lag: Lag, max_gap_ms: int) 
     if first is None or last is None or to_ms - last.at_ms > max_gap_ms:
         return 0
     between = [point for point in series.points if first.at_ms <= point.at_ms <= last.at_ms]
-    if not all(undisturbed(older, newer) for older, newer in pairwise(between)):
+    if not all(can_bound_lag(older, newer) for older, newer in pairwise(between)):
         return 0
-    return max(0, bound(first, last, lag(series, last)))
+    return max(0, compute_lower_bound(first, last, lag(series, last)))

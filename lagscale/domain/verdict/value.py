@@ -14,24 +14,24 @@ from enum import StrEnum
 from lagscale.domain.policy.policy import Policy
 
 
-class Rule(StrEnum):
+class ValueRule(StrEnum):
     """What may change a value, in the order in which it is asked."""
 
     STUCK = "stuck"  # stuck partitions are left out
     EVEN_SPLIT = "even_split"  # replicas divide the partitions
     REPLICA_CAP = "replica_cap"  # no more replicas than can have a partition
     LAGGING_CAP = "lagging_cap"  # no more replicas than partitions with lag
-    DRAINING = "draining"  # the backlog is going: no more replicas than there are
+    RECOVERING = "recovering"  # the backlog is going: no more replicas than there are
     FLOOR = "floor"  # with a partition that is not fresh, not below what the members stand for
     SCALE_UP = "scale_up"  # only as high as has held for scaleUpStabilization
     SCALE_DOWN = "scale_down"  # the highest of scaleDownStabilization
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ValueStep:
     """One rule that changed the value, and the value after it."""
 
-    rule: Rule
+    rule: ValueRule
     value: float
 
 
@@ -43,7 +43,7 @@ class Load:
         amount: messages of the fresh partitions that count, or seconds for all replicas.
         partitions: in scope.
         lagging: of these, with fresh lag above 0.
-        draining: whether every lasting backlog will be gone within `drainSeconds`.
+        recovering: whether every lasting backlog will be gone within `drainSeconds`.
         members: None when not known.
         incomplete: a partition or a target is not fresh.
     """
@@ -51,12 +51,12 @@ class Load:
     amount: float
     partitions: int
     lagging: int
-    draining: bool
+    recovering: bool
     members: int | None
     incomplete: bool
 
 
-def steps(load: Load, policy: Policy) -> list[Step]:
+def compute_steps(load: Load, policy: Policy) -> list[ValueStep]:
     """The rules that change the value before stabilisation, in order; what none changes is the amount.
 
     1. *Even split*: as many replicas as the smallest divisor of those that can have partitions, and enough of them.
@@ -66,42 +66,42 @@ def steps(load: Load, policy: Policy) -> list[Step]:
     5. *Floor* with a partition that is not fresh: no less than there are.
     """
     target = policy.target_lag
-    most = replicas_of(load.partitions, policy)
-    made: list[Step] = []
+    most = count_replicas(load.partitions, policy)
+    made: list[ValueStep] = []
 
-    def follow(rule: Rule, limited: Callable[[float], float]) -> None:
+    def apply_rule(rule: ValueRule, limited: Callable[[float], float]) -> None:
         before = made[-1].value if made else load.amount
         after = limited(before)
         if after != before:
-            made.append(Step(rule, after))
+            made.append(ValueStep(rule, after))
 
     if policy.even_split:
-        follow(Rule.EVEN_SPLIT, lambda value: _evenly(value, most, target) * target)
+        apply_rule(ValueRule.EVEN_SPLIT, lambda value: _divide_evenly(value, most, target) * target)
     if not policy.allow_idle_consumers:
-        follow(Rule.REPLICA_CAP, lambda value: min(value, most * target))
+        apply_rule(ValueRule.REPLICA_CAP, lambda value: min(value, most * target))
     if policy.limit_to_lagging:
-        follow(Rule.LAGGING_CAP, lambda value: min(value, replicas_of(load.lagging, policy) * target))
+        apply_rule(ValueRule.LAGGING_CAP, lambda value: min(value, count_replicas(load.lagging, policy) * target))
     if load.members is not None:
-        present = replicas_of(load.members, policy)
-        if load.draining:
-            follow(Rule.DRAINING, lambda value: min(value, max(1, present) * target))
+        present = count_replicas(load.members, policy)
+        if load.recovering:
+            apply_rule(ValueRule.RECOVERING, lambda value: min(value, max(1, present) * target))
         if load.incomplete:
-            follow(Rule.FLOOR, lambda value: max(value, present * target))
+            apply_rule(ValueRule.FLOOR, lambda value: max(value, present * target))
     return made
 
 
-def value_of(load: Load, policy: Policy) -> float:
+def compute_value(load: Load, policy: Policy) -> float:
     """The value after all steps."""
-    made = steps(load, policy)
+    made = compute_steps(load, policy)
     return made[-1].value if made else load.amount
 
 
-def replicas_of(consumers: int, policy: Policy) -> int:
+def count_replicas(consumers: int, policy: Policy) -> int:
     """How many replicas hold so many consumers, or read so many partitions."""
     return math.ceil(consumers / policy.consumers_per_replica)
 
 
-def _evenly(amount: float, most: int, target: float) -> int:
+def _divide_evenly(amount: float, most: int, target: float) -> int:
     """The smallest divisor of the greatest number of replicas that is enough, or that number."""
-    wanted = math.ceil(amount / target)
-    return next((replicas for replicas in range(1, most + 1) if most % replicas == 0 and replicas >= wanted), most)
+    needed = math.ceil(amount / target)
+    return next((replicas for replicas in range(1, most + 1) if most % replicas == 0 and replicas >= needed), most)

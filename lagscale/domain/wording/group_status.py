@@ -6,81 +6,91 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from lagscale.domain.group_status.hot_partitions import HOT_TIMES
-from lagscale.domain.group_status.rules import SEVERITY, Condition, GroupConditions, PartitionCondition, Why
+from lagscale.domain.group_status.hot_partitions import HOT_FACTOR
+from lagscale.domain.group_status.rules import SEVERITY_ORDER, GroupStatus, PartitionStatus, Status, StatusRule
 
 
-def partition_sentence(one: PartitionCondition) -> str:
+def describe_partition(partition: PartitionStatus) -> str:
     """Why the partition's state is what it is, with its numbers, and what is to be known beside it."""
-    told = [_TELLERS[one.why](one)]
-    if one.lost:
-        told.append(f"{one.lost:,} messages were lost to retention before they were read.")
-    if one.stuck:
-        told.append("It is stuck: the group has members, and none of them gets on here.")
-    if one.hot:
-        told.append(f"It is hot: at least {HOT_TIMES} times the lag of the topic's other partitions.")
-    return " ".join(told)
+    parts = [_DESCRIBERS[partition.rule](partition)]
+    if partition.lost:
+        parts.append(f"{partition.lost:,} messages were lost to retention before they were read.")
+    if partition.stuck:
+        parts.append("It is stuck: the group has members, and none of them gets on here.")
+    if partition.hot:
+        parts.append(f"It is hot: at least {HOT_FACTOR} times the lag of the topic's other partitions.")
+    return " ".join(parts)
 
 
-def group_sentence(found: GroupConditions) -> str:
+def describe_group(group: GroupStatus) -> str:
     """How many partitions are in which state, the worst first."""
-    if not found.partitions:
+    if not group.partitions:
         return "Nothing is measured yet, or no topic of the monitor has partitions: look at the monitor's health."
-    counts = Counter(one.condition for one in found.partitions)
-    number = len(found.partitions)
-    if counts[Condition.OK] == number and not found.unmeasured:
+    counts = Counter(partition.status for partition in group.partitions)
+    number = len(group.partitions)
+    if counts[Status.OK] == number and not group.unmeasured:
         return "The only partition is ok." if number == 1 else f"All {number:,} partitions are ok."
-    told = [f"{counts[state]:,} {state.value}" for state in reversed(SEVERITY) if counts[state]]
-    late = len(found.unmeasured)
-    missing = f" {late:,} of the topics {'was' if late == 1 else 'were'} not measured lately." if late else ""
-    return f"Of {number:,} partition{'s' if number > 1 else ''}: {', '.join(told)}.{missing}"
+    parts = [f"{counts[state]:,} {state.value}" for state in reversed(SEVERITY_ORDER) if counts[state]]
+    unmeasured_count = len(group.unmeasured)
+    missing = (
+        f" {unmeasured_count:,} of the topics {'was' if unmeasured_count == 1 else 'were'} not measured lately."
+        if unmeasured_count
+        else ""
+    )
+    return f"Of {number:,} partition{'s' if number > 1 else ''}: {', '.join(parts)}.{missing}"
 
 
-def _span(one: PartitionCondition) -> str:
-    return _seconds(0 if one.at_ms is None or one.then_ms is None else one.at_ms - one.then_ms)
+def _format_span(partition: PartitionStatus) -> str:
+    return _format_seconds(
+        0 if partition.at_ms is None or partition.start_ms is None else partition.at_ms - partition.start_ms
+    )
 
 
-def _no_progress(one: PartitionCondition) -> str:
-    since = "at least " if one.since_earlier else ""
+def _no_progress(partition: PartitionStatus) -> str:
+    since = "at least " if partition.may_have_stalled_before else ""
     whose = (
         "while the group had members"
-        if one.condition is Condition.STALL
+        if partition.status is Status.STALL
         else "and the group was without a known member"
     )
-    if one.uncommitted:
-        return f"Nothing was committed for {since}{_span(one)}, {whose}; {one.lag:,} messages wait."
-    return f"The commit has stood at {one.position:,} for {since}{_span(one)}, {whose}; {one.lag:,} messages wait."
+    if partition.uncommitted:
+        return f"Nothing was committed for {since}{_format_span(partition)}, {whose}; {partition.lag:,} messages wait."
+    return f"The commit has stood at {partition.position:,} for {since}{_format_span(partition)}, {whose}; {partition.lag:,} messages wait."
 
 
 #: Rule -> its sentence.
-_TELLERS: Final[Mapping[Why, Callable[[PartitionCondition], str]]] = {
-    Why.NO_SAMPLE: lambda _: "There is no sample of it; look at the state of the monitor's targets.",
-    Why.STALE: lambda _: (
+_DESCRIBERS: Final[Mapping[StatusRule, Callable[[PartitionStatus], str]]] = {
+    StatusRule.NO_SAMPLE: lambda _: "There is no sample of it; look at the state of the monitor's targets.",
+    StatusRule.STALE: lambda _: (
         "Its newest sample is older than staleAfterSeconds; look at the state of the monitor's targets."
     ),
-    Why.NO_COMMIT: lambda _: (
+    StatusRule.NO_COMMIT: lambda _: (
         "The group has no commit here, and offsetResetPolicy latest counts nothing before the first."
     ),
-    Why.NOTHING_WAITS: lambda _: "Nothing waits.",
-    Why.WENT_BACK: lambda one: (
-        f"The commit went back within the last {_span(one)} and is not yet where it was; {one.lag:,} messages wait."
+    StatusRule.NO_LAG: lambda _: "Nothing waits.",
+    StatusRule.WENT_BACK: lambda partition: (
+        f"The commit went back within the last {_format_span(partition)} and is not yet where it was; {partition.lag:,} messages wait."
     ),
-    Why.CAUGHT_UP: lambda one: f"{one.lag:,} messages wait; within the last {_span(one)} nothing waited.",
-    Why.JUST_BEGUN: lambda one: f"{one.lag:,} messages wait; the partition, or its log, began {_span(one)} ago.",
-    Why.TOO_SHORT: lambda one: (
-        f"{one.lag:,} messages wait, and the samples reach back {_span(one)} without a gap: too short to tell."
+    StatusRule.CAUGHT_UP: lambda partition: (
+        f"{partition.lag:,} messages wait; within the last {_format_span(partition)} nothing waited."
     ),
-    Why.NO_PROGRESS: _no_progress,
-    Why.LAG_NEVER_FELL: lambda one: (
-        f"Lag went from {one.lag_then:,} to {one.lag:,} in {_span(one)} and never fell, though the commit advanced by "
-        f"{one.advanced:,}: the group is too slow."
+    StatusRule.JUST_BEGUN: lambda partition: (
+        f"{partition.lag:,} messages wait; the partition, or its log, began {_format_span(partition)} ago."
     ),
-    Why.LAG_FALLS: lambda one: (
-        f"{one.lag:,} messages wait, {one.lag_then:,} did {_span(one)} ago; lag falls at times, and the commit advanced "
-        f"by {one.advanced:,}."
+    StatusRule.TOO_SHORT: lambda partition: (
+        f"{partition.lag:,} messages wait, and the samples reach back {_format_span(partition)} without a gap: too short to tell."
+    ),
+    StatusRule.NO_PROGRESS: _no_progress,
+    StatusRule.LAG_NEVER_FELL: lambda partition: (
+        f"Lag went from {partition.start_lag:,} to {partition.lag:,} in {_format_span(partition)} and never fell, though the commit advanced by "
+        f"{partition.commit_delta:,}: the group is too slow."
+    ),
+    StatusRule.LAG_FALLS: lambda partition: (
+        f"{partition.lag:,} messages wait, {partition.start_lag:,} did {_format_span(partition)} ago; lag falls at times, and the commit advanced "
+        f"by {partition.commit_delta:,}."
     ),
 }
 
 
-def _seconds(milliseconds: int) -> str:
+def _format_seconds(milliseconds: int) -> str:
     return f"{milliseconds / 1000:,.3f}".rstrip("0").rstrip(".") + " s"

@@ -20,172 +20,202 @@ from cryptography import x509
 from pydantic import TypeAdapter
 
 from lagscale.errors import TokenUnavailable
-from lagscale.kafka.addresses import REFUSED, AddressRules, split_server
-from lagscale.kafka.client import client_config
+from lagscale.kafka.addresses import ADDRESS_REFUSED, AddressRules, split_server
+from lagscale.kafka.client import build_client_config
 from lagscale.kafka.features import FeatureMissing
-from lagscale.kafka.probe.access import Rights, principal_of
-from lagscale.kafka.probe.connect import SETTINGS, Apis, Trial, kinds_of, reach, try_address, version_of
-from lagscale.kafka.probe.result import AddressSeen, Findings, Outcome, Question, Step
-from lagscale.kafka.security import lends_pod
-from lagscale.kafka.token_makers import token_maker
+from lagscale.kafka.probe.access import AccessChecker, describe_principal
+from lagscale.kafka.probe.connect import (
+    SETTINGS_REJECTED,
+    ApiVersions,
+    ProbeClient,
+    infer_kafka_version,
+    list_group_kinds,
+    probe_address,
+    resolve_and_connect,
+)
+from lagscale.kafka.probe.result import AddressResult, ProbeRequest, ProbeResult, ProbeStep, StepOutcome
+from lagscale.kafka.security import uses_pod_role
+from lagscale.kafka.token_makers import build_token_fetcher
 from lagscale.kafka.tokens import TokenSource
 
-_MOST_ADDRESSES = 16
-_MOST_NAMES = 50
+_MAX_ADDRESSES = 16
+_MAX_NAMES = 50
 #: What of the time there is may go to trying addresses; the rights have the rest.
-_SHARE = 0.5
+_ADDRESS_TIME_SHARE = 0.5
 _ADVERTISED_SECONDS = 1.5
-_MOST_BYTES = 16_000_000
-_MOST_LISTED = 20_000
-_NO_POD = "the role of the scraper's pod is the scraper's alone; see the cluster's state once it is polled"
-_NO_KERBEROS = (
+_MAX_MESSAGE_BYTES = 16_000_000
+_MAX_TOPIC_NAMES = 20_000
+_POD_ROLE_UNAVAILABLE = (
+    "the role of the scraper's pod is the scraper's alone; see the cluster's state once it is polled"
+)
+_KERBEROS_UNAVAILABLE = (
     "The API's Kafka client is built without Kerberos, so it cannot look; see the cluster's state once a scraper that has "
     "it polls the cluster."
 )
-_LATE = Step(Outcome.FAILED, "This took too long.")
+_TIMED_OUT = ProbeStep(StepOutcome.FAILED, "This took too long.")
 
 
 def main() -> int:
     """Answer one question."""
-    question = TypeAdapter(Question).validate_json(sys.stdin.buffer.read())
+    request = TypeAdapter(ProbeRequest).validate_json(sys.stdin.buffer.read())
     began = time.monotonic()
-    findings = Findings()
+    result = ProbeResult()
     # Whatever hangs, what was found until then is told.
-    looking = threading.Thread(target=look, args=(question, findings), daemon=True)
-    looking.start()
-    looking.join(question.seconds)
-    findings.seconds = round(time.monotonic() - began, 3)
-    sys.stdout.buffer.write(TypeAdapter(Findings).dump_json(findings))
+    thread = threading.Thread(target=probe_cluster, args=(request, result), daemon=True)
+    thread.start()
+    thread.join(request.seconds)
+    result.seconds = round(time.monotonic() - began, 3)
+    sys.stdout.buffer.write(TypeAdapter(ProbeResult).dump_json(result))
     sys.stdout.flush()
     # Threads that hang in a look-up, and the client's own, end with the process.
     os._exit(0)
 
 
-def look(question: Question, findings: Findings) -> None:
+def probe_cluster(request: ProbeRequest, result: ProbeResult) -> None:
     """Fill the findings, step by step."""
-    until = time.monotonic() + question.seconds - 0.3
-    rules = AddressRules.of_text(question.rules)
-    findings.problem, findings.text = "timeout", "The cluster did not answer in time."
-    config = _config(question, rules, findings)
+    until = time.monotonic() + request.seconds - 0.3
+    rules = AddressRules.from_text(request.rules)
+    result.problem, result.text = "timeout", "The cluster did not answer in time."
+    config = _build_config(request, rules, result)
     if config is None:
         return
     # Whoever answers there is not trusted: one answer may not fill the memory.
-    config["receive.message.max.bytes"] = _MOST_BYTES
+    config["receive.message.max.bytes"] = _MAX_MESSAGE_BYTES
     apis: dict[int, tuple[int, int]] = {}
-    servers = list(question.bootstrap)
-    if question.each_address:
-        share = time.monotonic() + question.seconds * _SHARE
-        servers = _try_each(config, servers, rules, until=share, findings=findings, apis=apis)
+    servers = list(request.bootstrap)
+    if request.each_address:
+        share = time.monotonic() + request.seconds * _ADDRESS_TIME_SHARE
+        servers = _probe_addresses(config, servers, rules, until=share, result=result, apis=apis)
         if not servers:
-            findings.problem, findings.text = _common(findings.addresses)
+            result.problem, result.text = _summarize_failure(result.addresses)
             return
     try:
-        trial = Trial(config, servers, rules)
+        probe_client = ProbeClient(config, servers, rules)
     except (KafkaException, ValueError, TypeError, RuntimeError):
-        findings.problem, findings.text = "settings_refused", SETTINGS
+        result.problem, result.text = "settings_refused", SETTINGS_REJECTED
         return
     try:
-        told = [AddressSeen(f"{host}:{port}", number) for number, host, port in trial.brokers(until)]
+        listeners = [AddressResult(f"{host}:{port}", number) for number, host, port in probe_client.brokers(until)]
     except KafkaException:
         # The client may have left the server for a listener that it advertises before that answered.
-        told = [AddressSeen(address) for address in trial.advertised_refused(servers)]
-        if not told:
-            findings.problem, findings.text = trial.reason()
-            if trial.guard.refused():
-                findings.problem, findings.text = "address_refused", f"A bootstrap server {REFUSED}."
+        listeners = [AddressResult(address) for address in probe_client.list_refused_listeners(servers)]
+        if not listeners:
+            result.problem, result.text = probe_client.explain_failure()
+            if probe_client.guard.refused():
+                result.problem, result.text = "address_refused", f"A bootstrap server {ADDRESS_REFUSED}."
             return
-    if _refused(told, rules, until, findings, question.each_address) or trial.guard.refused():
-        findings.problem = "address_refused"
-        findings.text = f"A listener that the brokers advertise {REFUSED}."
+    if _check_listeners(listeners, rules, until, result, request.each_address) or probe_client.guard.refused():
+        result.problem = "address_refused"
+        result.text = f"A listener that the brokers advertise {ADDRESS_REFUSED}."
         return
-    _ask(question, trial, servers[0], {**trial.heard.apis, **apis}, until=until, findings=findings)
+    _check_access(
+        request, probe_client, servers[0], {**probe_client.api_versions.apis, **apis}, until=until, result=result
+    )
 
 
-def _config(question: Question, rules: AddressRules, findings: Findings) -> dict[str, Any] | None:
+def _build_config(request: ProbeRequest, rules: AddressRules, result: ProbeResult) -> dict[str, Any] | None:
     """The client's settings, with a token where the cluster wants one; None when there can be none, which is told."""
-    hand_over = None
+    provide_token = None
     try:
-        make = token_maker(question.security, question.secrets, rules)
+        make = build_token_fetcher(request.security, request.secrets, rules)
         if make is not None:
-            if lends_pod(question.security):
-                raise TokenUnavailable(_NO_POD)
+            if uses_pod_role(request.security):
+                raise TokenUnavailable(_POD_ROLE_UNAVAILABLE)
             source = TokenSource(make, tenant=0)
             source.renew()
             source.token()
-            hand_over = source.hand_over
-        return client_config(
-            question.bootstrap, question.security, question.secrets, question.properties, oauth_cb=hand_over
+            provide_token = source.provide_token
+        return build_client_config(
+            request.bootstrap, request.security, request.secrets, request.properties, oauth_cb=provide_token
         )
     except TokenUnavailable as missing:
-        findings.problem, findings.text = "token_unavailable", f"No access token can be had: {missing.message}."
+        result.problem, result.text = "token_unavailable", f"No access token can be had: {missing.message}."
     except FeatureMissing:
-        findings.problem, findings.text = "mechanism_missing", _NO_KERBEROS
+        result.problem, result.text = "mechanism_missing", _KERBEROS_UNAVAILABLE
     except ValueError:
-        findings.problem, findings.text = "settings_refused", SETTINGS
+        result.problem, result.text = "settings_refused", SETTINGS_REJECTED
     return None
 
 
-def _ask(question: Question, trial: Trial, server: str, apis: Apis, *, until: float, findings: Findings) -> None:
-    findings.version, findings.group_kinds = version_of(apis), kinds_of(apis)
-    if question.listing:
-        listed = trial.admin.list_topics(timeout=max(until - time.monotonic(), 0.2)).topics
-        findings.listed = sorted(str(name) for name in listed)[:_MOST_LISTED]
-    rights = Rights(trial.admin, principal_of(question.security, _subject), server, apis, until)
-    findings.rights = rights.rights
-    groups = dict(list(question.groups.items())[:_MOST_NAMES])
-    rights.try_all(question.topics[:_MOST_NAMES], {name: wanted[:_MOST_NAMES] for name, wanted in groups.items()})
-    findings.topics, findings.groups = list(rights.topics.values()), list(rights.groups.values())
-    findings.problem, findings.text = "", ""
+def _check_access(
+    request: ProbeRequest,
+    probe_client: ProbeClient,
+    server: str,
+    apis: ApiVersions,
+    *,
+    until: float,
+    result: ProbeResult,
+) -> None:
+    result.version, result.group_types = infer_kafka_version(apis), list_group_kinds(apis)
+    if request.with_topic_names:
+        topic_names = probe_client.admin.list_topics(timeout=max(until - time.monotonic(), 0.2)).topics
+        result.topic_names = sorted(str(name) for name in topic_names)[:_MAX_TOPIC_NAMES]
+    access_checks = AccessChecker(
+        probe_client.admin, describe_principal(request.security, _read_subject), server, apis, until
+    )
+    result.access_checks = access_checks.access_checks
+    groups = dict(list(request.groups.items())[:_MAX_NAMES])
+    access_checks.check_all(
+        request.topics[:_MAX_NAMES], {name: group_topics[:_MAX_NAMES] for name, group_topics in groups.items()}
+    )
+    result.topics, result.groups = list(access_checks.topics.values()), list(access_checks.groups.values())
+    result.problem, result.text = "", ""
 
 
-def _try_each(
+def _probe_addresses(
     config: dict[str, Any],
     servers: Sequence[str],
     rules: AddressRules,
     *,
     until: float,
-    findings: Findings,
+    result: ProbeResult,
     apis: dict[int, tuple[int, int]],
 ) -> list[str]:
     """Try every bootstrap server alone; those that answered."""
-    asked: list[tuple[str, Future[tuple[AddressSeen, Apis]]]] = []
-    threads = ThreadPoolExecutor(_MOST_ADDRESSES)
-    for server in servers[:_MOST_ADDRESSES]:
-        asked.append((server, threads.submit(try_address, config, server, rules, until)))
-    good: list[str] = []
-    for server, future in asked:
-        seen = AddressSeen(server, resolved=_LATE)
+    futures: list[tuple[str, Future[tuple[AddressResult, ApiVersions]]]] = []
+    threads = ThreadPoolExecutor(_MAX_ADDRESSES)
+    for server in servers[:_MAX_ADDRESSES]:
+        futures.append((server, threads.submit(probe_address, config, server, rules, until)))
+    reachable: list[str] = []
+    for server, future in futures:
+        address_result = AddressResult(server, resolved=_TIMED_OUT)
         try:
-            seen, heard = future.result(max(until + 0.2 - time.monotonic(), 0.0))
-            apis.update(heard)
+            address_result, api_versions = future.result(max(until + 0.2 - time.monotonic(), 0.0))
+            apis.update(api_versions)
         except FutureTimeout:
             pass
-        findings.addresses.append(seen)
-        if seen.answered.outcome is Outcome.OK:
-            good.append(server)
-    findings.addresses += [AddressSeen(server) for server in servers[_MOST_ADDRESSES:]]
-    return good
+        result.addresses.append(address_result)
+        if address_result.answered.outcome is StepOutcome.OK:
+            reachable.append(server)
+    result.addresses += [AddressResult(server) for server in servers[_MAX_ADDRESSES:]]
+    return reachable
 
 
-def _refused(
-    told: list[AddressSeen], rules: AddressRules, until: float, findings: Findings, each_address: bool
+def _check_listeners(
+    listeners: list[AddressResult], rules: AddressRules, until: float, result: ProbeResult, each_address: bool
 ) -> bool:
     """Look where the advertised listeners lead; whether one is refused."""
     # Those that are refused in any case come first: all of them are judged, and no more than can be read is told.
-    told.sort(key=lambda seen: not rules.refuses(*split_server(seen.address)))
-    findings.advertised = tried = told[:_MOST_ADDRESSES]
-    threads = ThreadPoolExecutor(_MOST_ADDRESSES)
+    listeners.sort(key=lambda address_result: not rules.refuses(*split_server(address_result.address)))
+    result.advertised = tried = listeners[:_MAX_ADDRESSES]
+    threads = ThreadPoolExecutor(_MAX_ADDRESSES)
     share = min(until, time.monotonic() + _ADVERTISED_SECONDS)
-    asked = [threads.submit(reach, seen, rules, share) for seen in tried if each_address or rules.limited]
-    for seen, future in zip(tried, asked, strict=False):
+    futures = [
+        threads.submit(resolve_and_connect, address_result, rules, share)
+        for address_result in tried
+        if each_address or rules.limited
+    ]
+    for address_result, future in zip(tried, futures, strict=False):
         try:
             future.result(max(share + 0.2 - time.monotonic(), 0.0))
         except FutureTimeout:
-            seen.resolved = _LATE if seen.resolved.outcome is Outcome.NOT_TRIED else seen.resolved
-    return any(REFUSED in seen.resolved.text for seen in tried)
+            address_result.resolved = (
+                _TIMED_OUT if address_result.resolved.outcome is StepOutcome.NOT_TRIED else address_result.resolved
+            )
+    return any(ADDRESS_REFUSED in address_result.resolved.text for address_result in tried)
 
 
-def _common(addresses: Sequence[AddressSeen]) -> tuple[str, str]:
+def _summarize_failure(addresses: Sequence[AddressResult]) -> tuple[str, str]:
     """The state of a cluster none of whose addresses answered: of the one that came the farthest."""
     for state, step in (
         ("authentication_failed", "authenticated"),
@@ -194,15 +224,15 @@ def _common(addresses: Sequence[AddressSeen]) -> tuple[str, str]:
         ("unreachable", "connected"),
         ("unreachable", "resolved"),
     ):
-        for seen in addresses:
-            found: Step = getattr(seen, step)
-            if found.outcome is Outcome.FAILED:
-                named = {SETTINGS: "settings_refused", f"This address {REFUSED}.": "address_refused"}
+        for address_result in addresses:
+            found: ProbeStep = getattr(address_result, step)
+            if found.outcome is StepOutcome.FAILED:
+                named = {SETTINGS_REJECTED: "settings_refused", f"This address {ADDRESS_REFUSED}.": "address_refused"}
                 return named.get(found.text, state), found.text
     return "timeout", "The cluster did not answer in time."
 
 
-def _subject(certificate: str) -> str:
+def _read_subject(certificate: str) -> str:
     try:
         return x509.load_pem_x509_certificate(certificate.encode()).subject.rfc4514_string()
     except ValueError:

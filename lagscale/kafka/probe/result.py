@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Any
 
 
-class Outcome(StrEnum):
+class StepOutcome(StrEnum):
     """How a step went; `NOT_TRIED` because one before it failed or time was up, `NOT_USED` where there is no such step."""
 
     OK = "ok"
@@ -17,16 +17,16 @@ class Outcome(StrEnum):
     NOT_USED = "not_used"
 
 
-class Holding(StrEnum):
-    """Whether a right is held; `NOT_KNOWN` where nothing could tell."""
+class AccessStatus(StrEnum):
+    """Whether a right is held; `UNKNOWN` where nothing could tell."""
 
     GRANTED = "granted"
     DENIED = "denied"
-    NOT_KNOWN = "not_known"
+    UNKNOWN = "not_known"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ProbeRequest:
     """A cluster to look at.
 
     Attributes:
@@ -39,7 +39,7 @@ class Question:
         groups: group -> the topics on which its commits matter; none: all on which it has any.
         topics: topics beside those of groups.
         each_address: whether every bootstrap server is tried alone, and every listener that the brokers advertise.
-        listing: whether the names of all topics are wanted.
+        with_topic_names: whether the names of all topics are wanted.
     """
 
     bootstrap: tuple[str, ...]
@@ -51,19 +51,19 @@ class Question:
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
     each_address: bool = True
-    listing: bool = False
+    with_topic_names: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class ProbeStep:
     """One step, and what to do where it failed."""
 
-    outcome: Outcome = Outcome.NOT_TRIED
+    outcome: StepOutcome = StepOutcome.NOT_TRIED
     text: str = ""
 
 
 @dataclass(slots=True)
-class AddressSeen:
+class AddressResult:
     """A bootstrap server, or a listener that a broker advertises, step by step.
 
     Attributes:
@@ -78,33 +78,33 @@ class AddressSeen:
 
     address: str
     broker: int | None = None
-    resolved: Step = field(default_factory=Step)
-    connected: Step = field(default_factory=Step)
-    tls: Step = field(default_factory=Step)
-    authenticated: Step = field(default_factory=Step)
-    answered: Step = field(default_factory=Step)
+    resolved: ProbeStep = field(default_factory=ProbeStep)
+    connected: ProbeStep = field(default_factory=ProbeStep)
+    tls: ProbeStep = field(default_factory=ProbeStep)
+    authenticated: ProbeStep = field(default_factory=ProbeStep)
+    answered: ProbeStep = field(default_factory=ProbeStep)
 
 
 @dataclass(frozen=True, slots=True)
-class Right:
+class AccessCheck:
     """One right on one resource.
 
     Attributes:
-        right: what it is needed for, as in `describe_topic`.
+        permission: what it is needed for, as in `describe_topic`.
         kind: `cluster`, `topic` or `group`.
         name: of the resource; empty where none is registered.
     """
 
-    right: str
+    permission: str
     kind: str
     name: str
-    holding: Holding
+    status: AccessStatus
     text: str = ""
     grant: str = ""
 
 
 @dataclass(frozen=True, slots=True)
-class TopicFound:
+class TopicResult:
     """A topic: its number of partitions, 0 where there is no such topic, None where that could not be told."""
 
     name: str
@@ -112,7 +112,7 @@ class TopicFound:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupFound:
+class GroupResult:
     """A group.
 
     Attributes:
@@ -130,25 +130,25 @@ class GroupFound:
 
 
 @dataclass(slots=True)
-class Findings:
+class ProbeResult:
     """What a look has found until its time was up.
 
     Attributes:
         problem: a named state such as `unreachable`, why no more could be asked; empty where all was.
         text: the problem in words, and the way out.
         version: the least version of Kafka that knows what this broker knows; None where it does not tell.
-        group_kinds: kinds of groups that the brokers know.
-        listed: names of all topics, where they were wanted and told.
+        group_types: kinds of groups that the brokers know.
+        topic_names: names of all topics, where they were wanted and told.
     """
 
     problem: str = ""
     text: str = ""
-    addresses: list[AddressSeen] = field(default_factory=list)
-    advertised: list[AddressSeen] = field(default_factory=list)
-    rights: list[Right] = field(default_factory=list)
+    addresses: list[AddressResult] = field(default_factory=list)
+    advertised: list[AddressResult] = field(default_factory=list)
+    access_checks: list[AccessCheck] = field(default_factory=list)
     version: str | None = None
-    group_kinds: list[str] = field(default_factory=list)
-    topics: list[TopicFound] = field(default_factory=list)
-    groups: list[GroupFound] = field(default_factory=list)
-    listed: list[str] | None = None
+    group_types: list[str] = field(default_factory=list)
+    topics: list[TopicResult] = field(default_factory=list)
+    groups: list[GroupResult] = field(default_factory=list)
+    topic_names: list[str] | None = None
     seconds: float = 0.0

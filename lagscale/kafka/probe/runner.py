@@ -12,68 +12,70 @@ import structlog
 from pydantic import TypeAdapter, ValidationError
 
 from lagscale.errors import Conflict, LagscaleError, QuotaExceeded
-from lagscale.kafka.probe.result import Findings, Question
+from lagscale.kafka.probe.result import ProbeRequest, ProbeResult
 
 log = structlog.get_logger(__name__)
 
 #: Python's start and end of the process beside the look itself.
-_START_SECONDS = 4.0
-_OF_ONE_TENANT = 2
+_STARTUP_SECONDS = 4.0
+_MAX_PER_TENANT = 2
 
 
-class Looks:
+class ProbeRunner:
     """Runs looks.
 
     Args:
         seconds: each ends within so many; 0 looks at nothing.
-        at_once: processes at most. One tenant has two of them at most, one cluster one.
+        max_concurrent: processes at most. One tenant has two of them at most, one cluster one.
     """
 
-    def __init__(self, seconds: float = 8.0, at_once: int = 4) -> None:
+    def __init__(self, seconds: float = 8.0, max_concurrent: int = 4) -> None:
         self.seconds = seconds
-        self._at_once = at_once
+        self._max_concurrent = max_concurrent
         self._changed = asyncio.Condition()
         self._tenants: Counter[int] = Counter()
         self._clusters: set[int] = set()
 
-    async def look(self, tenant_id: int, cluster_id: int, question: Question, *, patient: bool = False) -> Findings:
+    async def run(
+        self, tenant_id: int, cluster_id: int, request: ProbeRequest, *, wait_for_slot: bool = False
+    ) -> ProbeResult:
         """What is found; a look that breaks off or takes too long is a finding too.
 
         Args:
             tenant_id: whose cluster it is.
             cluster_id: the cluster; one look at it at a time.
-            question: what is asked.
-            patient: wait for a turn for as long as a look may take, instead of being refused at once.
+            request: what is asked.
+            wait_for_slot: wait for a turn for as long as a look may take, instead of being refused at once.
 
         Raises:
             Conflict: this cluster is being looked at.
             QuotaExceeded: the tenant has as many looks under way as it may, or everybody together.
         """
-        async with self._turn(tenant_id, cluster_id, self.seconds if patient else 0.0):
-            return await _run(question)
+        async with self._acquire_slot(tenant_id, cluster_id, self.seconds if wait_for_slot else 0.0):
+            return await _run(request)
 
-    def _in_the_way(self, tenant_id: int, cluster_id: int) -> LagscaleError | None:
+    def _find_conflict(self, tenant_id: int, cluster_id: int) -> LagscaleError | None:
         if cluster_id in self._clusters:
             return Conflict("This cluster is being looked at; ask again when that has ended, in some seconds.")
-        if self._tenants[tenant_id] >= _OF_ONE_TENANT:
+        if self._tenants[tenant_id] >= _MAX_PER_TENANT:
             return QuotaExceeded(
-                f"{_OF_ONE_TENANT} clusters of this tenant are being looked at, as many as may be at a time; ask again "
+                f"{_MAX_PER_TENANT} clusters of this tenant are being looked at, as many as may be at a time; ask again "
                 "in some seconds."
             )
-        if len(self._clusters) >= self._at_once:
+        if len(self._clusters) >= self._max_concurrent:
             return QuotaExceeded("As many clusters are being looked at as may be at a time; ask again in some seconds.")
         return None
 
     @asynccontextmanager
-    async def _turn(self, tenant_id: int, cluster_id: int, seconds: float) -> AsyncIterator[None]:
+    async def _acquire_slot(self, tenant_id: int, cluster_id: int, seconds: float) -> AsyncIterator[None]:
         async with self._changed:
             try:
                 async with asyncio.timeout(seconds):
-                    await self._changed.wait_for(lambda: self._in_the_way(tenant_id, cluster_id) is None)
+                    await self._changed.wait_for(lambda: self._find_conflict(tenant_id, cluster_id) is None)
             except TimeoutError:
-                why = self._in_the_way(tenant_id, cluster_id)
-                if why is not None:
-                    raise why from None
+                refusal = self._find_conflict(tenant_id, cluster_id)
+                if refusal is not None:
+                    raise refusal from None
             self._clusters.add(cluster_id)
             self._tenants[tenant_id] += 1
         try:
@@ -87,7 +89,7 @@ class Looks:
                 self._changed.notify_all()
 
 
-async def _run(question: Question) -> Findings:
+async def _run(request: ProbeRequest) -> ProbeResult:
     # Isolated, and with an empty environment: what speaks to brokers that tenants choose holds no secret of the service.
     process = await asyncio.create_subprocess_exec(
         sys.executable,
@@ -97,17 +99,17 @@ async def _run(question: Question) -> Findings:
         stderr=asyncio.subprocess.DEVNULL,
         env={},
     )
-    given = TypeAdapter(Question).dump_json(question)
+    request_json = TypeAdapter(ProbeRequest).dump_json(request)
     try:
-        told, _ = await asyncio.wait_for(process.communicate(given), question.seconds + _START_SECONDS)
-        return TypeAdapter(Findings).validate_json(told)
+        output, _ = await asyncio.wait_for(process.communicate(request_json), request.seconds + _STARTUP_SECONDS)
+        return TypeAdapter(ProbeResult).validate_json(output)
     except TimeoutError:
-        log.warning("look_took_too_long", seconds=question.seconds)
-        return Findings(problem="timeout", text="The cluster was not looked at in time; ask again.")
+        log.warning("look_took_too_long", seconds=request.seconds)
+        return ProbeResult(problem="timeout", text="The cluster was not looked at in time; ask again.")
     except ValidationError:
         # The library aborts its process when a broker answers out of turn.
         log.warning("look_broke_off", code=process.returncode)
-        return Findings(problem="failed", text="Looking at the cluster broke off; ask again.")
+        return ProbeResult(problem="failed", text="Looking at the cluster broke off; ask again.")
     finally:
         if process.returncode is None:
             process.kill()

@@ -8,7 +8,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from lagscale.store.connection import Pool
-from lagscale.store.faults import translated
+from lagscale.store.faults import translate_errors
 from lagscale.store.queries import load
 
 
@@ -22,7 +22,7 @@ class Decision:
         overrides: the policy keys that the ScaledObject gave beside it, None without any.
     """
 
-    told_ms: int
+    decided_ms: int
     tenant_id: int
     monitor_id: int
     replica: str
@@ -51,8 +51,8 @@ class PostgresDecisions:
         """
         if not decisions:
             return
-        columns = [[_plain(getattr(one, field.name)) for one in decisions] for field in fields(Decision)]
-        async with translated(), self._pool.connection() as connection:
+        columns = [[_to_parameter(getattr(one, field.name)) for one in decisions] for field in fields(Decision)]
+        async with translate_errors(), self._pool.connection() as connection:
             await connection.execute(load("append_decisions"), columns)
 
     async def mark_asked(self, monitor_ids: Sequence[int]) -> None:
@@ -62,10 +62,10 @@ class PostgresDecisions:
             StoreUnavailable: the store did not answer.
         """
         if monitor_ids:
-            async with translated(), self._pool.connection() as connection:
+            async with translate_errors(), self._pool.connection() as connection:
                 await connection.execute(load("mark_asked"), [list(monitor_ids)])
 
 
-def _plain(value: Any) -> Any:
+def _to_parameter(value: Any) -> Any:
     """A value as the statement's parameters have it."""
     return json.dumps(dict(value), sort_keys=True) if isinstance(value, Mapping) else value

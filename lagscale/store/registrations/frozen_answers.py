@@ -12,14 +12,14 @@ from typing import Any
 from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
-from lagscale.domain.verdict.contract import Told
+from lagscale.domain.verdict.contract import Answer
 from lagscale.store.connection import Pool
-from lagscale.store.faults import translated
+from lagscale.store.faults import translate_errors
 from lagscale.store.queries import load
 
 
 @dataclass(frozen=True, slots=True)
-class FrozenAsk:
+class FrozenAnswerKey:
     """Whose answer is kept.
 
     Attributes:
@@ -33,9 +33,9 @@ class FrozenAsk:
 
 @dataclass(frozen=True, slots=True)
 class FrozenAnswer:
-    """What a frozen monitor answers; `told` is None where there was nothing to hold. `since_ms` is the freeze's."""
+    """What a frozen monitor answers; `last_known` is None where there was nothing to hold. `since_ms` is the freeze's."""
 
-    told: Told | None
+    last_known: Answer | None
     since_ms: int
 
 
@@ -45,55 +45,57 @@ class PostgresFreezes:
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def kept(self, asked: FrozenAsk, freeze_ids: Sequence[str]) -> FrozenAnswer | None:
+    async def find_answer(self, key: FrozenAnswerKey, freeze_ids: Sequence[str]) -> FrozenAnswer | None:
         """The answer that one of these freezes keeps; None while none does.
 
         Raises:
             StoreUnavailable: the store did not answer.
         """
-        async with translated(), self._pool.connection() as connection, connection.transaction():
-            return await _kept(connection, asked, freeze_ids)
+        async with translate_errors(), self._pool.connection() as connection, connection.transaction():
+            return await _find_answer(connection, key, freeze_ids)
 
-    async def keep(self, asked: FrozenAsk, freeze_ids: Sequence[str], answer: FrozenAnswer) -> FrozenAnswer:
+    async def store_first(self, key: FrozenAnswerKey, freeze_ids: Sequence[str], answer: FrozenAnswer) -> FrozenAnswer:
         """Keep the answer under these freezes, where nobody was faster; the one that is kept now.
 
         Raises:
             StoreUnavailable: the store did not answer.
         """
-        told = answer.told
-        facts = {
+        last_known = answer.last_known
+        parameters = {
             "since_ms": answer.since_ms,
-            "known_ms": None if told is None else told.held_since_ms,
-            "value": None if told is None else told.value,
-            "active": None if told is None else told.active,
+            "known_ms": None if last_known is None else last_known.last_known_ms,
+            "value": None if last_known is None else last_known.value,
+            "active": None if last_known is None else last_known.active,
         }
-        async with translated(), self._pool.connection() as connection, connection.transaction():
-            await _behind_wall(connection, asked)
-            await connection.execute(load("frozen_keep"), _facts(asked, freeze_ids) | facts)
-            found = await _kept(connection, asked, freeze_ids)
+        async with translate_errors(), self._pool.connection() as connection, connection.transaction():
+            await _set_tenant_context(connection, key)
+            await connection.execute(load("frozen_keep"), _parameters(key, freeze_ids) | parameters)
+            found = await _find_answer(connection, key, freeze_ids)
         # Removed meanwhile: the next answer is measured again.
         return answer if found is None else found
 
 
-async def _behind_wall(connection: AsyncConnection[Any], asked: FrozenAsk) -> None:
-    await connection.execute("select set_config('lagscale.tenant', %s, true)", [str(asked.tenant_id)])
+async def _set_tenant_context(connection: AsyncConnection[Any], key: FrozenAnswerKey) -> None:
+    await connection.execute("select set_config('lagscale.tenant', %s, true)", [str(key.tenant_id)])
 
 
-async def _kept(connection: AsyncConnection[Any], asked: FrozenAsk, freeze_ids: Sequence[str]) -> FrozenAnswer | None:
-    await _behind_wall(connection, asked)
+async def _find_answer(
+    connection: AsyncConnection[Any], key: FrozenAnswerKey, freeze_ids: Sequence[str]
+) -> FrozenAnswer | None:
+    await _set_tenant_context(connection, key)
     async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(load("frozen_kept"), _facts(asked, freeze_ids))
+        await cursor.execute(load("frozen_kept"), _parameters(key, freeze_ids))
         row = await cursor.fetchone()
     if row is None:
         return None
-    told = None if row["known_ms"] is None else Told(row["value"], row["active"], row["known_ms"])
-    return FrozenAnswer(told, row["since_ms"])
+    last_known = None if row["known_ms"] is None else Answer(row["value"], row["active"], row["known_ms"])
+    return FrozenAnswer(last_known, row["since_ms"])
 
 
-def _facts(asked: FrozenAsk, freeze_ids: Sequence[str]) -> dict[str, Any]:
+def _parameters(key: FrozenAnswerKey, freeze_ids: Sequence[str]) -> dict[str, Any]:
     return {
-        "tenant": asked.tenant_id,
-        "monitor": asked.monitor_id,
-        "overrides": asked.overrides,
+        "tenant": key.tenant_id,
+        "monitor": key.monitor_id,
+        "overrides": key.overrides,
         "freezes": list(freeze_ids),
     }

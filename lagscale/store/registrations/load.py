@@ -16,11 +16,11 @@ from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.quotas import Quota, over_quota
+from lagscale.domain.quotas import Quota, describe_excess
 from lagscale.domain.verdict.freezes import Freeze
 from lagscale.errors import InvalidInput, LagscaleError, NotFound, QuotaExceeded, StoreUnavailable
 from lagscale.store.connection import Pool, connect
-from lagscale.store.faults import translated
+from lagscale.store.faults import translate_errors
 from lagscale.store.queries import load
 from lagscale.store.records import InlineMonitor, Registration, Registrations, TenantEntry
 
@@ -31,7 +31,7 @@ ROLE = "lagscale_scaler"
 REGISTRY_CHANNEL = "lagscale_registry"
 SAMPLES_CHANNEL = "lagscale_samples"
 #: Rows turned into objects before other calls get their turn.
-_ROWS_A_TURN = 500
+_ROWS_PER_CHUNK = 500
 _LISTEN_SECONDS = 15.0
 
 
@@ -51,8 +51,8 @@ class PostgresRegistrations:
         Raises:
             StoreUnavailable: the store did not answer.
         """
-        async with translated(), self._pool.connection() as connection:
-            return await _version(connection)
+        async with translate_errors(), self._pool.connection() as connection:
+            return await _read_version(connection)
 
     async def load(self) -> Registrations:
         """All registrations of all tenants, from one snapshot.
@@ -60,20 +60,20 @@ class PostgresRegistrations:
         Raises:
             StoreUnavailable: the store did not answer.
         """
-        async with translated(), self._pool.connection() as connection, connection.transaction():
+        async with translate_errors(), self._pool.connection() as connection, connection.transaction():
             await connection.execute("set transaction isolation level repeatable read, read only")
-            version = await _version(connection)
-            tenants = await _rows(connection, "registered_tenants")
-            bindings = await _rows(connection, "registered_bindings")
-            monitors = await _rows(connection, "registered_monitors")
-            freezes = await _rows(connection, "registered_freezes")
-        entries = tuple(_tenant(row) for row in tenants)
+            version = await _read_version(connection)
+            tenants = await _read_rows(connection, "registered_tenants")
+            bindings = await _read_rows(connection, "registered_bindings")
+            monitors = await _read_rows(connection, "registered_monitors")
+            freezes = await _read_rows(connection, "registered_freezes")
+        entries = tuple(_read_tenant(row) for row in tenants)
         least = {entry.tenant_id: entry.min_sampling_seconds for entry in entries}
         found: list[Registration] = []
         for number, row in enumerate(monitors):
-            if number % _ROWS_A_TURN == 0:
+            if number % _ROWS_PER_CHUNK == 0:
                 await asyncio.sleep(0)
-            registration = _registration(row, least.get(row["tenant_id"], 1))
+            registration = _read_registration(row, least.get(row["tenant_id"], 1))
             if registration is not None:
                 found.append(registration)
         return Registrations(
@@ -81,7 +81,7 @@ class PostgresRegistrations:
             entries,
             tuple(found),
             {(row["instance"], row["namespace"]): row["tenant_id"] for row in bindings},
-            tuple(_freeze(row) for row in freezes if row["freeze_id"] is not None),
+            tuple(_read_freeze(row) for row in freezes if row["freeze_id"] is not None),
             freezes[0]["now_ms"],
         )
 
@@ -94,7 +94,7 @@ class PostgresRegistrations:
             NotFound: the tenant or its cluster is gone.
             StoreUnavailable: the store did not answer, or the tenant's rules are others by now.
         """
-        async with translated(), self._pool.connection() as connection, connection.transaction():
+        async with translate_errors(), self._pool.connection() as connection, connection.transaction():
             await connection.execute("select set_config('lagscale.tenant', %s, true)", [str(monitor.tenant_id)])
             outcome = await _create(connection, monitor)
         if outcome == "over_auto_quota":
@@ -111,13 +111,13 @@ class PostgresRegistrations:
             log.info("monitor_registered", tenant_id=monitor.tenant_id, monitor=monitor.name)
 
 
-async def _version(connection: AsyncConnection[Any]) -> int:
+async def _read_version(connection: AsyncConnection[Any]) -> int:
     cursor = await connection.execute(load("registry_version"), prepare=True)
     row = await cursor.fetchone()
     return 0 if row is None else int(row[0])
 
 
-async def _rows(connection: AsyncConnection[Any], query: str) -> list[dict[str, Any]]:
+async def _read_rows(connection: AsyncConnection[Any], query: str) -> list[dict[str, Any]]:
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(load(query))
         return await cursor.fetchall()
@@ -128,7 +128,7 @@ async def _create(connection: AsyncConnection[Any], monitor: InlineMonitor) -> s
     await connection.execute(
         "select pg_advisory_xact_lock(hashtext('lagscale.register'), %s::int)", [monitor.tenant_id]
     )
-    facts: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "tenant": monitor.tenant_id,
         "name": monitor.name,
         "cluster": monitor.cluster,
@@ -137,8 +137,8 @@ async def _create(connection: AsyncConnection[Any], monitor: InlineMonitor) -> s
         "topic_pattern": monitor.pattern,
         "exclude_topics": list(monitor.exclude),
         "isolation_level": monitor.policy.isolation_level.value,
-        "partition_limitation": monitor.held.get("partitionLimitation", "").strip(),
-        "policy": Jsonb(monitor.held),
+        "partition_limitation": monitor.effective_policy.get("partitionLimitation", "").strip(),
+        "policy": Jsonb(monitor.effective_policy),
         "inherited": sorted(monitor.inherited),
         "tenant_version": monitor.tenant_version,
         "registered_by": Jsonb(dict(monitor.asked_by)) if monitor.asked_by else None,
@@ -147,21 +147,21 @@ async def _create(connection: AsyncConnection[Any], monitor: InlineMonitor) -> s
         "content_hash": monitor.content_hash,
         "actor": monitor.actor,
     }
-    cursor = await connection.execute(load("register_inline"), facts)
+    cursor = await connection.execute(load("register_inline"), parameters)
     row = await cursor.fetchone()
     if row is None:
         return "no_cluster"
-    outcome, facts["monitor_id"], facts["cluster_id"], limits = row
+    outcome, parameters["monitor_id"], parameters["cluster_id"], limits = row
     if outcome in limits:
-        raise QuotaExceeded(over_quota(Quota(outcome), limits[outcome]), quota=outcome)
-    if facts["monitor_id"] is not None:
-        await connection.execute(load("register_targets"), facts)
-        await connection.execute(load("link_targets"), facts)
-        await connection.execute(load("audit_inline"), facts)
+        raise QuotaExceeded(describe_excess(Quota(outcome), limits[outcome]), quota=outcome)
+    if parameters["monitor_id"] is not None:
+        await connection.execute(load("register_targets"), parameters)
+        await connection.execute(load("link_targets"), parameters)
+        await connection.execute(load("audit_inline"), parameters)
     return str(outcome)
 
 
-def _tenant(row: Mapping[str, Any]) -> TenantEntry:
+def _read_tenant(row: Mapping[str, Any]) -> TenantEntry:
     return TenantEntry(
         row["id"],
         row["name"],
@@ -176,13 +176,13 @@ def _tenant(row: Mapping[str, Any]) -> TenantEntry:
     )
 
 
-def _freeze(row: Mapping[str, Any]) -> Freeze:
+def _read_freeze(row: Mapping[str, Any]) -> Freeze:
     return Freeze(**{name: value for name, value in row.items() if name != "now_ms"})
 
 
-def _registration(row: Mapping[str, Any], minimum_interval: int) -> Registration | None:
+def _read_registration(row: Mapping[str, Any], minimum_interval: int) -> Registration | None:
     given = {str(name): str(text) for name, text in row["policy"].items()}
-    policy = _policy(tuple(sorted(given.items())), minimum_interval)
+    policy = _parse_policy(tuple(sorted(given.items())), minimum_interval)
     if policy is None:
         log.warning("stored_policy_unreadable", tenant_id=row["tenant_id"], monitor=row["name"])
         return None
@@ -205,7 +205,7 @@ def _registration(row: Mapping[str, Any], minimum_interval: int) -> Registration
 
 
 @lru_cache(maxsize=20_000)
-def _policy(given: tuple[tuple[str, str], ...], minimum_interval: int) -> Policy | None:
+def _parse_policy(given: tuple[tuple[str, str], ...], minimum_interval: int) -> Policy | None:
     # The rules of tick and minimum were checked when it was written, and changing them must not silence a monitor.
     for least in (minimum_interval, 1):
         try:
@@ -223,7 +223,7 @@ async def changes(url: str) -> AsyncIterator[str]:
     delay = 0.5
     while True:
         try:
-            async with translated():
+            async with translate_errors():
                 connection = await connect(url, ROLE, application="lagscale-scaler-listen")
                 async with connection:
                     await connection.execute(f"listen {REGISTRY_CHANNEL}")

@@ -10,35 +10,35 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, func, insert, select, update
 
-from lagscale.errors import Conflict, Fault, InvalidInput, NotAuthenticated
+from lagscale.errors import Conflict, FieldError, InvalidInput, NotAuthenticated
 from lagscale.store.registry import audit
-from lagscale.store.registry.paging import Page, Wanted, page
-from lagscale.store.registry.session import Row, TenantWork, Work
+from lagscale.store.registry.paging import Page, PageRequest, read_page
+from lagscale.store.registry.session import RegistrySession, Row, TenantSession
 from lagscale.store.registry.tables import api_key
-from lagscale.store.registry.versions import present
+from lagscale.store.registry.versions import require_row
 
 PLATFORM_ADMIN = "platform-admin"
 TENANT_ADMIN = "tenant-admin"
 TENANT_VIEWER = "tenant-viewer"
 ROLES = (PLATFORM_ADMIN, TENANT_ADMIN, TENANT_VIEWER)
 
-_MARK = "lsk"
+_PREFIX = "lsk"
 #: `last_used_at` is written no more often, so that reading does not become writing.
-_LAST_USE_STEP = timedelta(minutes=1)
+_LAST_USE_INTERVAL = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
-class NewKey:
+class CreatedKey:
     """A key as it is shown, once, to the one who made it."""
 
     text: str
     row: Row
 
 
-def new_text() -> tuple[str, str]:
+def generate_api_key() -> tuple[str, str]:
     """A fresh key and its prefix."""
     prefix = secrets.token_hex(6)
-    return f"{_MARK}_{prefix}_{secrets.token_urlsafe(32)}", prefix
+    return f"{_PREFIX}_{prefix}_{secrets.token_urlsafe(32)}", prefix
 
 
 def digest(text: str) -> bytes:
@@ -46,50 +46,50 @@ def digest(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-async def create(work: Work, name: str, role: str, expires_at: datetime | None) -> NewKey:
+async def create(session: RegistrySession, name: str, role: str, expires_at: datetime | None) -> CreatedKey:
     """Make a key: the tenant's behind its wall, else the platform's."""
-    text, prefix = new_text()
+    text, prefix = generate_api_key()
     statement = insert(api_key).values(
-        tenant_id=work.tenant_id if isinstance(work, TenantWork) else None,
+        tenant_id=session.tenant_id if isinstance(session, TenantSession) else None,
         name=name,
         role=role,
         prefix=prefix,
         digest=digest(text),
         expires_at=expires_at,
     )
-    row = await work.one(statement.returning(api_key))
-    await audit.record(work, "key.create", f"key/{prefix}", None, row)
-    return NewKey(text, row)
+    row = await session.one(statement.returning(api_key))
+    await audit.record(session, "key.create", f"key/{prefix}", None, row)
+    return CreatedKey(text, row)
 
 
-async def listed(work: Work, wanted: Wanted) -> Page:
+async def list_page(session: RegistrySession, page_request: PageRequest) -> Page:
     """The tenant's keys behind its wall, else the platform's; revoked ones too."""
     statement = select(api_key)
-    if not isinstance(work, TenantWork):
+    if not isinstance(session, TenantSession):
         statement = statement.where(api_key.c.tenant_id.is_(None))
-    return await page(work, statement, ["prefix"], wanted)
+    return await read_page(session, statement, ["prefix"], page_request)
 
 
-async def revoke(work: Work, prefix: str) -> None:
+async def revoke(session: RegistrySession, prefix: str) -> None:
     """Revoke a key; a revoked one stays as it is.
 
     Raises:
         NotFound: there is none of this prefix.
     """
-    statement = select(api_key).where(api_key.c.prefix == prefix, _mine(work)).with_for_update()
-    row = present(await work.find(statement))
+    statement = select(api_key).where(api_key.c.prefix == prefix, _is_owned(session)).with_for_update()
+    row = require_row(await session.find(statement))
     if row["revoked_at"] is not None:
         return
     revoking = update(api_key).where(api_key.c.id == row["id"]).values(revoked_at=func.now()).returning(api_key)
-    after = await work.one(revoking)
-    await audit.record(work, "key.revoke", f"key/{prefix}", row, after)
+    after = await session.one(revoking)
+    await audit.record(session, "key.revoke", f"key/{prefix}", row, after)
 
 
-async def rotate(work: Work, prefix: str, overlap: timedelta, expires_at: datetime | None) -> NewKey:
+async def rotate(session: RegistrySession, prefix: str, overlap: timedelta, expires_at: datetime | None) -> CreatedKey:
     """Make a successor of the same name and role; the key itself goes on for the overlap, and no longer.
 
     Args:
-        work: the tenant's key behind its wall, else the platform's.
+        session: the tenant's key behind its wall, else the platform's.
         prefix: the key's.
         overlap: how long both are valid; a key that ends sooner ends then.
         expires_at: of the successor. None gives it as long a life as the key was given, none if that has no end.
@@ -100,19 +100,19 @@ async def rotate(work: Work, prefix: str, overlap: timedelta, expires_at: dateti
         InvalidInput: the successor would be expired when it is made.
     """
     columns = (api_key, func.now().label("present"))
-    statement = select(*columns).where(api_key.c.prefix == prefix, _mine(work)).with_for_update()
-    row = present(await work.find(statement))
+    statement = select(*columns).where(api_key.c.prefix == prefix, _is_owned(session)).with_for_update()
+    row = require_row(await session.find(statement))
     now = row.pop("present")
     _check_rotatable(row, now)
     if expires_at is not None and expires_at <= now:
-        raise InvalidInput([Fault("expiresAt", "must lie in the future")])
+        raise InvalidInput([FieldError("expiresAt", "must lie in the future")])
     if expires_at is None and row["expires_at"] is not None:
         expires_at = now + (row["expires_at"] - row["created_at"])
-    made = await create(work, row["name"], row["role"], expires_at)
+    made = await create(session, row["name"], row["role"], expires_at)
     ends = min(now + overlap, row["expires_at"] or now + overlap)
     ending = update(api_key).where(api_key.c.id == row["id"]).values(expires_at=ends, replaced_by=made.row["prefix"])
-    after = await work.one(ending.returning(api_key))
-    await audit.record(work, "key.rotate", f"key/{prefix}", row, after)
+    after = await session.one(ending.returning(api_key))
+    await audit.record(session, "key.rotate", f"key/{prefix}", row, after)
     return made
 
 
@@ -123,8 +123,8 @@ def _check_rotatable(row: Row, now: datetime) -> None:
         raise Conflict("This key is revoked or expired, so nothing needs an overlap; make a new key.")
 
 
-def _mine(work: Work) -> ColumnElement[bool]:
-    tenant_id = work.tenant_id if isinstance(work, TenantWork) else None
+def _is_owned(session: RegistrySession) -> ColumnElement[bool]:
+    tenant_id = session.tenant_id if isinstance(session, TenantSession) else None
     return api_key.c.tenant_id.is_(None) if tenant_id is None else api_key.c.tenant_id == tenant_id
 
 
@@ -132,14 +132,14 @@ def is_key(text: str) -> bool:
     """Whether the text has the form of a key, so that looking for it makes sense."""
     mark, _, rest = text.partition("_")
     prefix, _, secret = rest.partition("_")
-    return mark == _MARK and bool(secret) and prefix.isalnum() and text.isascii()
+    return mark == _PREFIX and bool(secret) and prefix.isalnum() and text.isascii()
 
 
-async def identify(work: Work, text: str) -> Row:
+async def identify(session: RegistrySession, text: str) -> Row:
     """The key's row, if it is known and valid.
 
     Args:
-        work: a transaction of the platform: whose key it is, is what is asked here.
+        session: a transaction of the platform: whose key it is, is what is asked here.
         text: what the caller sent.
 
     Raises:
@@ -149,14 +149,14 @@ async def identify(work: Work, text: str) -> Row:
     if not is_key(text):
         raise NotAuthenticated(reason="malformed")
     prefix = text.split("_")[1]
-    row = await work.find(select(api_key, func.now().label("present")).where(api_key.c.prefix == prefix))
+    row = await session.find(select(api_key, func.now().label("present")).where(api_key.c.prefix == prefix))
     if row is None or not hmac.compare_digest(row["digest"], digest(text)):
         raise NotAuthenticated(reason="unknown_key")
     if row["revoked_at"] is not None:
         raise NotAuthenticated(reason="revoked_key")
     if row["expires_at"] is not None and row["expires_at"] <= row["present"]:
         raise NotAuthenticated(reason="expired_key")
-    if row["last_used_at"] is None or row["present"] - row["last_used_at"] > _LAST_USE_STEP:
+    if row["last_used_at"] is None or row["present"] - row["last_used_at"] > _LAST_USE_INTERVAL:
         used = update(api_key).where(api_key.c.id == row["id"]).values(last_used_at=func.now())
-        await work.run(used)
+        await session.run(used)
     return row

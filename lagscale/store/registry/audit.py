@@ -11,7 +11,7 @@ from sqlalchemy import insert
 
 from lagscale.store.registry import tables
 from lagscale.store.registry.origin import origin
-from lagscale.store.registry.session import TenantWork, Work
+from lagscale.store.registry.session import RegistrySession, TenantSession
 
 #: Never recorded, whatever row they come from.
 _SECRET_COLUMNS = frozenset({"digest"})
@@ -23,23 +23,29 @@ Facts = Mapping[str, Any]
 
 
 async def record(
-    work: Work, action: str, thing: str, before: Facts | None, after: Facts | None, *, tenant_id: int | None = None
+    session: RegistrySession,
+    action: str,
+    object_name: str,
+    before: Facts | None,
+    after: Facts | None,
+    *,
+    tenant_id: int | None = None,
 ) -> None:
     """Write the row.
 
     Args:
-        work: the transaction of the change; behind a tenant's wall the row is that tenant's, else the platform's.
+        session: the transaction of the change; behind a tenant's wall the row is that tenant's, else the platform's.
         action: as in `monitor.create`.
-        thing: its name, as in `monitor/orders`.
+        object_name: its name, as in `monitor/orders`.
         before, after: the rows, None where there is none.
         tenant_id: whose row it is, where the platform changes a tenant's object without standing behind its wall.
     """
-    await work.run(
+    await session.run(
         insert(tables.audit_event).values(
-            tenant_id=work.tenant_id if isinstance(work, TenantWork) else tenant_id,
-            actor=work.actor,
+            tenant_id=session.tenant_id if isinstance(session, TenantSession) else tenant_id,
+            actor=session.actor,
             action=action,
-            object=thing,
+            object=object_name,
             before=_masked(before),
             after=_masked(after),
             origin=origin(),
@@ -50,11 +56,11 @@ async def record(
 def _masked(facts: Facts | None) -> dict[str, Any] | None:
     if facts is None:
         return None
-    kept = {name: value for name, value in facts.items() if name not in _SECRET_COLUMNS | _DERIVED_COLUMNS}
-    return {name: _plain(name, value) for name, value in kept.items()}
+    recorded = {name: value for name, value in facts.items() if name not in _SECRET_COLUMNS | _DERIVED_COLUMNS}
+    return {name: _to_json(name, value) for name, value in recorded.items()}
 
 
-def _plain(name: str, value: Any) -> Any:
+def _to_json(name: str, value: Any) -> Any:
     if name in _MASKED_COLUMNS:
         return None if value is None else "set"
     if isinstance(value, datetime):

@@ -10,19 +10,19 @@ from uuid import UUID
 
 import sqlalchemy as sa
 
-from lagscale.errors import Fault, InvalidInput
-from lagscale.store.registry.paging import MOST, Page, Wanted, decoded, encoded
-from lagscale.store.registry.session import Row, TenantWork, Work
+from lagscale.errors import FieldError, InvalidInput
+from lagscale.store.registry.paging import MAX_PAGE_SIZE, Page, PageRequest, decode_cursor, encode_cursor
+from lagscale.store.registry.session import RegistrySession, Row, TenantSession
 from lagscale.store.registry.tables import audit_event as event
 from lagscale.store.registry.tables import tenant
 
 #: At the end of a wanted text: whatever begins so.
-ANYTHING = "*"
+WILDCARD = "*"
 _KEYS = ("at", "id")
 
 
 @dataclass(frozen=True, slots=True)
-class Filter:
+class AuditFilter:
     """Which events; None for all. Texts must be equal, or begin so where they end in `*`.
 
     Attributes:
@@ -38,57 +38,57 @@ class Filter:
     tenant: str | None = None
 
 
-async def listed(work: Work, chosen: Filter, wanted: Wanted) -> Page:
+async def list_page(session: RegistrySession, criteria: AuditFilter, page_request: PageRequest) -> Page:
     """One page, the newest first: of one tenant behind its wall, else of all tenants and of the platform.
 
     Raises:
         InvalidInput: the cursor is none of ours.
     """
-    after = None if wanted.after is None else _place(wanted.after)
-    limit = min(max(wanted.limit, 1), MOST)
-    statement = _chosen(work, chosen)
+    after = None if page_request.after is None else _parse_cursor(page_request.after)
+    limit = min(max(page_request.limit, 1), MAX_PAGE_SIZE)
+    statement = _select_events(session, criteria)
     if after is not None:
         statement = statement.where(_position() < _literal(after))
-    rows = await work.every(statement.order_by(event.c.at.desc(), event.c.id.desc()).limit(limit + 1))
+    rows = await session.every(statement.order_by(event.c.at.desc(), event.c.id.desc()).limit(limit + 1))
     if len(rows) <= limit:
         return Page(rows, None)
     last = rows[limit - 1]
-    return Page(rows[:limit], encoded([last["at"].isoformat(), str(last["id"])]))
+    return Page(rows[:limit], encode_cursor([last["at"].isoformat(), str(last["id"])]))
 
 
-async def following(work: Work, chosen: Filter, last: Row | None) -> Sequence[Row]:
+async def read_after(session: RegistrySession, criteria: AuditFilter, last: Row | None) -> Sequence[Row]:
     """The next events after `last`, the oldest first; none at the end. From the beginning without `last`."""
-    statement = _chosen(work, chosen)
+    statement = _select_events(session, criteria)
     if last is not None:
         statement = statement.where(_position() > _literal((last["at"], last["id"])))
-    return await work.every(statement.order_by(event.c.at, event.c.id).limit(MOST))
+    return await session.every(statement.order_by(event.c.at, event.c.id).limit(MAX_PAGE_SIZE))
 
 
-async def clock(work: Work) -> datetime:
+async def read_clock(session: RegistrySession) -> datetime:
     """The store's present: events that are there already are older."""
-    found: datetime = (await work.run(sa.select(sa.func.clock_timestamp()))).scalar_one()
+    found: datetime = (await session.run(sa.select(sa.func.clock_timestamp()))).scalar_one()
     return found
 
 
-def _chosen(work: Work, chosen: Filter) -> sa.Select[Any]:
+def _select_events(session: RegistrySession, criteria: AuditFilter) -> sa.Select[Any]:
     statement = sa.select(event, tenant.c.name.label("tenant")).outerjoin(tenant, tenant.c.id == event.c.tenant_id)
-    if isinstance(work, TenantWork):
-        statement = statement.where(event.c.tenant_id == work.tenant_id)
-    elif chosen.tenant is not None:
-        statement = statement.where(tenant.c.name == chosen.tenant)
+    if isinstance(session, TenantSession):
+        statement = statement.where(event.c.tenant_id == session.tenant_id)
+    elif criteria.tenant is not None:
+        statement = statement.where(tenant.c.name == criteria.tenant)
     for column, text in (
-        (event.c.actor, chosen.actor),
-        (event.c.action, chosen.action),
-        (event.c.object, chosen.object),
+        (event.c.actor, criteria.actor),
+        (event.c.action, criteria.action),
+        (event.c.object, criteria.object),
     ):
-        if text is not None and text.endswith(ANYTHING):
-            statement = statement.where(column.startswith(text.removesuffix(ANYTHING), autoescape=True))
+        if text is not None and text.endswith(WILDCARD):
+            statement = statement.where(column.startswith(text.removesuffix(WILDCARD), autoescape=True))
         elif text is not None:
             statement = statement.where(column == text)
-    if chosen.since is not None:
-        statement = statement.where(event.c.at >= chosen.since)
-    if chosen.until is not None:
-        statement = statement.where(event.c.at < chosen.until)
+    if criteria.since is not None:
+        statement = statement.where(event.c.at >= criteria.since)
+    if criteria.until is not None:
+        statement = statement.where(event.c.at < criteria.until)
     return statement
 
 
@@ -96,16 +96,16 @@ def _position() -> sa.Tuple:
     return sa.tuple_(*(event.c[key] for key in _KEYS))
 
 
-def _literal(place: tuple[datetime, UUID]) -> sa.Tuple:
-    return sa.tuple_(*(sa.literal(value, event.c[key].type) for key, value in zip(_KEYS, place, strict=True)))
+def _literal(position: tuple[datetime, UUID]) -> sa.Tuple:
+    return sa.tuple_(*(sa.literal(value, event.c[key].type) for key, value in zip(_KEYS, position, strict=True)))
 
 
-def _place(cursor: str) -> tuple[datetime, UUID]:
-    at, number = decoded(cursor, len(_KEYS))
+def _parse_cursor(cursor: str) -> tuple[datetime, UUID]:
+    at, number = decode_cursor(cursor, len(_KEYS))
     try:
         found = datetime.fromisoformat(at), UUID(number)
     except ValueError:
         found = None
     if found is None or found[0].tzinfo is None:
-        raise InvalidInput([Fault("cursor", "is no cursor of this listing; leave it out to begin anew")])
+        raise InvalidInput([FieldError("cursor", "is no cursor of this listing; leave it out to begin anew")])
     return found

@@ -7,22 +7,22 @@ from sqlalchemy import delete, func, insert, or_, select
 from lagscale.domain.tenancy import ANY_NAMESPACE
 from lagscale.errors import Conflict, NotFound
 from lagscale.store.registry import audit
-from lagscale.store.registry.paging import Page, Wanted, page
-from lagscale.store.registry.session import TenantWork, Work
+from lagscale.store.registry.paging import Page, PageRequest, read_page
+from lagscale.store.registry.session import RegistrySession, TenantSession
 from lagscale.store.registry.tables import namespace_binding as binding
-from lagscale.store.registry.versions import Outcome
+from lagscale.store.registry.versions import WriteResult
 
 
-async def listed(work: TenantWork, wanted: Wanted) -> Page:
+async def list_page(session: TenantSession, page_request: PageRequest) -> Page:
     """The tenant's bindings."""
-    return await page(work, select(binding), ["instance", "namespace"], wanted)
+    return await read_page(session, select(binding), ["instance", "namespace"], page_request)
 
 
-async def put(work: Work, tenant_id: int, instance: str, namespace: str) -> Outcome:
+async def put(session: RegistrySession, tenant_id: int, instance: str, namespace: str) -> WriteResult:
     """Bind the namespace to the tenant; nothing changes when it is so already.
 
     Args:
-        work: a transaction of the platform, for it must see every tenant's bindings of that instance.
+        session: a transaction of the platform, for it must see every tenant's bindings of that instance.
         tenant_id: whose it shall be.
         instance: the KEDA instance.
         namespace: a Kubernetes namespace, or `*` for all of that instance.
@@ -31,14 +31,14 @@ async def put(work: Work, tenant_id: int, instance: str, namespace: str) -> Outc
         Conflict: it is another tenant's, or `*` would stand beside other bindings of that instance.
     """
     # Two bindings of one instance that exclude each other must not pass each other unseen.
-    await work.run(select(func.pg_advisory_xact_lock(func.hashtextextended(f"binding {instance}", 0))))
+    await session.run(select(func.pg_advisory_xact_lock(func.hashtextextended(f"binding {instance}", 0))))
     excluded = binding.c.namespace == ANY_NAMESPACE if namespace != ANY_NAMESPACE else binding.c.namespace != namespace
     same = binding.c.namespace == namespace
     statement = select(binding).where(binding.c.instance == instance, or_(same, excluded)).limit(2)
-    rows = await work.every(statement)
+    rows = await session.every(statement)
     for row in rows:
         if row["namespace"] == namespace and row["tenant_id"] == tenant_id and len(rows) == 1:
-            return Outcome(row)
+            return WriteResult(row)
     if rows:
         raise Conflict(
             "This namespace, or the whole of its KEDA instance, is bound already: "
@@ -46,19 +46,19 @@ async def put(work: Work, tenant_id: int, instance: str, namespace: str) -> Outc
             field="namespace",
         )
     adding = insert(binding).values(tenant_id=tenant_id, instance=instance, namespace=namespace).returning(binding)
-    made = await work.one(adding)
-    await audit.record(work, "binding.create", f"binding/{instance}/{namespace}", None, made, tenant_id=tenant_id)
-    return Outcome(made, created=True, changed=True)
+    made = await session.one(adding)
+    await audit.record(session, "binding.create", f"binding/{instance}/{namespace}", None, made, tenant_id=tenant_id)
+    return WriteResult(made, created=True, changed=True)
 
 
-async def remove(work: TenantWork, instance: str, namespace: str) -> None:
+async def remove(session: TenantSession, instance: str, namespace: str) -> None:
     """Unbind the namespace.
 
     Raises:
         NotFound: it is not bound to this tenant.
     """
     statement = delete(binding).where(binding.c.instance == instance, binding.c.namespace == namespace)
-    row = await work.find(statement.returning(binding))
+    row = await session.find(statement.returning(binding))
     if row is None:
         raise NotFound
-    await audit.record(work, "binding.delete", f"binding/{instance}/{namespace}", row, None)
+    await audit.record(session, "binding.delete", f"binding/{instance}/{namespace}", row, None)

@@ -9,14 +9,14 @@ from typing import Any
 from sqlalchemy import Select, delete, exists, func, insert, select, update
 
 from lagscale.domain.quotas import Quota
-from lagscale.errors import Conflict, Fault, InvalidInput, LagscaleError, NotAllowed, SecretsUnreadable
-from lagscale.kafka.security import privileged, shown
-from lagscale.store.encryption import SecretBox
+from lagscale.errors import Conflict, FieldError, InvalidInput, LagscaleError, NotAllowed, SecretsUnreadable
+from lagscale.kafka.security import display_name, list_privileged
+from lagscale.store.encryption import Keyring
 from lagscale.store.registry import audit, quotas
-from lagscale.store.registry.paging import Page, Wanted, page
-from lagscale.store.registry.session import Row, TenantWork
+from lagscale.store.registry.paging import Page, PageRequest, read_page
+from lagscale.store.registry.session import Row, TenantSession
 from lagscale.store.registry.tables import cluster, cluster_state, monitor
-from lagscale.store.registry.versions import Outcome, Seen, check_version, present
+from lagscale.store.registry.versions import Precondition, WriteResult, check_precondition, require_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,26 +41,26 @@ class ClusterSpec:
     by_platform: bool = False
 
 
-def _all() -> Select[Any]:
+def _select_clusters() -> Select[Any]:
     state = [cluster_state.c[name].label(f"state_{name}") for name in ("code", "message", "since", "seen_at")]
     return select(cluster, *state).outerjoin(cluster_state, cluster_state.c.cluster_id == cluster.c.id)
 
 
-async def listed(work: TenantWork, wanted: Wanted) -> Page:
+async def list_page(session: TenantSession, page_request: PageRequest) -> Page:
     """The tenant's clusters with their states."""
-    return await page(work, _all(), ["name"], wanted)
+    return await read_page(session, _select_clusters(), ["name"], page_request)
 
 
-async def named(work: TenantWork, name: str) -> Row:
+async def read_by_name(session: TenantSession, name: str) -> Row:
     """One cluster with its state.
 
     Raises:
         NotFound: there is none.
     """
-    return present(await work.find(_all().where(cluster.c.name == name)))
+    return require_row(await session.find(_select_clusters().where(cluster.c.name == name)))
 
 
-async def create(work: TenantWork, spec: ClusterSpec, box: SecretBox) -> Outcome:
+async def create(session: TenantSession, spec: ClusterSpec, keyring: Keyring) -> WriteResult:
     """Create a cluster.
 
     Raises:
@@ -68,26 +68,28 @@ async def create(work: TenantWork, spec: ClusterSpec, box: SecretBox) -> Outcome
         QuotaExceeded: the tenant has its greatest number of clusters.
         SettingsInvalid: it has secrets and there is no key to seal them with.
     """
-    await quotas.one_at_a_time(work)
+    await quotas.lock_registrations(session)
     # Before the quota: who registers a second time is told of the first, also when no room is left.
-    if (await work.run(select(exists().where(cluster.c.name == spec.name)))).scalar_one():
+    if (await session.run(select(exists().where(cluster.c.name == spec.name)))).scalar_one():
         raise Conflict("A cluster with this name exists already.")
-    await quotas.room_for(work, Quota.CLUSTERS)
+    await quotas.check_quota(session, Quota.CLUSTERS)
     statement = insert(cluster).values(
-        tenant_id=work.tenant_id,
+        tenant_id=session.tenant_id,
         name=spec.name,
         bootstrap=list(spec.bootstrap),
         security=dict(spec.security),
-        secrets=box.seal(spec.secrets) if spec.secrets else None,
-        secret_references=_plain(spec.references),
+        secrets=keyring.encrypt(spec.secrets) if spec.secrets else None,
+        secret_references=_to_dicts(spec.references),
         properties=dict(spec.properties or {}),
     )
-    row = await work.one(statement.returning(cluster))
-    await audit.record(work, "cluster.create", f"cluster/{spec.name}", None, row)
-    return Outcome(row, created=True, changed=True)
+    row = await session.one(statement.returning(cluster))
+    await audit.record(session, "cluster.create", f"cluster/{spec.name}", None, row)
+    return WriteResult(row, created=True, changed=True)
 
 
-async def put(work: TenantWork, spec: ClusterSpec, box: SecretBox, seen: Seen | None) -> Outcome:
+async def put(
+    session: TenantSession, spec: ClusterSpec, keyring: Keyring, precondition: Precondition | None
+) -> WriteResult:
     """Create the cluster or make it so; nothing changes when it is so already.
 
     Raises:
@@ -97,61 +99,61 @@ async def put(work: TenantWork, spec: ClusterSpec, box: SecretBox, seen: Seen | 
         SettingsInvalid: it has secrets and there is no key to seal them with.
     """
     statement = select(cluster).where(cluster.c.name == spec.name).with_for_update()
-    row = await work.find(statement)
-    check_version(row, seen)
+    row = await session.find(statement)
+    check_precondition(row, precondition)
     if row is None:
-        return await create(work, spec, box)
-    lent = privileged(row["security"], row["properties"])
+        return await create(session, spec, keyring)
+    lent = list_privileged(row["security"], row["properties"])
     if lent and not spec.by_platform:
         # What is lent to one address must not be sent to another by whoever was not lent it.
         raise NotAllowed(
             f"Only a platform administrator may change this cluster, because it has {', '.join(lent)}; ask one, or "
             "delete the cluster and create it without."
         )
-    changes = _changes(row, spec, box)
+    changes = _changes(row, spec, keyring)
     if not changes:
-        return Outcome(row)
+        return WriteResult(row)
     changing = update(cluster).where(cluster.c.id == row["id"])
     changing = changing.values(version=row["version"] + 1, updated_at=func.now(), **changes)
-    after = await work.one(changing.returning(cluster))
-    await audit.record(work, "cluster.update", f"cluster/{spec.name}", row, after)
-    return Outcome(after, changed=True)
+    after = await session.one(changing.returning(cluster))
+    await audit.record(session, "cluster.update", f"cluster/{spec.name}", row, after)
+    return WriteResult(after, changed=True)
 
 
-def _changes(row: Row, spec: ClusterSpec, box: SecretBox) -> dict[str, Any]:
+def _changes(row: Row, spec: ClusterSpec, keyring: Keyring) -> dict[str, Any]:
     if spec.secrets is None:
-        stored = row["secret_references"].keys() | (_opened(row["secrets"], box) or {}).keys()
+        stored = row["secret_references"].keys() | (_decrypt_or_none(row["secrets"], keyring) or {}).keys()
         twice = sorted(stored & dict(spec.security).keys())
         if twice:
             text = "is stored as a secret; leave it out here, and give `secrets` again to change it"
-            raise InvalidInput([Fault(f"security.{shown(name)}", text) for name in twice])
+            raise InvalidInput([FieldError(f"security.{display_name(name)}", text) for name in twice])
     changes: dict[str, Any] = {}
     if list(row["bootstrap"]) != list(spec.bootstrap):
         changes["bootstrap"] = list(spec.bootstrap)
     if row["security"] != dict(spec.security):
         changes["security"] = dict(spec.security)
-    if spec.secrets is not None and dict(spec.secrets) != _opened(row["secrets"], box):
-        changes["secrets"] = box.seal(spec.secrets) if spec.secrets else None
-    if spec.references is not None and _plain(spec.references) != row["secret_references"]:
-        changes["secret_references"] = _plain(spec.references)
+    if spec.secrets is not None and dict(spec.secrets) != _decrypt_or_none(row["secrets"], keyring):
+        changes["secrets"] = keyring.encrypt(spec.secrets) if spec.secrets else None
+    if spec.references is not None and _to_dicts(spec.references) != row["secret_references"]:
+        changes["secret_references"] = _to_dicts(spec.references)
     if spec.properties is not None and dict(spec.properties) != row["properties"]:
         changes["properties"] = dict(spec.properties)
     return changes
 
 
-def _plain(references: Mapping[str, Mapping[str, str]] | None) -> dict[str, dict[str, str]]:
+def _to_dicts(references: Mapping[str, Mapping[str, str]] | None) -> dict[str, dict[str, str]]:
     return {name: dict(reference) for name, reference in (references or {}).items()}
 
 
-def _opened(sealed: bytes | None, box: SecretBox) -> dict[str, str] | None:
+def _decrypt_or_none(encrypted: bytes | None, keyring: Keyring) -> dict[str, str] | None:
     try:
-        return {} if sealed is None else box.open(sealed)
+        return {} if encrypted is None else keyring.decrypt(encrypted)
     except SecretsUnreadable:
         # Written with keys that are gone: nothing equals it, so the given secrets replace it.
         return None
 
 
-async def remove(work: TenantWork, name: str, seen: Seen | None) -> None:
+async def remove(session: TenantSession, name: str, precondition: Precondition | None) -> None:
     """Remove a cluster that no live monitor uses, and with it its targets.
 
     Raises:
@@ -160,19 +162,19 @@ async def remove(work: TenantWork, name: str, seen: Seen | None) -> None:
         PreconditionFailed: it is not as the caller has seen it.
     """
     statement = select(cluster).where(cluster.c.name == name).with_for_update()
-    row = present(await work.find(statement))
-    check_version(row, seen)
+    row = require_row(await session.find(statement))
+    check_precondition(row, precondition)
     of_cluster = monitor.c.cluster_id == row["id"]
     live = select(monitor.c.name).where(of_cluster, monitor.c.deleted_at.is_(None)).order_by(monitor.c.name).limit(4)
-    users = list((await work.run(live)).scalars())
+    users = list((await session.run(live)).scalars())
     if users:
         raise _in_use(users)
     # Monitors deleted earlier still point here; what they were is in the audit.
-    await work.run(delete(monitor).where(of_cluster))
-    await work.run(delete(cluster).where(cluster.c.id == row["id"]))
-    await audit.record(work, "cluster.delete", f"cluster/{name}", row, None)
+    await session.run(delete(monitor).where(of_cluster))
+    await session.run(delete(cluster).where(cluster.c.id == row["id"]))
+    await audit.record(session, "cluster.delete", f"cluster/{name}", row, None)
 
 
 def _in_use(users: list[str]) -> LagscaleError:
-    named_ones = ", ".join(users[:3]) + (" and more" if len(users) > 3 else "")
-    return Conflict(f"Monitors use this cluster; delete them first: {named_ones}.")
+    names = ", ".join(users[:3]) + (" and more" if len(users) > 3 else "")
+    return Conflict(f"Monitors use this cluster; delete them first: {names}.")

@@ -12,49 +12,51 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from lagscale.domain.verdict.contract import Told
-from lagscale.domain.verdict.freezes import LONGEST_MS, Freeze
-from lagscale.errors import Fault, InvalidInput, NotFound
+from lagscale.domain.verdict.contract import Answer
+from lagscale.domain.verdict.freezes import MAX_FREEZE_MS, Freeze
+from lagscale.errors import FieldError, InvalidInput, NotFound
 from lagscale.store.registry import audit
 from lagscale.store.registry.freeze_tables import freeze, frozen_answer
-from lagscale.store.registry.history import clock, milliseconds
-from lagscale.store.registry.paging import Page, Wanted, page
-from lagscale.store.registry.session import Row, TenantWork
+from lagscale.store.registry.history import milliseconds, read_clock
+from lagscale.store.registry.paging import Page, PageRequest, read_page
+from lagscale.store.registry.session import Row, TenantSession
 from lagscale.store.registry.tables import cluster, monitor
-from lagscale.store.registry.versions import Outcome, present
+from lagscale.store.registry.versions import WriteResult, require_row
 
 TENANT, CLUSTER, MONITOR = "tenant", "cluster", "monitor"
 
 
 @dataclass(frozen=True, slots=True)
-class Thing:
+class FreezeSubject:
     """What a freeze is of; `name` is empty for the whole tenant."""
 
     kind: str
     name: str = ""
 
 
-async def listed(work: TenantWork, wanted: Wanted) -> Page:
+async def list_page(session: TenantSession, wanted: PageRequest) -> Page:
     """The tenant's freezes that have not ended, by what they are of."""
-    return await page(work, _shown(), ["kind", "name"], wanted)
+    return await read_page(session, _select_freezes(), ["kind", "name"], wanted)
 
 
-async def named(work: TenantWork, thing: Thing) -> Row:
+async def read_by_name(session: TenantSession, subject: FreezeSubject) -> Row:
     """The freeze of a thing.
 
     Raises:
         NotFound: there is no such thing, or it is not frozen itself.
     """
-    await _identify(work, thing)
-    return present(await work.find(_of(thing)))
+    await _identify(session, subject)
+    return require_row(await session.find(_select_freeze(subject)))
 
 
-async def put(work: TenantWork, thing: Thing, *, reason: str, until: datetime | timedelta) -> Outcome:
+async def put(
+    session: TenantSession, subject: FreezeSubject, *, reason: str, until: datetime | timedelta
+) -> WriteResult:
     """Freeze a thing, or give the freeze that it has another end and reason; its beginning stays, and its answers.
 
     Args:
-        work: with the tenant's lock.
-        thing: what is frozen.
+        session: with the tenant's lock.
+        subject: what is frozen.
         reason: shown to whoever asks why.
         until: an instant, or how long from now on, by the database's clock.
 
@@ -62,39 +64,41 @@ async def put(work: TenantWork, thing: Thing, *, reason: str, until: datetime | 
         NotFound: there is no such thing.
         InvalidInput: it would end in the past, or too late.
     """
-    columns = await _identify(work, thing)
-    now = await clock(work)
+    columns = await _identify(session, subject)
+    now = await read_clock(session)
     end = now + until if isinstance(until, timedelta) else until
-    if not now < end <= now + timedelta(milliseconds=LONGEST_MS):
-        days = LONGEST_MS // 86_400_000
+    if not now < end <= now + timedelta(milliseconds=MAX_FREEZE_MS):
+        days = MAX_FREEZE_MS // 86_400_000
         text = f"must lie in the future, within {days} days; the database's clock says {now.isoformat('T', 'seconds')}"
-        raise InvalidInput([Fault("until", text)])
-    before = await work.find(_of(thing))
-    wanted = {"reason": reason, "until": end, "actor": work.actor}
+        raise InvalidInput([FieldError("until", text)])
+    before = await session.find(_select_freeze(subject))
+    wanted = {"reason": reason, "until": end, "actor": session.actor}
     if before is None:
-        await work.run(sa.delete(freeze).where(freeze.c.until <= now))
-        await work.run(sa.insert(freeze).values(tenant_id=work.tenant_id, since=now, **columns, **wanted))
+        await session.run(sa.delete(freeze).where(freeze.c.until <= now))
+        await session.run(sa.insert(freeze).values(tenant_id=session.tenant_id, since=now, **columns, **wanted))
     elif (before["reason"], before["until"]) == (reason, end):
-        return Outcome(before)
+        return WriteResult(before)
     else:
-        await work.run(sa.update(freeze).where(freeze.c.id == before["id"]).values(**wanted))
-    after = present(await work.find(_of(thing)))
-    await audit.record(work, f"{thing.kind}.freeze", _object(work, thing), _facts(before), _facts(after))
-    return Outcome(after, created=before is None, changed=True)
+        await session.run(sa.update(freeze).where(freeze.c.id == before["id"]).values(**wanted))
+    after = require_row(await session.find(_select_freeze(subject)))
+    await audit.record(
+        session, f"{subject.kind}.freeze", _audit_name(session, subject), _audit_values(before), _audit_values(after)
+    )
+    return WriteResult(after, created=before is None, changed=True)
 
 
-async def remove(work: TenantWork, thing: Thing) -> None:
+async def remove(session: TenantSession, subject: FreezeSubject) -> None:
     """End the freeze of a thing now; freezes of others that cover it go on.
 
     Raises:
         NotFound: there is no such thing, or it is not frozen itself.
     """
-    before = await named(work, thing)
-    await work.run(sa.delete(freeze).where(freeze.c.id == before["id"]))
-    await audit.record(work, f"{thing.kind}.unfreeze", _object(work, thing), _facts(before), None)
+    before = await read_by_name(session, subject)
+    await session.run(sa.delete(freeze).where(freeze.c.id == before["id"]))
+    await audit.record(session, f"{subject.kind}.unfreeze", _audit_name(session, subject), _audit_values(before), None)
 
 
-async def covering(work: TenantWork, monitor_row: Row, at: datetime) -> list[Freeze]:
+async def read_covering(session: TenantSession, monitor_row: Row, at: datetime) -> list[Freeze]:
     """Every freeze that a monitor was under at an instant, as far as they have not ended since; the oldest first."""
     mine = sa.or_(
         sa.and_(freeze.c.cluster_id.is_(None), freeze.c.monitor_id.is_(None)),
@@ -116,26 +120,26 @@ async def covering(work: TenantWork, monitor_row: Row, at: datetime) -> list[Fre
             milliseconds(row["until"]),
             row["reason"],
         )
-        for row in await work.every(statement)
+        for row in await session.every(statement)
     ]
 
 
-async def answer(work: TenantWork, freezes: Sequence[Freeze], monitor_id: int) -> tuple[Told | None] | None:
+async def answer(session: TenantSession, freezes: Sequence[Freeze], monitor_id: int) -> tuple[Answer | None] | None:
     """What the monitor keeps under one of these freezes, by its own registration; None while KEDA has not asked.
 
     A freeze without anything to hold keeps (None,).
     """
-    kept = frozen_answer.c.freeze_id.in_([one.freeze_id for one in freezes])
-    statement = sa.select(frozen_answer).where(kept, frozen_answer.c.monitor_id == monitor_id)
+    under_freezes = frozen_answer.c.freeze_id.in_([one.freeze_id for one in freezes])
+    statement = sa.select(frozen_answer).where(under_freezes, frozen_answer.c.monitor_id == monitor_id)
     statement = statement.where(frozen_answer.c.overrides == "").order_by(frozen_answer.c.since)
-    row = await work.find(statement.limit(1))
+    row = await session.find(statement.limit(1))
     if row is None:
         return None
-    known = row["known_at"]
-    return (None if known is None else Told(row["value"], row["active"], milliseconds(known)),)
+    last_known_at = row["known_at"]
+    return (None if last_known_at is None else Answer(row["value"], row["active"], milliseconds(last_known_at)),)
 
 
-def _shown() -> sa.Select[Any]:
+def _select_freezes() -> sa.Select[Any]:
     """Freezes that have not ended, with what they are of; what is deleted meanwhile is not frozen any more."""
     kind = sa.case(
         (freeze.c.monitor_id.is_not(None), MONITOR), (freeze.c.cluster_id.is_not(None), CLUSTER), else_=TENANT
@@ -149,37 +153,37 @@ def _shown() -> sa.Select[Any]:
     )
 
 
-def _of(thing: Thing) -> sa.Select[Any]:
-    shown = _shown()
-    if thing.kind == MONITOR:
-        return shown.where(freeze.c.monitor_id.is_not(None), monitor.c.name == thing.name)
-    if thing.kind == CLUSTER:
-        return shown.where(freeze.c.cluster_id.is_not(None), cluster.c.name == thing.name)
-    return shown.where(freeze.c.monitor_id.is_(None), freeze.c.cluster_id.is_(None))
+def _select_freeze(subject: FreezeSubject) -> sa.Select[Any]:
+    query = _select_freezes()
+    if subject.kind == MONITOR:
+        return query.where(freeze.c.monitor_id.is_not(None), monitor.c.name == subject.name)
+    if subject.kind == CLUSTER:
+        return query.where(freeze.c.cluster_id.is_not(None), cluster.c.name == subject.name)
+    return query.where(freeze.c.monitor_id.is_(None), freeze.c.cluster_id.is_(None))
 
 
-async def _identify(work: TenantWork, thing: Thing) -> dict[str, int]:
+async def _identify(session: TenantSession, subject: FreezeSubject) -> dict[str, int]:
     """The column that names the thing.
 
     Raises:
         NotFound: there is no such thing.
     """
-    if thing.kind == TENANT:
+    if subject.kind == TENANT:
         return {}
-    if thing.kind == MONITOR:
-        statement = sa.select(monitor.c.id).where(monitor.c.name == thing.name, monitor.c.deleted_at.is_(None))
-    elif thing.kind == CLUSTER:
-        statement = sa.select(cluster.c.id).where(cluster.c.name == thing.name)
+    if subject.kind == MONITOR:
+        statement = sa.select(monitor.c.id).where(monitor.c.name == subject.name, monitor.c.deleted_at.is_(None))
+    elif subject.kind == CLUSTER:
+        statement = sa.select(cluster.c.id).where(cluster.c.name == subject.name)
     else:
         raise NotFound
     # Kept until the end, so that it is not removed under its freeze.
-    row = present(await work.find(statement.with_for_update(read=True, key_share=True)))
-    return {f"{thing.kind}_id": int(row["id"])}
+    row = require_row(await session.find(statement.with_for_update(read=True, key_share=True)))
+    return {f"{subject.kind}_id": int(row["id"])}
 
 
-def _object(work: TenantWork, thing: Thing) -> str:
-    return f"{thing.kind}/{thing.name or work.tenant['name']}"
+def _audit_name(session: TenantSession, subject: FreezeSubject) -> str:
+    return f"{subject.kind}/{subject.name or session.tenant['name']}"
 
 
-def _facts(row: Row | None) -> dict[str, Any] | None:
+def _audit_values(row: Row | None) -> dict[str, Any] | None:
     return None if row is None else {name: row[name] for name in ("reason", "since", "until")}

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from sqlalchemy import select
 
-from lagscale.store.registry.session import Work
+from lagscale.store.registry.session import RegistrySession
 from lagscale.store.registry.tables import tenant
 
 
-async def tenant_id(work: Work, name: str) -> int | None:
+async def tenant_id(session: RegistrySession, name: str) -> int | None:
     """The number of the tenant of this name, None if there is none.
 
     Args:
-        work: a transaction of the platform: which tenant the caller is of, is what is asked here.
+        session: a transaction of the platform: which tenant the caller is of, is what is asked here.
         name: the tenant's, or any text.
     """
-    row = await work.find(select(tenant.c.id).where(tenant.c.name == name))
+    row = await session.find(select(tenant.c.id).where(tenant.c.name == name))
     return None if row is None else int(row["id"])

@@ -8,19 +8,19 @@ from typing import Any
 
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.policy.tenant_rules import PolicyRules
-from lagscale.domain.tenancy import content_hash
-from lagscale.domain.topics import TopicScope, limitation_needs_one
-from lagscale.errors import Fault, InvalidInput
+from lagscale.domain.tenancy import compute_content_hash
+from lagscale.domain.topics import TopicScope, lacks_single_topic
+from lagscale.errors import FieldError, InvalidInput
 from lagscale.store.registry.session import Row
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class MonitorDraft:
     """A monitor as somebody describes it, before its tenant's rules are asked.
 
     Attributes:
         given: the policy keys as given, as texts.
-        faults: what is wrong with the description itself.
+        field_errors: what is wrong with the description itself.
     """
 
     name: str
@@ -29,13 +29,13 @@ class Draft:
     scope: TopicScope
     given: Mapping[str, str]
     overridable: bool = False
-    faults: tuple[Fault, ...] = ()
+    field_errors: tuple[FieldError, ...] = ()
 
     @property
     def content(self) -> str:
         """The hash of what it is, see `MonitorSpec.content`."""
         scope = self.scope
-        return content_hash(
+        return compute_content_hash(
             self.cluster, self.consumer_group, scope.topics, self.given, pattern=scope.pattern, exclude=scope.exclude
         )
 
@@ -64,7 +64,7 @@ class MonitorSpec:
     inherited: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def held(self) -> dict[str, str]:
+    def effective_policy(self) -> dict[str, str]:
         """The policy keys in force, as texts."""
         return {**self.inherited, **self.given}
 
@@ -76,68 +76,73 @@ class MonitorSpec:
     @property
     def content(self) -> str:
         """The hash by which inline triggers of the same content find it."""
-        return content_hash(
+        return compute_content_hash(
             self.cluster, self.consumer_group, self.topics, self.given, pattern=self.pattern, exclude=self.exclude
         )
 
     @property
     def limitation(self) -> str:
         """`partitionLimitation` in force: it is a part of the target."""
-        return self.held.get("partitionLimitation", "").strip()
+        return self.effective_policy.get("partitionLimitation", "").strip()
 
 
-def rules_of(tenant: Row) -> PolicyRules:
+def read_rules(tenant: Row) -> PolicyRules:
     """The rules of a tenant's row; they were checked when they were written."""
     return PolicyRules.read(tenant["policy_defaults"], tenant["policy_limits"])
 
 
-def given_of(row: Row) -> dict[str, str]:
+def read_given(row: Row) -> dict[str, str]:
     """The policy keys of a monitor's row as they were given."""
     inherited = set(row["inherited"])
     return {str(name): str(text) for name, text in row["policy"].items() if name not in inherited}
 
 
-def draft_of(row: Row) -> Draft:
+def read_draft(row: Row) -> MonitorDraft:
     """What a monitor's row describes; the row has its cluster's name."""
     scope = TopicScope(tuple(row["topics"] or ()), row["topic_pattern"], tuple(row["exclude_topics"]))
-    return Draft(row["name"], row["cluster"], row["consumer_group"], scope, given_of(row), row["overridable"])
+    return MonitorDraft(row["name"], row["cluster"], row["consumer_group"], scope, read_given(row), row["overridable"])
 
 
-def judged(draft: Draft, tenant: Row, tick_seconds: float) -> tuple[MonitorSpec | None, list[Fault]]:
+def resolve_draft(draft: MonitorDraft, tenant: Row, tick_seconds: float) -> tuple[MonitorSpec | None, list[FieldError]]:
     """The monitor by its tenant's rules, and what they forbid of it; None where no policy can be made of it."""
-    rules = rules_of(tenant)
+    rules = read_rules(tenant)
     inherited = rules.inherited(draft.given)
-    faults: list[Fault] = []
-    if (inherited | dict(draft.given)).get("partitionLimitation") and limitation_needs_one(draft.scope):
-        faults.append(Fault("policy.partitionLimitation", "needs exactly one topic"))
+    field_errors: list[FieldError] = []
+    if (inherited | dict(draft.given)).get("partitionLimitation") and lacks_single_topic(draft.scope):
+        field_errors.append(FieldError("policy.partitionLimitation", "needs exactly one topic"))
     try:
         least = int(tenant["min_sampling_seconds"])
         policy = rules.policy(draft.given, tick_seconds=tick_seconds, minimum_interval=least)
     except InvalidInput as wrong:
-        return None, faults + [Fault(f"policy.{fault.field}", fault.text) for fault in wrong.faults]
-    if faults:
-        return None, faults
+        return None, field_errors + [
+            FieldError(f"policy.{field_error.field}", field_error.text) for field_error in wrong.field_errors
+        ]
+    if field_errors:
+        return None, field_errors
     spec = MonitorSpec(
         draft.name, draft.cluster, draft.consumer_group, draft.scope.topics, draft.given, policy, draft.overridable,
         draft.scope.pattern, draft.scope.exclude, inherited,
     )  # fmt: skip
-    return spec, [Fault(f"policy.{fault.field}", fault.text) for fault in rules.faults(policy, draft.given)]
+    return spec, [
+        FieldError(f"policy.{field_error.field}", field_error.text)
+        for field_error in rules.field_errors(policy, draft.given)
+    ]
 
 
-def built(draft: Draft, tenant: Row, tick_seconds: float) -> MonitorSpec:
+def build_spec(draft: MonitorDraft, tenant: Row, tick_seconds: float) -> MonitorSpec:
     """The monitor by its tenant's rules.
 
     Raises:
         InvalidInput: with every fault of the description and of the rules at once.
     """
-    spec, forbidden = judged(draft, tenant, tick_seconds)
-    faults = [*draft.faults, *forbidden]
-    if faults or spec is None:
-        raise InvalidInput(faults)
+    spec, forbidden = resolve_draft(draft, tenant, tick_seconds)
+    field_errors = [*draft.field_errors, *forbidden]
+    if field_errors or spec is None:
+        raise InvalidInput(field_errors)
     return spec
 
 
-def columns(spec: MonitorSpec) -> dict[str, Any]:
+def to_columns(spec: MonitorSpec) -> dict[str, Any]:
     """The columns of a monitor's row that say what it is, but for its name and its cluster's number."""
     return {
         "consumer_group": spec.consumer_group,
@@ -147,7 +152,7 @@ def columns(spec: MonitorSpec) -> dict[str, Any]:
         "exclude_topics": list(spec.exclude),
         "isolation_level": spec.policy.isolation_level.value,
         "partition_limitation": spec.limitation,
-        "policy": spec.held,
+        "policy": spec.effective_policy,
         "inherited": sorted(spec.inherited),
         "sampling_ms": spec.policy.sampling_ms,
         "stale_after_ms": spec.policy.stale_after_ms,

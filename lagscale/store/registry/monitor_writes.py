@@ -8,58 +8,58 @@ from typing import Any
 import sqlalchemy as sa
 
 from lagscale.domain.quotas import Quota
-from lagscale.errors import Fault, InvalidInput
+from lagscale.errors import FieldError, InvalidInput
 from lagscale.store.registry import audit, quotas
-from lagscale.store.registry.monitor_spec import MonitorSpec, columns
-from lagscale.store.registry.session import Row, TenantWork
+from lagscale.store.registry.monitor_spec import MonitorSpec, to_columns
+from lagscale.store.registry.session import Row, TenantSession
 from lagscale.store.registry.tables import cluster, monitor, monitor_version
-from lagscale.store.registry.target_links import link, unlink_all
+from lagscale.store.registry.target_links import unlink_all, update_links
 
 
-async def room_for(work: TenantWork, specs: Sequence[MonitorSpec]) -> None:
-    """Check the tenant's quotas once for so many more monitors; after `quotas.one_at_a_time`.
+async def check_quota(session: TenantSession, specs: Sequence[MonitorSpec]) -> None:
+    """Check the tenant's quotas once for so many more monitors; after `quotas.lock_registrations`.
 
     Raises:
         QuotaExceeded: they would be more than it may have, of all or of those without a list of topics; or as many
             partitions are measured as may be.
     """
     if specs:
-        await quotas.room_for(work, Quota.MONITORS, len(specs))
-        await quotas.room_for(work, Quota.PARTITIONS)
-        await quotas.room_for(work, Quota.PATTERNS, sum(not spec.scope.is_listed for spec in specs))
+        await quotas.check_quota(session, Quota.MONITORS, len(specs))
+        await quotas.check_quota(session, Quota.PARTITIONS)
+        await quotas.check_quota(session, Quota.PATTERNS, sum(not spec.scope.is_listed for spec in specs))
 
 
-async def room_for_changes(work: TenantWork, pairs: Sequence[tuple[Row, MonitorSpec]]) -> None:
+async def check_pattern_quota(session: TenantSession, pairs: Sequence[tuple[Row, MonitorSpec]]) -> None:
     """Check the tenant's quotas for monitors that come to have no list of topics any more.
 
     Raises:
         QuotaExceeded: they would be more than it may have of those.
     """
-    given_up = [spec for row, spec in pairs if row["topics"] is not None and not spec.scope.is_listed]
-    kept = [spec for row, spec in pairs if row["topics"] is None and spec.scope.is_listed]
-    await quotas.room_for(work, Quota.PATTERNS, len(given_up) - len(kept))
+    without_list = [spec for row, spec in pairs if row["topics"] is not None and not spec.scope.is_listed]
+    with_list = [spec for row, spec in pairs if row["topics"] is None and spec.scope.is_listed]
+    await quotas.check_quota(session, Quota.PATTERNS, len(without_list) - len(with_list))
 
 
-async def cluster_ids(work: TenantWork, names: Iterable[str]) -> dict[str, int]:
+async def cluster_ids(session: TenantSession, names: Iterable[str]) -> dict[str, int]:
     """The tenant's clusters of these names, as far as there are any, by name."""
     # Kept until the end, so that a cluster is not removed under a monitor that is just being made.
     statement = sa.select(cluster.c.name, cluster.c.id).where(cluster.c.name.in_(sorted(set(names))))
-    rows = await work.every(statement.order_by(cluster.c.id).with_for_update(read=True, key_share=True))
+    rows = await session.every(statement.order_by(cluster.c.id).with_for_update(read=True, key_share=True))
     return {row["name"]: int(row["id"]) for row in rows}
 
 
-def no_cluster(field: str = "cluster") -> Fault:
+def unknown_cluster(field: str = "cluster") -> FieldError:
     """The fault of a cluster that is not there, or another tenant's."""
-    return Fault(field, "is no cluster of this tenant; register it first")
+    return FieldError(field, "is no cluster of this tenant; register it first")
 
 
-def is_so(row: Row, spec: MonitorSpec) -> bool:
+def matches_spec(row: Row, spec: MonitorSpec) -> bool:
     """Whether a monitor is as it shall be, and a person's already; the row has its cluster's name."""
-    same = all(row[column] == value for column, value in columns(spec).items())
+    same = all(row[column] == value for column, value in to_columns(spec).items())
     return same and row["cluster"] == spec.cluster and not row["auto_registered"]
 
 
-async def create(work: TenantWork, specs: Sequence[MonitorSpec]) -> list[Row]:
+async def create(session: TenantSession, specs: Sequence[MonitorSpec]) -> list[Row]:
     """Create monitors, their first versions and their targets; the rows in the same order.
 
     Raises:
@@ -69,24 +69,24 @@ async def create(work: TenantWork, specs: Sequence[MonitorSpec]) -> list[Row]:
     """
     if not specs:
         return []
-    numbers = await _numbers(work, specs)
-    await room_for(work, specs)
+    numbers = await _require_cluster_ids(session, specs)
+    await check_quota(session, specs)
     values = [
-        {"tenant_id": work.tenant_id, "name": spec.name, "cluster_id": numbers[spec.cluster], **columns(spec)}
+        {"tenant_id": session.tenant_id, "name": spec.name, "cluster_id": numbers[spec.cluster], **to_columns(spec)}
         for spec in specs
     ]
-    made = await work.connection.execute(sa.insert(monitor).returning(monitor), values)
+    made = await session.connection.execute(sa.insert(monitor).returning(monitor), values)
     by_name = {row.name: row._asdict() for row in made}
     rows = [by_name[spec.name] | {"cluster": spec.cluster} for spec in specs]
-    await _written(work, "monitor.create", [(None, row) for row in rows], specs)
+    await _record_writes(session, "monitor.create", [(None, row) for row in rows], specs)
     return rows
 
 
-async def change(work: TenantWork, pairs: Sequence[tuple[Row, MonitorSpec]], *, adopt: bool) -> list[Row]:
+async def change(session: TenantSession, pairs: Sequence[tuple[Row, MonitorSpec]], *, adopt: bool) -> list[Row]:
     """Make monitors as they shall be; the rows as they are then, in the same order.
 
     Args:
-        work: a transaction behind the tenant's wall that holds the rows' locks.
+        session: a transaction behind the tenant's wall that holds the rows' locks.
         pairs: each row, with its cluster's name, and what it shall be.
         adopt: a person wants it so: an auto-registered monitor no longer goes when nobody asks for it.
 
@@ -96,69 +96,74 @@ async def change(work: TenantWork, pairs: Sequence[tuple[Row, MonitorSpec]], *, 
     """
     if not pairs:
         return []
-    numbers = await _numbers(work, [spec for _, spec in pairs])
-    await room_for_changes(work, pairs)
-    rows = [await _update(work, row, numbers[spec.cluster], spec, _adopted(adopt)) for row, spec in pairs]
+    numbers = await _require_cluster_ids(session, [spec for _, spec in pairs])
+    await check_pattern_quota(session, pairs)
+    rows = [await _update(session, row, numbers[spec.cluster], spec, _adoption_values(adopt)) for row, spec in pairs]
     befores = [row for row, _ in pairs]
-    await _written(work, "monitor.update", list(zip(befores, rows, strict=True)), [spec for _, spec in pairs])
+    await _record_writes(session, "monitor.update", list(zip(befores, rows, strict=True)), [spec for _, spec in pairs])
     return rows
 
 
-async def restore(work: TenantWork, row: Row, spec: MonitorSpec) -> Row:
+async def restore(session: TenantSession, row: Row, spec: MonitorSpec) -> Row:
     """Bring a deleted monitor back; the row as it is then.
 
     Raises:
         QuotaExceeded: it is one more than the tenant may have.
     """
-    await room_for(work, [spec])
+    await check_quota(session, [spec])
     back = {"deleted_at": None, "auto_registered": False}
-    after = await _update(work, row, row["cluster_id"], spec, back)
-    await _written(work, "monitor.restore", [(None, after)], [spec])
+    after = await _update(session, row, row["cluster_id"], spec, back)
+    await _record_writes(session, "monitor.restore", [(None, after)], [spec])
     return after
 
 
-async def remove(work: TenantWork, rows: Sequence[Row]) -> None:
+async def remove(session: TenantSession, rows: Sequence[Row]) -> None:
     """Mark monitors deleted: their targets are no longer polled for them, their names are free."""
     if not rows:
         return
     numbers = [int(row["id"]) for row in rows]
-    await unlink_all(work, numbers)
+    await unlink_all(session, numbers)
     deleting = sa.update(monitor).where(monitor.c.id.in_(numbers))
-    await work.run(deleting.values(deleted_at=sa.func.now(), version=monitor.c.version + 1))
+    await session.run(deleting.values(deleted_at=sa.func.now(), version=monitor.c.version + 1))
     for row in rows:
-        await audit.record(work, "monitor.delete", f"monitor/{row['name']}", row, None)
+        await audit.record(session, "monitor.delete", f"monitor/{row['name']}", row, None)
 
 
-def _adopted(adopt: bool) -> dict[str, Any]:
+def _adoption_values(adopt: bool) -> dict[str, Any]:
     return {"auto_registered": False} if adopt else {}
 
 
-async def _update(work: TenantWork, row: Row, cluster_id: int, spec: MonitorSpec, more: dict[str, Any]) -> Row:
+async def _update(session: TenantSession, row: Row, cluster_id: int, spec: MonitorSpec, more: dict[str, Any]) -> Row:
     changing = sa.update(monitor).where(monitor.c.id == row["id"])
-    values = columns(spec) | {"cluster_id": cluster_id} | more
+    values = to_columns(spec) | {"cluster_id": cluster_id} | more
     changing = changing.values(version=int(row["version"]) + 1, updated_at=sa.func.now(), **values)
-    return await work.one(changing.returning(monitor, sa.literal(spec.cluster).label("cluster")))
+    return await session.one(changing.returning(monitor, sa.literal(spec.cluster).label("cluster")))
 
 
-async def _numbers(work: TenantWork, specs: Sequence[MonitorSpec]) -> dict[str, int]:
+async def _require_cluster_ids(session: TenantSession, specs: Sequence[MonitorSpec]) -> dict[str, int]:
     names = {spec.cluster for spec in specs}
-    found = await cluster_ids(work, names)
+    found = await cluster_ids(session, names)
     if names - set(found):
-        raise InvalidInput([no_cluster()])
+        raise InvalidInput([unknown_cluster()])
     return found
 
 
-async def _written(
-    work: TenantWork, action: str, rows: Sequence[tuple[Row | None, Row]], specs: Sequence[MonitorSpec]
+async def _record_writes(
+    session: TenantSession, action: str, rows: Sequence[tuple[Row | None, Row]], specs: Sequence[MonitorSpec]
 ) -> None:
     """What belongs to rows that were written: versions where the policy is another one, targets, the audit."""
     versions = [
-        {"monitor_id": after["id"], "tenant_id": work.tenant_id, "version": after["version"], "policy": after["policy"]}
+        {
+            "monitor_id": after["id"],
+            "tenant_id": session.tenant_id,
+            "version": after["version"],
+            "policy": after["policy"],
+        }
         for before, after in rows
         if before is None or before["policy"] != after["policy"]
     ]
     if versions:
-        await work.connection.execute(sa.insert(monitor_version), versions)
-    await link(work, [(after, spec) for (_, after), spec in zip(rows, specs, strict=True)])
+        await session.connection.execute(sa.insert(monitor_version), versions)
+    await update_links(session, [(after, spec) for (_, after), spec in zip(rows, specs, strict=True)])
     for before, after in rows:
-        await audit.record(work, action, f"monitor/{after['name']}", before, after)
+        await audit.record(session, action, f"monitor/{after['name']}", before, after)

@@ -9,9 +9,9 @@ import sqlalchemy as sa
 
 from lagscale.errors import Conflict, NotFound
 from lagscale.store.registry import monitor_writes, quotas
-from lagscale.store.registry.monitor_spec import Draft, MonitorSpec
-from lagscale.store.registry.paging import Page, Wanted, page
-from lagscale.store.registry.session import Row, TenantWork
+from lagscale.store.registry.monitor_spec import MonitorDraft, MonitorSpec
+from lagscale.store.registry.paging import Page, PageRequest, read_page
+from lagscale.store.registry.session import Row, TenantSession
 from lagscale.store.registry.tables import (
     cluster,
     cluster_state,
@@ -21,15 +21,15 @@ from lagscale.store.registry.tables import (
     monitor_target,
     target_state,
 )
-from lagscale.store.registry.versions import Outcome, Seen, check_version, present
+from lagscale.store.registry.versions import Precondition, WriteResult, check_precondition, require_row
 
-__all__ = ["Filters", "MonitorSpec"]
+__all__ = ["MonitorFilter", "MonitorSpec"]
 
 _OK = "ok"
 
 
 @dataclass(frozen=True, slots=True)
-class Filters:
+class MonitorFilter:
     """Which monitors are listed; None does not matter.
 
     Attributes:
@@ -44,19 +44,19 @@ class Filters:
     deleted: bool = False
 
 
-def _joined(*, deleted: bool = False) -> sa.Select[Any]:
+def _select_monitors(*, deleted: bool = False) -> sa.Select[Any]:
     joined = sa.select(monitor, cluster.c.name.label("cluster"))
-    gone = monitor.c.deleted_at.is_not(None) if deleted else monitor.c.deleted_at.is_(None)
-    return joined.join(cluster, cluster.c.id == monitor.c.cluster_id).where(gone)
+    is_deleted = monitor.c.deleted_at.is_not(None) if deleted else monitor.c.deleted_at.is_(None)
+    return joined.join(cluster, cluster.c.id == monitor.c.cluster_id).where(is_deleted)
 
 
-def _shown(*, deleted: bool = False) -> sa.Select[Any]:
+def _select_with_topics(*, deleted: bool = False) -> sa.Select[Any]:
     """Monitors with what they measure at present, and how looking up their topics went (`scope_*`)."""
     linked = sa.select(lag_target.c.topic).join(monitor_target, monitor_target.c.target_id == lag_target.c.id)
     linked = linked.where(monitor_target.c.monitor_id == monitor.c.id).order_by(lag_target.c.topic)
     looked_up = sa.and_(monitor_scope.c.monitor_id == monitor.c.id, monitor.c.topics.is_(None))
     states = [monitor_scope.c[name].label(f"scope_{name}") for name in ("code", "message", "since", "seen_at")]
-    statement = _joined(deleted=deleted).add_columns(
+    statement = _select_monitors(deleted=deleted).add_columns(
         sa.func.array(linked.scalar_subquery()).label("measured_topics"),
         *states,
         # Names of deleted monitors repeat; to the microsecond, for pages go on from here.
@@ -65,7 +65,7 @@ def _shown(*, deleted: bool = False) -> sa.Select[Any]:
     return statement.outerjoin(monitor_scope, looked_up)
 
 
-def _failing() -> sa.ColumnElement[bool]:
+def _is_failing() -> sa.ColumnElement[bool]:
     of_target = sa.select(target_state.c.code).join(
         monitor_target, monitor_target.c.target_id == target_state.c.target_id
     )
@@ -77,10 +77,10 @@ def _failing() -> sa.ColumnElement[bool]:
     return sa.or_(of_target.exists(), of_cluster.exists(), of_scope)
 
 
-async def listed(work: TenantWork, wanted: Wanted, only: Filters | None = None) -> Page:
+async def list_page(session: TenantSession, page_request: PageRequest, only: MonitorFilter | None = None) -> Page:
     """The tenant's monitors with their clusters' names and their topics at present; without filters all live ones."""
-    only = only or Filters()
-    statement = _shown(deleted=only.deleted)
+    only = only or MonitorFilter()
+    statement = _select_with_topics(deleted=only.deleted)
     if only.cluster is not None:
         statement = statement.where(cluster.c.name == only.cluster)
     if only.consumer_group is not None:
@@ -88,32 +88,32 @@ async def listed(work: TenantWork, wanted: Wanted, only: Filters | None = None) 
     if only.auto_registered is not None:
         statement = statement.where(monitor.c.auto_registered == only.auto_registered)
     if only.failing is not None:
-        statement = statement.where(_failing() == only.failing)
-    return await page(work, statement, ["name", "deleted_key"] if only.deleted else ["name"], wanted)
+        statement = statement.where(_is_failing() == only.failing)
+    return await read_page(session, statement, ["name", "deleted_key"] if only.deleted else ["name"], page_request)
 
 
-async def named(work: TenantWork, name: str) -> Row:
+async def read_by_name(session: TenantSession, name: str) -> Row:
     """One live monitor with its cluster's name and its topics at present.
 
     Raises:
         NotFound: there is none.
     """
-    return present(await work.find(_shown().where(monitor.c.name == name)))
+    return require_row(await session.find(_select_with_topics().where(monitor.c.name == name)))
 
 
-async def locked(work: TenantWork, name: str) -> Row | None:
+async def lock_by_name(session: TenantSession, name: str) -> Row | None:
     """One live monitor's row with its cluster's name, kept from others until the end; None without one."""
-    return await work.find(_joined().where(monitor.c.name == name).with_for_update(of=monitor))
+    return await session.find(_select_monitors().where(monitor.c.name == name).with_for_update(of=monitor))
 
 
-async def locked_many(work: TenantWork, names: list[str] | None = None) -> dict[str, Row]:
-    """Live monitors by name, each as `locked` has it; all of the tenant's without names."""
-    statement = _joined() if names is None else _joined().where(monitor.c.name.in_(names))
-    rows = await work.every(statement.order_by(monitor.c.id).with_for_update(of=monitor))
+async def lock_many(session: TenantSession, names: list[str] | None = None) -> dict[str, Row]:
+    """Live monitors by name, each as `lock_by_name` has it; all of the tenant's without names."""
+    statement = _select_monitors() if names is None else _select_monitors().where(monitor.c.name.in_(names))
+    rows = await session.every(statement.order_by(monitor.c.id).with_for_update(of=monitor))
     return {row["name"]: row for row in rows}
 
 
-async def create(work: TenantWork, spec: MonitorSpec) -> Outcome:
+async def create(session: TenantSession, spec: MonitorSpec) -> WriteResult:
     """Create a monitor with its targets; those that other monitors measure already are shared.
 
     Raises:
@@ -121,12 +121,12 @@ async def create(work: TenantWork, spec: MonitorSpec) -> Outcome:
         InvalidInput: there is no such cluster.
         QuotaExceeded: the tenant has its greatest number of monitors, of such without a list, or of partitions.
     """
-    await quotas.one_at_a_time(work)
-    [row] = await monitor_writes.create(work, [spec])
-    return Outcome(row, created=True, changed=True)
+    await quotas.lock_registrations(session)
+    [row] = await monitor_writes.create(session, [spec])
+    return WriteResult(row, created=True, changed=True)
 
 
-async def put(work: TenantWork, spec: MonitorSpec, seen: Seen | None) -> Outcome:
+async def put(session: TenantSession, spec: MonitorSpec, precondition: Precondition | None) -> WriteResult:
     """Create the monitor or make it so; nothing changes when it is so already.
 
     Its history stays where the target stays: that belongs to cluster, group, topic and what else is measured.
@@ -135,19 +135,19 @@ async def put(work: TenantWork, spec: MonitorSpec, seen: Seen | None) -> Outcome
         PreconditionFailed: it is not as the caller has seen it.
         InvalidInput, QuotaExceeded: as `create`.
     """
-    await quotas.one_at_a_time(work)
-    row = await locked(work, spec.name)
-    check_version(row, seen)
+    await quotas.lock_registrations(session)
+    row = await lock_by_name(session, spec.name)
+    check_precondition(row, precondition)
     if row is None:
-        [made] = await monitor_writes.create(work, [spec])
-        return Outcome(made, created=True, changed=True)
-    if monitor_writes.is_so(row, spec):
-        return Outcome(row)
-    [after] = await monitor_writes.change(work, [(row, spec)], adopt=True)
-    return Outcome(after, changed=True)
+        [made] = await monitor_writes.create(session, [spec])
+        return WriteResult(made, created=True, changed=True)
+    if monitor_writes.matches_spec(row, spec):
+        return WriteResult(row)
+    [after] = await monitor_writes.change(session, [(row, spec)], adopt=True)
+    return WriteResult(after, changed=True)
 
 
-async def already(work: TenantWork, draft: Draft, seen: Seen | None) -> Row | None:
+async def find_unchanged(session: TenantSession, draft: MonitorDraft, precondition: Precondition | None) -> Row | None:
     """The live monitor that the draft describes to the letter; None without one.
 
     What rules forbid today may be there from before, and putting it again is no change.
@@ -155,42 +155,44 @@ async def already(work: TenantWork, draft: Draft, seen: Seen | None) -> Row | No
     Raises:
         PreconditionFailed: it is not as the caller has seen it.
     """
-    row = await locked(work, draft.name)
-    if row is None or not describes(draft, row):
+    row = await lock_by_name(session, draft.name)
+    if row is None or not is_unchanged(draft, row):
         return None
-    check_version(row, seen)
+    check_precondition(row, precondition)
     return row
 
 
-def describes(draft: Draft, row: Row) -> bool:
+def is_unchanged(draft: MonitorDraft, row: Row) -> bool:
     """Whether putting the draft would leave the monitor as it is, but for what its tenant's rules add."""
     same = draft.content == row["content_hash"] and draft.overridable == row["overridable"]
-    return same and not row["auto_registered"] and not draft.faults
+    return same and not row["auto_registered"] and not draft.field_errors
 
 
-async def remove(work: TenantWork, name: str, seen: Seen | None) -> None:
+async def remove(session: TenantSession, name: str, precondition: Precondition | None) -> None:
     """Mark the monitor deleted; its targets are no longer polled for it, its name is free.
 
     Raises:
         NotFound: there is none.
         PreconditionFailed: it is not as the caller has seen it.
     """
-    row = present(await locked(work, name))
-    check_version(row, seen)
-    await monitor_writes.remove(work, [row])
+    row = require_row(await lock_by_name(session, name))
+    check_precondition(row, precondition)
+    await monitor_writes.remove(session, [row])
 
 
-async def deleted(work: TenantWork, name: str) -> Row:
+async def deleted(session: TenantSession, name: str) -> Row:
     """The monitor of this name that was deleted last, to be restored.
 
     Raises:
         NotFound: none is kept.
         Conflict: the name is taken again.
     """
-    await quotas.one_at_a_time(work)
-    newest = _joined(deleted=True).where(monitor.c.name == name).order_by(monitor.c.deleted_at.desc(), monitor.c.id)
-    row = await work.find(newest.limit(1).with_for_update(of=monitor))
-    taken = await locked(work, name)
+    await quotas.lock_registrations(session)
+    newest = (
+        _select_monitors(deleted=True).where(monitor.c.name == name).order_by(monitor.c.deleted_at.desc(), monitor.c.id)
+    )
+    row = await session.find(newest.limit(1).with_for_update(of=monitor))
+    taken = await lock_by_name(session, name)
     if row is None:
         raise NotFound
     if taken is not None:
@@ -198,16 +200,16 @@ async def deleted(work: TenantWork, name: str) -> Row:
     return row
 
 
-async def restore(work: TenantWork, row: Row, spec: MonitorSpec) -> Outcome:
+async def restore(session: TenantSession, row: Row, spec: MonitorSpec) -> WriteResult:
     """Bring a deleted monitor back, with its history, by its tenant's rules of today.
 
     Raises:
         QuotaExceeded: the tenant has its greatest number of monitors.
     """
-    return Outcome(await monitor_writes.restore(work, row, spec), changed=True)
+    return WriteResult(await monitor_writes.restore(session, row, spec), changed=True)
 
 
-async def targets(work: TenantWork, monitor_id: int) -> list[Row]:
+async def targets(session: TenantSession, monitor_id: int) -> list[Row]:
     """The monitor's targets, by topic."""
     statement = sa.select(lag_target).join(monitor_target, monitor_target.c.target_id == lag_target.c.id)
-    return await work.every(statement.where(monitor_target.c.monitor_id == monitor_id).order_by(lag_target.c.topic))
+    return await session.every(statement.where(monitor_target.c.monitor_id == monitor_id).order_by(lag_target.c.topic))

@@ -9,13 +9,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from lagscale.store.registry.session import Row, TenantWork
+from lagscale.store.registry.session import Row, TenantSession
 from lagscale.store.registry.tables import cluster, lag_target, monitor, monitor_target, target_state
 from lagscale.store.registry.tables import tenant_lag_sample as sample
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class SampleRange:
     """Which samples: at most `limit` rounds in [begin, end), the newest first, from just after a position on.
 
     `after` is (time, target id) of the last round of the page before.
@@ -27,7 +27,7 @@ class Span:
     after: tuple[datetime, int] | None = None
 
 
-async def target_states(work: TenantWork, monitor_id: int | None = None) -> list[Row]:
+async def read_target_states(session: TenantSession, monitor_id: int | None = None) -> list[Row]:
     """Every polled target of the tenant, or of one monitor, with its state and the time of its newest sample."""
     newest = (
         sa.select(sample.c.ts, sa.func.cardinality(sample.c.lags).label("partitions"))
@@ -63,10 +63,10 @@ async def target_states(work: TenantWork, monitor_id: int | None = None) -> list
         .where(live.exists())
         .order_by(cluster.c.name, lag_target.c.consumer_group, lag_target.c.topic, lag_target.c.id)
     )
-    return await work.every(statement)
+    return await session.every(statement)
 
 
-async def samples(work: TenantWork, target_ids: Sequence[int], span: Span) -> list[Row]:
+async def samples(session: TenantSession, target_ids: Sequence[int], span: SampleRange) -> list[Row]:
     """Rounds of these targets, the newest first, one more than the limit where there are more."""
     statement: sa.Select[Any] = sa.select(sample).where(sample.c.target_id.in_(list(target_ids)))
     if span.begin is not None:
@@ -78,4 +78,4 @@ async def samples(work: TenantWork, target_ids: Sequence[int], span: Span) -> li
             sa.tuple_(sample.c.ts, sample.c.target_id) < sa.tuple_(*map(sa.literal, span.after))
         )
     newest_first = (sample.c.ts.desc(), sample.c.target_id.desc())
-    return await work.every(statement.order_by(*newest_first).limit(span.limit + 1))
+    return await session.every(statement.order_by(*newest_first).limit(span.limit + 1))

@@ -16,7 +16,7 @@ def origin() -> str | None:
 
 
 @contextmanager
-def coming_from(address: str | None) -> Iterator[None]:
+def use_origin(address: str | None) -> Iterator[None]:
     """What is changed in this block is asked for from that address."""
     token = _ORIGIN.set(address)
     try:

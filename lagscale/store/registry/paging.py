@@ -11,11 +11,11 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from lagscale.errors import Fault, InvalidInput
-from lagscale.store.registry.session import Row, Work
+from lagscale.errors import FieldError, InvalidInput
+from lagscale.store.registry.session import RegistrySession, Row
 
 #: The most items of one page.
-MOST = 500
+MAX_PAGE_SIZE = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,14 +27,16 @@ class Page:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PageRequest:
     """Which page: `limit` rows after the cursor, from the beginning without one."""
 
     limit: int = 100
     after: str | None = None
 
 
-async def page(work: Work, statement: sa.Select[Any], keys: Sequence[str], wanted: Wanted) -> Page:
+async def read_page(
+    session: RegistrySession, statement: sa.Select[Any], keys: Sequence[str], page_request: PageRequest
+) -> Page:
     """One page of the statement, sorted by columns of text that are unique together.
 
     Raises:
@@ -42,22 +44,22 @@ async def page(work: Work, statement: sa.Select[Any], keys: Sequence[str], wante
     """
     # Byte order: the same in every database, whatever its collation.
     columns = [sa.collate(statement.selected_columns[key], "C") for key in keys]
-    if wanted.after is not None:
-        last = decoded(wanted.after, len(keys))
+    if page_request.after is not None:
+        last = decode_cursor(page_request.after, len(keys))
         statement = statement.where(sa.tuple_(*columns) > sa.tuple_(*[sa.literal(value, sa.Text) for value in last]))
-    limit = min(max(wanted.limit, 1), MOST)
-    rows = await work.every(statement.order_by(*columns).limit(limit + 1))
+    limit = min(max(page_request.limit, 1), MAX_PAGE_SIZE)
+    rows = await session.every(statement.order_by(*columns).limit(limit + 1))
     if len(rows) <= limit:
         return Page(rows, None)
-    return Page(rows[:limit], encoded([str(rows[limit - 1][key]) for key in keys]))
+    return Page(rows[:limit], encode_cursor([str(rows[limit - 1][key]) for key in keys]))
 
 
-def encoded(values: Sequence[str]) -> str:
+def encode_cursor(values: Sequence[str]) -> str:
     """A cursor of these sort keys."""
     return base64.urlsafe_b64encode(json.dumps(list(values)).encode()).decode().rstrip("=")
 
 
-def decoded(cursor: str, length: int) -> list[str]:
+def decode_cursor(cursor: str, length: int) -> list[str]:
     """The sort keys of a cursor.
 
     Raises:
@@ -68,7 +70,7 @@ def decoded(cursor: str, length: int) -> list[str]:
     except (ValueError, binascii.Error):
         values = None
     if not isinstance(values, list) or len(values) != length or not all(_is_text(value) for value in values):
-        raise InvalidInput([Fault("cursor", "is no cursor of this listing; leave it out to begin anew")])
+        raise InvalidInput([FieldError("cursor", "is no cursor of this listing; leave it out to begin anew")])
     return values
 
 

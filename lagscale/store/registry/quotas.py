@@ -8,18 +8,18 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from lagscale.domain.quotas import COLUMNS, Quota, field_of, over_quota
+from lagscale.domain.quotas import QUOTA_COLUMNS, Quota, api_field_of, describe_excess
 from lagscale.errors import QuotaExceeded
 from lagscale.store.registry import audit
-from lagscale.store.registry.session import TenantWork, Work, before_wall
+from lagscale.store.registry.session import RegistrySession, TenantSession, as_platform
 from lagscale.store.registry.tables import cluster, lag_target, monitor, monitor_target, target_state, tenant
-from lagscale.store.registry.versions import Outcome, Seen, check_version
+from lagscale.store.registry.versions import Precondition, WriteResult, check_precondition
 
 OVER_QUOTA = "over_quota"
 
 
 @dataclass(frozen=True, slots=True)
-class Usage:
+class QuotaUsage:
     """What a tenant uses at this moment.
 
     Attributes:
@@ -41,17 +41,17 @@ class Usage:
         return int(getattr(self, quota.value))
 
 
-async def one_at_a_time(work: TenantWork) -> None:
+async def lock_registrations(session: TenantSession) -> None:
     """Let the tenant's other creations wait until this one has ended, so that quotas are exact.
 
     The same lock as auto-registration takes.
     """
     lock = sa.text("select pg_advisory_xact_lock(hashtext('lagscale.register'), cast(:tenant as int))")
-    await work.run(lock.bindparams(tenant=work.tenant_id))
+    await session.run(lock.bindparams(tenant=session.tenant_id))
 
 
-async def room_for(work: TenantWork, quota: Quota, more: int = 1) -> None:
-    """Check that so many more fit; after `one_at_a_time`.
+async def check_quota(session: TenantSession, quota: Quota, more: int = 1) -> None:
+    """Check that so many more fit; after `lock_registrations`.
 
     Of partitions no more is known before they are measured than that some are left: what does not fit then is not
     measured by the scraper, and its state says so.
@@ -62,53 +62,53 @@ async def room_for(work: TenantWork, quota: Quota, more: int = 1) -> None:
     if more <= 0:
         return
     # Read under the lock: the row that the transaction began with may be older.
-    limit = int((await work.run(sa.select(tenant.c[COLUMNS[quota]]).where(_mine(work)))).scalar_one())
-    used = int((await work.run(sa.select(_COUNTS[quota]))).scalar_one())
+    limit = int((await session.run(sa.select(tenant.c[QUOTA_COLUMNS[quota]]).where(_is_own_row(session)))).scalar_one())
+    used = int((await session.run(sa.select(_COUNTS[quota]))).scalar_one())
     if used + more > limit:
-        asked = "" if more == 1 else f", {more} more are asked for"
+        suffix = "" if more == 1 else f", {more} more are asked for"
         raise QuotaExceeded(
-            over_quota(quota, limit, f"{used} are in use{asked}"), quota=quota.value, field=field_of(quota)
+            describe_excess(quota, limit, f"{used} are in use{suffix}"), quota=quota.value, field=api_field_of(quota)
         )
 
 
-async def usage(work: TenantWork) -> Usage:
+async def usage(session: TenantSession) -> QuotaUsage:
     """What the tenant uses."""
     counts = {quota.value: count.label(quota.value) for quota, count in _COUNTS.items()}
     others = {"unmeasured": _UNMEASURED, "refused": _REFUSED}
-    row = await work.one(sa.select(*counts.values(), *(count.label(name) for name, count in others.items())))
-    return Usage(**{name: int(row[name]) for name in (*counts, *others)})
+    row = await session.one(sa.select(*counts.values(), *(count.label(name) for name, count in others.items())))
+    return QuotaUsage(**{name: int(row[name]) for name in (*counts, *others)})
 
 
-async def put(work: TenantWork, limits: Mapping[Quota, int], seen: Seen | None) -> Outcome:
+async def put(session: TenantSession, limits: Mapping[Quota, int], precondition: Precondition | None) -> WriteResult:
     """Set the tenant's quotas; what is used already stays, also above them. Only for the platform's administrators.
 
     Raises:
         PreconditionFailed: the tenant has changed since the version seen.
     """
     # The wall of a tenant lets nobody write its row.
-    platform = await before_wall(work)
-    row = await platform.one(sa.select(tenant).where(_mine(work)).with_for_update(key_share=True))
-    check_version(row, seen)
-    wanted = {COLUMNS[quota]: limit for quota, limit in limits.items()}
-    if all(row[column] == value for column, value in wanted.items()):
-        return Outcome(row)
-    changing = sa.update(tenant).where(_mine(work)).values(version=row["version"] + 1, **wanted)
+    platform = await as_platform(session)
+    row = await platform.one(sa.select(tenant).where(_is_own_row(session)).with_for_update(key_share=True))
+    check_precondition(row, precondition)
+    new_limits = {QUOTA_COLUMNS[quota]: limit for quota, limit in limits.items()}
+    if all(row[column] == value for column, value in new_limits.items()):
+        return WriteResult(row)
+    changing = sa.update(tenant).where(_is_own_row(session)).values(version=row["version"] + 1, **new_limits)
     after = await platform.one(changing.returning(tenant))
-    await audit.record(work, "tenant.quotas", f"tenant/{row['name']}", row, after)
-    return Outcome(after, changed=True)
+    await audit.record(session, "tenant.quotas", f"tenant/{row['name']}", row, after)
+    return WriteResult(after, changed=True)
 
 
-async def requests_per_second(work: Work) -> dict[int, int]:
+async def read_request_rates(session: RegistrySession) -> dict[int, int]:
     """Each tenant's quota of requests, by the tenant's number. All tenants: one API serves all."""
-    rows = await work.every(sa.select(tenant.c.id, tenant.c[COLUMNS[Quota.REQUESTS]].label("most")))
+    rows = await session.every(sa.select(tenant.c.id, tenant.c[QUOTA_COLUMNS[Quota.REQUESTS]].label("most")))
     return {int(row["id"]): int(row["most"]) for row in rows}
 
 
-def _mine(work: TenantWork) -> sa.ColumnElement[bool]:
-    return tenant.c.id == work.tenant_id
+def _is_own_row(session: TenantSession) -> sa.ColumnElement[bool]:
+    return tenant.c.id == session.tenant_id
 
 
-def _number(table: sa.FromClause, *where: sa.ColumnElement[bool]) -> sa.ScalarSelect[Any]:
+def _count(table: sa.FromClause, *where: sa.ColumnElement[bool]) -> sa.ScalarSelect[Any]:
     return sa.select(sa.func.count()).select_from(table).where(*where).scalar_subquery()
 
 
@@ -122,13 +122,13 @@ _STATES = lag_target.outerjoin(target_state, target_state.c.target_id == lag_tar
 _FITS = target_state.c.code != OVER_QUOTA
 _LIVE = monitor.c.deleted_at.is_(None)
 _COUNTS: Mapping[Quota, sa.ScalarSelect[Any]] = {
-    Quota.MONITORS: _number(monitor, _LIVE),
-    Quota.CLUSTERS: _number(cluster),
-    Quota.PATTERNS: _number(monitor, _LIVE, monitor.c.topics.is_(None)),
+    Quota.MONITORS: _count(monitor, _LIVE),
+    Quota.CLUSTERS: _count(cluster),
+    Quota.PATTERNS: _count(monitor, _LIVE, monitor.c.topics.is_(None)),
     Quota.PARTITIONS: sa.select(sa.func.coalesce(sa.func.sum(target_state.c.partitions), 0))
     .select_from(_STATES)
     .where(_POLLED, _FITS)
     .scalar_subquery(),
 }
-_UNMEASURED = _number(_STATES, _POLLED, target_state.c.partitions.is_(None))
-_REFUSED = _number(_STATES, _POLLED, target_state.c.code == OVER_QUOTA)
+_UNMEASURED = _count(_STATES, _POLLED, target_state.c.partitions.is_(None))
+_REFUSED = _count(_STATES, _POLLED, target_state.c.code == OVER_QUOTA)

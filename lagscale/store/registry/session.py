@@ -16,29 +16,29 @@ import sqlalchemy as sa
 from psycopg import errors as pg
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
-from lagscale.errors import Conflict, Fault, InvalidInput, NotFound, StoreTimeout, StoreUnavailable
-from lagscale.store.connection import PatientConnection, take_role
-from lagscale.store.faults import translate
+from lagscale.errors import Conflict, FieldError, InvalidInput, NotFound, StoreTimeout, StoreUnavailable
+from lagscale.store.connection import AsyncWatchdogConnection, set_role
+from lagscale.store.faults import translate_error
 from lagscale.store.registry import tables
 
 ROLE = "lagscale_api"
 Row = dict[str, Any]
 
 #: What a violated constraint means to the one who asked.
-_CONFLICTS = {
+_CONFLICT_MESSAGES = {
     "tenant_name_key": "A tenant with this name exists already.",
     "cluster_tenant_id_name_key": "A cluster with this name exists already.",
     "monitor_name": "A monitor with this name exists already.",
     "namespace_binding_instance_namespace_key": "This namespace is bound already; delete that binding first.",
     "monitor_cluster_id_fkey": "Monitors use this cluster; delete them first.",
 }
-_NAMES = {"tenant_name_key", "cluster_tenant_id_name_key", "monitor_name"}
+_NAME_CONSTRAINTS = {"tenant_name_key", "cluster_tenant_id_name_key", "monitor_name"}
 #: While this is true, transactions are undone at their end: what is answered is what would be.
-TRYING: ContextVar[bool] = ContextVar("trying", default=False)
+DRY_RUN: ContextVar[bool] = ContextVar("trying", default=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Scope:
+class AccessScope:
     """Whose rows a transaction may see: one tenant's, or every tenant's for the platform's administrators."""
 
     tenant_id: int | None
@@ -51,7 +51,7 @@ class Scope:
 
 
 @dataclass(frozen=True, slots=True)
-class Work:
+class RegistrySession:
     """An open transaction, and who acts in it."""
 
     connection: AsyncConnection
@@ -76,7 +76,7 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
-class TenantWork(Work):
+class TenantSession(RegistrySession):
     """An open transaction behind one tenant's wall, with that tenant's row."""
 
     tenant: Row
@@ -101,12 +101,12 @@ class RegistryDatabase:
         """
         milliseconds = round(seconds * 1000)
 
-        async def connect() -> PatientConnection:
+        async def connect() -> AsyncWatchdogConnection:
             # The scaler's kind of connection: a store that accepts and stays silent fails a request, it hangs none.
-            connection = await PatientConnection.connect(url, connect_timeout=max(2, round(seconds)))
+            connection = await AsyncWatchdogConnection.connect(url, connect_timeout=max(2, round(seconds)))
             # A plan that is kept from a small registry compares each row with each of a grown one.
             connection.prepare_threshold = None
-            await take_role(connection, ROLE)
+            await set_role(connection, ROLE)
             await connection.execute(f"set statement_timeout = {milliseconds}")
             await connection.commit()
             return connection
@@ -130,33 +130,33 @@ class RegistryDatabase:
         Raises:
             StoreUnavailable: it gives none, or `lagscale migrate` has not run.
         """
-        async with _faults(), self._engine.connect() as connection:
+        async with _translate_errors(), self._engine.connect() as connection:
             await connection.execute(sa.text("select version from registry_change"))
 
     @asynccontextmanager
-    async def _begun(self) -> AsyncIterator[AsyncConnection]:
+    async def _begin_transaction(self) -> AsyncIterator[AsyncConnection]:
         async with self._engine.begin() as connection:
             yield connection
             # Deferred constraints are the only faults that a commit would still find, and there are none.
-            if TRYING.get():
+            if DRY_RUN.get():
                 await connection.rollback()
 
     @asynccontextmanager
-    async def platform(self, actor: str) -> AsyncIterator[Work]:
+    async def platform(self, actor: str) -> AsyncIterator[RegistrySession]:
         """A transaction that sees every tenant's rows; only after the caller's key was checked."""
-        async with _faults(), self._begun() as connection:
-            await _set(connection, tenant="", platform="on")
-            yield Work(connection, actor)
+        async with _translate_errors(), self._begin_transaction() as connection:
+            await _set_context(connection, tenant="", platform="on")
+            yield RegistrySession(connection, actor)
 
     @asynccontextmanager
-    async def within(self, scope: Scope) -> AsyncIterator[Work]:
+    async def within(self, scope: AccessScope) -> AsyncIterator[RegistrySession]:
         """A transaction that sees what the scope may see."""
-        async with _faults(), self._begun() as connection:
-            await _set_scope(connection, scope)
-            yield Work(connection, scope.actor)
+        async with _translate_errors(), self._begin_transaction() as connection:
+            await _set_scope_context(connection, scope)
+            yield RegistrySession(connection, scope.actor)
 
     @asynccontextmanager
-    async def tenant(self, scope: Scope, name: str, *, lock: bool = False) -> AsyncIterator[TenantWork]:
+    async def tenant(self, scope: AccessScope, name: str, *, lock: bool = False) -> AsyncIterator[TenantSession]:
         """A transaction behind the named tenant's wall.
 
         The tenant is looked for with the scope's own sight, so another tenant's name and a missing one run the
@@ -170,35 +170,35 @@ class RegistryDatabase:
         Raises:
             NotFound: no tenant of this name for this scope.
         """
-        async with _faults(), self._begun() as connection:
-            await _set_scope(connection, scope)
+        async with _translate_errors(), self._begin_transaction() as connection:
+            await _set_scope_context(connection, scope)
             statement = sa.select(tables.tenant).where(tables.tenant.c.name == name)
             if lock:
                 statement = statement.with_for_update(key_share=True)
             row = (await connection.execute(statement)).one_or_none()
             if row is None:
                 raise NotFound
-            yield await behind_wall(Work(connection, scope.actor), row._asdict())
+            yield await as_tenant(RegistrySession(connection, scope.actor), row._asdict())
 
 
-async def behind_wall(work: Work, tenant: Row) -> TenantWork:
+async def as_tenant(session: RegistrySession, tenant: Row) -> TenantSession:
     """The rest of the transaction sees this tenant's rows only."""
-    await _set(work.connection, tenant=str(tenant["id"]), platform="off")
-    return TenantWork(work.connection, work.actor, tenant)
+    await _set_context(session.connection, tenant=str(tenant["id"]), platform="off")
+    return TenantSession(session.connection, session.actor, tenant)
 
 
-async def before_wall(work: TenantWork) -> Work:
+async def as_platform(session: TenantSession) -> RegistrySession:
     """The rest of the transaction is the platform's again; only where the platform's administrator asks."""
-    await _set(work.connection, tenant="", platform="on")
-    return Work(work.connection, work.actor)
+    await _set_context(session.connection, tenant="", platform="on")
+    return RegistrySession(session.connection, session.actor)
 
 
-async def _set_scope(connection: AsyncConnection, scope: Scope) -> None:
+async def _set_scope_context(connection: AsyncConnection, scope: AccessScope) -> None:
     tenant = "" if scope.tenant_id is None else str(scope.tenant_id)
-    await _set(connection, tenant=tenant, platform="on" if scope.platform else "off")
+    await _set_context(connection, tenant=tenant, platform="on" if scope.platform else "off")
 
 
-async def _set(connection: AsyncConnection, *, tenant: str, platform: str) -> None:
+async def _set_context(connection: AsyncConnection, *, tenant: str, platform: str) -> None:
     # Local to the transaction: a pooled connection must not carry one caller's sight to the next.
     await connection.execute(
         sa.text(
@@ -209,31 +209,31 @@ async def _set(connection: AsyncConnection, *, tenant: str, platform: str) -> No
 
 
 @asynccontextmanager
-async def _faults() -> AsyncIterator[None]:
+async def _translate_errors() -> AsyncIterator[None]:
     try:
         yield
     except sa.exc.DBAPIError as wrong:
-        raise _translated(wrong) from wrong
+        raise _translate_dbapi_error(wrong) from wrong
     except sa.exc.TimeoutError as wrong:
         raise StoreTimeout("All connections to the store are busy; retry.") from wrong
     except (OSError, psycopg.Error) as wrong:
         # Connecting happens outside SQLAlchemy's own wrapping.
-        raise _of_driver(wrong) from wrong
+        raise _translate_driver_error(wrong) from wrong
 
 
-def _translated(wrong: sa.exc.DBAPIError) -> BaseException:
-    return wrong if wrong.orig is None else _of_driver(wrong.orig)
+def _translate_dbapi_error(wrong: sa.exc.DBAPIError) -> BaseException:
+    return wrong if wrong.orig is None else _translate_driver_error(wrong.orig)
 
 
-def _of_driver(cause: BaseException) -> BaseException:
+def _translate_driver_error(cause: BaseException) -> BaseException:
     if isinstance(cause, pg.UniqueViolation | pg.ForeignKeyViolation | pg.RestrictViolation):
         constraint = cause.diag.constraint_name or ""
         # Where another object has it, the name that was given is at fault; else the object that the path names.
-        named = {"field": "name"} if constraint in _NAMES else {}
-        return Conflict(_CONFLICTS.get(constraint), **named)
+        named = {"field": "name"} if constraint in _NAME_CONSTRAINTS else {}
+        return Conflict(_CONFLICT_MESSAGES.get(constraint), **named)
     if isinstance(cause, pg.InvalidParameterValue):
         # What PostgreSQL says of a role that is not there yet: nobody has migrated any database of this server.
         return StoreUnavailable("The store's schema is not this version's; run `lagscale migrate`.")
     if isinstance(cause, pg.DataError):
-        return InvalidInput([Fault("body", "holds a character or a number that cannot be stored")])
-    return translate(cause) or cause
+        return InvalidInput([FieldError("body", "holds a character or a number that cannot be stored")])
+    return translate_error(cause) or cause

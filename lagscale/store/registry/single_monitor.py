@@ -11,17 +11,17 @@ import sqlalchemy as sa
 import structlog
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.quotas import COLUMNS, DEFAULTS
+from lagscale.domain.quotas import DEFAULT_QUOTAS, QUOTA_COLUMNS
 from lagscale.domain.tenancy import ANY_NAMESPACE, DEFAULT_INSTANCE
 from lagscale.errors import Conflict, InvalidInput
 from lagscale.settings import ServiceSettings, SingleMonitorSettings
-from lagscale.store.encryption import SecretBox
+from lagscale.store.encryption import Keyring
 from lagscale.store.registry import bindings, clusters, monitors, tenants
 from lagscale.store.registry.clusters import ClusterSpec
-from lagscale.store.registry.monitor_spec import Draft, MonitorSpec, built
-from lagscale.store.registry.session import RegistryDatabase, TenantWork, Work, behind_wall
+from lagscale.store.registry.monitor_spec import MonitorDraft, MonitorSpec, build_spec
+from lagscale.store.registry.session import RegistryDatabase, RegistrySession, TenantSession, as_tenant
 from lagscale.store.registry.tables import cluster, tenant
-from lagscale.store.registry.versions import Outcome
+from lagscale.store.registry.versions import WriteResult
 
 log = structlog.get_logger(__name__)
 
@@ -32,7 +32,7 @@ _TENANT = {
     "display_name": "",
     "auto_register": False,
     "min_sampling_seconds": 1,
-    **{column: DEFAULTS[quota] for quota, column in COLUMNS.items()},
+    **{column: DEFAULT_QUOTAS[quota] for quota, column in QUOTA_COLUMNS.items()},
     "policy_defaults": {},
     "policy_limits": {},
     "max_auto_monitors": 1000,
@@ -60,7 +60,7 @@ def ensure_single_monitor(url: str, environ: Mapping[str, str]) -> None:
     spec = single_monitor(environ)
     # A thread of its own, because the caller may stand inside a running event loop.
     with ThreadPoolExecutor(1, "single-monitor") as threads:
-        threads.submit(asyncio.run, _ensure(url, settings, spec, _tick(environ))).result()
+        threads.submit(asyncio.run, _register(url, settings, spec, _tick(environ))).result()
 
 
 def monitor_name(topic: str) -> str:
@@ -92,46 +92,46 @@ def _tick(environ: Mapping[str, str]) -> float:
     return float(environ.get("LAGSCALE_TICK_SECONDS") or ServiceSettings.model_fields["tick_seconds"].default)
 
 
-async def _ensure(url: str, settings: SingleMonitorSettings, spec: MonitorSpec, tick_seconds: float) -> None:
+async def _register(url: str, settings: SingleMonitorSettings, spec: MonitorSpec, tick_seconds: float) -> None:
     database = RegistryDatabase(url, size=1)
     try:
-        async with database.platform(_ACTOR) as work:
+        async with database.platform(_ACTOR) as session:
             # The services that start together wait for each other here, and the later ones find all done.
-            await work.run(sa.text("select pg_advisory_xact_lock(hashtextextended('lagscale.single', 0))"))
-            row = await work.find(sa.select(tenant).where(tenant.c.name == NAME).with_for_update(key_share=True))
+            await session.run(sa.text("select pg_advisory_xact_lock(hashtextextended('lagscale.single', 0))"))
+            row = await session.find(sa.select(tenant).where(tenant.c.name == NAME).with_for_update(key_share=True))
             if row is None:
-                row = (await tenants.create(work, NAME, _TENANT)).row
-            await _bind(work, int(row["id"]))
-            behind = await behind_wall(work, row)
-            await _ensure_cluster(behind, settings)
-            outcome = await _put(behind, spec, tick_seconds)
+                row = (await tenants.create(session, NAME, _TENANT)).row
+            await _bind(session, int(row["id"]))
+            tenant_session = await as_tenant(session, row)
+            await _ensure_cluster(tenant_session, settings)
+            outcome = await _put(tenant_session, spec, tick_seconds)
         log.info("single_monitor_ready", monitor=spec.name, changed=outcome.changed)
     finally:
         await database.close()
 
 
-async def _put(work: TenantWork, spec: MonitorSpec, tick_seconds: float) -> Outcome:
+async def _put(session: TenantSession, spec: MonitorSpec, tick_seconds: float) -> WriteResult:
     """The monitor by the rules that a person gave the tenant; as it is already it stays, whatever they say."""
-    draft = Draft(spec.name, spec.cluster, spec.consumer_group, spec.scope, spec.given)
+    draft = MonitorDraft(spec.name, spec.cluster, spec.consumer_group, spec.scope, spec.given)
     try:
-        return await monitors.put(work, built(draft, work.tenant, tick_seconds), None)
+        return await monitors.put(session, build_spec(draft, session.tenant, tick_seconds), None)
     except InvalidInput:
-        row = await monitors.already(work, draft, None)
+        row = await monitors.find_unchanged(session, draft, None)
         if row is None:
             raise
-        return Outcome(row)
+        return WriteResult(row)
 
 
-async def _bind(work: Work, tenant_id: int) -> None:
+async def _bind(session: RegistrySession, tenant_id: int) -> None:
     try:
-        await bindings.put(work, tenant_id, DEFAULT_INSTANCE, ANY_NAMESPACE)
+        await bindings.put(session, tenant_id, DEFAULT_INSTANCE, ANY_NAMESPACE)
     except Conflict:
         # Namespaces were bound by hand, and that is to stay; the monitor is measured all the same.
         log.warning("single_monitor_not_bound", instance=DEFAULT_INSTANCE)
 
 
-async def _ensure_cluster(work: TenantWork, settings: SingleMonitorSettings) -> None:
-    row = await work.find(sa.select(cluster.c.security).where(cluster.c.name == NAME))
+async def _ensure_cluster(session: TenantSession, settings: SingleMonitorSettings) -> None:
+    row = await session.find(sa.select(cluster.c.security).where(cluster.c.name == NAME))
     bootstrap = tuple(part.strip() for part in settings.brokers.split(",") if part.strip())
     security = {"protocol": "PLAINTEXT"} if row is None else row["security"]
-    await clusters.put(work, ClusterSpec(NAME, bootstrap, security, by_platform=True), SecretBox(""), None)
+    await clusters.put(session, ClusterSpec(NAME, bootstrap, security, by_platform=True), Keyring(""), None)

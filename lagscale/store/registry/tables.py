@@ -20,7 +20,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 
-from lagscale.domain.quotas import COLUMNS as QUOTAS
+from lagscale.domain.quotas import QUOTA_COLUMNS as QUOTAS
 
 metadata = MetaData()
 

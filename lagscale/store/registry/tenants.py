@@ -7,81 +7,83 @@ from typing import Any
 
 from sqlalchemy import delete, exists, func, insert, select, update
 
-from lagscale.domain.quotas import COLUMNS as QUOTAS
+from lagscale.domain.quotas import QUOTA_COLUMNS as QUOTAS
 from lagscale.errors import Conflict
 from lagscale.store.registry import audit
-from lagscale.store.registry.paging import Page, Wanted, page
-from lagscale.store.registry.session import TenantWork, Work
+from lagscale.store.registry.paging import Page, PageRequest, read_page
+from lagscale.store.registry.session import RegistrySession, TenantSession
 from lagscale.store.registry.tables import cluster, monitor, tenant
-from lagscale.store.registry.versions import Outcome, Seen, check_version
+from lagscale.store.registry.versions import Precondition, WriteResult, check_precondition
 
 #: What monitors are judged by.
-RULES = ("policy_defaults", "policy_limits", "min_sampling_seconds")
-_WRITTEN = (
-    "display_name", "auto_register", *QUOTAS.values(), "max_auto_monitors", "auto_expiry_days", *RULES,
+RULE_COLUMNS = ("policy_defaults", "policy_limits", "min_sampling_seconds")
+_WRITABLE_COLUMNS = (
+    "display_name", "auto_register", *QUOTAS.values(), "max_auto_monitors", "auto_expiry_days", *RULE_COLUMNS,
 )  # fmt: skip
 
 
-async def listed(work: Work, wanted: Wanted) -> Page:
+async def list_page(session: RegistrySession, page_request: PageRequest) -> Page:
     """The tenants that the scope sees."""
-    return await page(work, select(tenant), ["name"], wanted)
+    return await read_page(session, select(tenant), ["name"], page_request)
 
 
-async def create(work: Work, name: str, values: Mapping[str, Any]) -> Outcome:
+async def create(session: RegistrySession, name: str, values: Mapping[str, Any]) -> WriteResult:
     """Create a tenant.
 
     Raises:
         Conflict: the name is taken.
     """
-    given = {column: values[column] for column in _WRITTEN}
+    given = {column: values[column] for column in _WRITABLE_COLUMNS}
     statement = insert(tenant).values(name=name, **given).returning(tenant)
-    row = await work.one(statement)
-    await audit.record(work, "tenant.create", f"tenant/{name}", None, row)
-    return Outcome(row, created=True, changed=True)
+    row = await session.one(statement)
+    await audit.record(session, "tenant.create", f"tenant/{name}", None, row)
+    return WriteResult(row, created=True, changed=True)
 
 
-async def put(work: Work, name: str, values: Mapping[str, Any], seen: Seen | None) -> Outcome:
+async def put(
+    session: RegistrySession, name: str, values: Mapping[str, Any], precondition: Precondition | None
+) -> WriteResult:
     """Create the tenant or make it so; nothing changes when it is so already.
 
     Raises:
         PreconditionFailed: it is not as the caller has seen it.
     """
     # Two first PUTs of one name make one tenant, and no conflict.
-    await work.run(select(func.pg_advisory_xact_lock(func.hashtextextended(f"tenant {name}", 0))))
+    await session.run(select(func.pg_advisory_xact_lock(func.hashtextextended(f"tenant {name}", 0))))
     # Not the key: who registers a monitor holds on to that, and waits for the turn that this one may hold.
     statement = select(tenant).where(tenant.c.name == name).with_for_update(key_share=True)
-    row = await work.find(statement)
-    check_version(row, seen)
+    row = await session.find(statement)
+    check_precondition(row, precondition)
     if row is None:
-        return await create(work, name, values)
-    given = {column: values[column] for column in _WRITTEN}
+        return await create(session, name, values)
+    given = {column: values[column] for column in _WRITABLE_COLUMNS}
     if all(row[column] == value for column, value in given.items()):
-        return Outcome(row)
+        return WriteResult(row)
     changing = update(tenant).where(tenant.c.id == row["id"]).values(version=row["version"] + 1, **given)
-    after = await work.one(changing.returning(tenant))
-    await audit.record(work, "tenant.update", f"tenant/{name}", row, after)
-    return Outcome(after, changed=True, before=row)
+    after = await session.one(changing.returning(tenant))
+    await audit.record(session, "tenant.update", f"tenant/{name}", row, after)
+    return WriteResult(after, changed=True, before=row)
 
 
-def changes_rules(outcome: Outcome) -> bool:
+def changes_rules(outcome: WriteResult) -> bool:
     """Whether a change of a tenant is one of what its monitors are judged by."""
     before = outcome.before
-    return before is not None and any(before[column] != outcome.row[column] for column in RULES)
+    return before is not None and any(before[column] != outcome.row[column] for column in RULE_COLUMNS)
 
 
-async def remove(work: TenantWork) -> None:
+async def remove(session: TenantSession) -> None:
     """Remove an empty tenant with its keys and bindings; its samples go with their retention.
 
     Raises:
         Conflict: it has monitors or clusters.
     """
     live = exists().where(monitor.c.deleted_at.is_(None))
-    if (await work.run(select(live | exists().select_from(cluster)))).scalar_one():
+    if (await session.run(select(live | exists().select_from(cluster)))).scalar_one():
         raise Conflict("The tenant has monitors or clusters; delete them first.")
-    await work.run(delete(tenant).where(tenant.c.id == work.tenant_id))
+    await session.run(delete(tenant).where(tenant.c.id == session.tenant_id))
 
 
-async def monitors(work: TenantWork) -> int:
+async def monitors(session: TenantSession) -> int:
     """How many live monitors the tenant has."""
     statement = select(func.count()).select_from(monitor).where(monitor.c.deleted_at.is_(None))
-    return int((await work.run(statement)).scalar_one())
+    return int((await session.run(statement)).scalar_one())

@@ -9,7 +9,7 @@ from lagscale.store.registry.session import Row
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
+class WriteResult:
     """The row as it is now; `created` and `changed` are both false when it was so already.
 
     `before` is the row of a tenant that was changed.
@@ -22,7 +22,7 @@ class Outcome:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Precondition:
     """What the caller knows of the object that it changes.
 
     Attributes:
@@ -34,33 +34,33 @@ class Seen:
     absent: bool = False
 
 
-def check_version(row: Row | None, seen: Seen | None) -> None:
+def check_precondition(row: Row | None, precondition: Precondition | None) -> None:
     """Refuse to overwrite what the caller has not seen.
 
     Args:
         row: as it is now, None where there is none.
-        seen: what the caller knows; None when the caller does not care.
+        precondition: what the caller knows; None when the caller does not care.
 
     Raises:
         PreconditionFailed: it is not so.
     """
-    if seen is None:
+    if precondition is None:
         return
-    if seen.absent:
+    if precondition.absent:
         if row is not None:
             text = "It exists already; leave If-None-Match out to change it, or take another name."
             raise PreconditionFailed(text, field="If-None-Match")
         return
     if row is None:
         raise PreconditionFailed("It does not exist, and If-Match asks for it; leave If-Match out to create it.")
-    if seen.versions and int(row["version"]) not in seen.versions:
-        read = " or ".join(str(version) for version in sorted(seen.versions))
+    if precondition.versions and int(row["version"]) not in precondition.versions:
+        read = " or ".join(str(version) for version in sorted(precondition.versions))
         raise PreconditionFailed(
             f"It has version {row['version']} now, not {read}; read it again and repeat the change."
         )
 
 
-def present(row: Row | None) -> Row:
+def require_row(row: Row | None) -> Row:
     """The row.
 
     Raises:

@@ -6,16 +6,16 @@ from collections.abc import Sequence
 
 import sqlalchemy as sa
 
-from lagscale.store.registry.session import Row, TenantWork
+from lagscale.store.registry.session import Row, TenantSession
 from lagscale.store.registry.tables import cluster, lag_target, monitor, monitor_target
 
 
-async def cluster_to_ask(work: TenantWork, name: str) -> Row | None:
+async def find_cluster(session: TenantSession, name: str) -> Row | None:
     """One cluster with its sealed secrets; None where there is none."""
-    return await work.find(sa.select(cluster).where(cluster.c.name == name))
+    return await session.find(sa.select(cluster).where(cluster.c.name == name))
 
 
-async def watched(work: TenantWork, cluster_id: int) -> dict[str, tuple[str, ...]]:
+async def watched(session: TenantSession, cluster_id: int) -> dict[str, tuple[str, ...]]:
     """Groups of the cluster's live monitors, each with the topics that are measured of it; none where none are yet."""
     statement = (
         sa.select(monitor.c.consumer_group, lag_target.c.topic)
@@ -26,14 +26,14 @@ async def watched(work: TenantWork, cluster_id: int) -> dict[str, tuple[str, ...
         .order_by(monitor.c.consumer_group, lag_target.c.topic)
     )
     found: dict[str, tuple[str, ...]] = {}
-    for row in await work.every(statement):
+    for row in await session.every(statement):
         topics = found.setdefault(row["consumer_group"], ())
         found[row["consumer_group"]] = topics if row["topic"] is None else (*topics, row["topic"])
     return found
 
 
 async def measured(
-    work: TenantWork, cluster_id: int, group: str, *, topics: Sequence[str], isolation: str, limitation: str
+    session: TenantSession, cluster_id: int, group: str, *, topics: Sequence[str], isolation: str, limitation: str
 ) -> dict[int, str]:
     """Targets that measure just this already, for whichever monitors: number -> topic."""
     statement = sa.select(lag_target.c.id, lag_target.c.topic).where(
@@ -43,4 +43,4 @@ async def measured(
         lag_target.c.isolation_level == isolation,
         lag_target.c.partition_limitation == limitation,
     )
-    return {int(row["id"]): str(row["topic"]) for row in await work.every(statement)}
+    return {int(row["id"]): str(row["topic"]) for row in await session.every(statement)}

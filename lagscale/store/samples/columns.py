@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from lagscale.domain.lag.rounds import Carried, Markers, Note, Row, TargetRound
+from lagscale.domain.lag.rounds import Carried, Markers, Note, SampleRow, TargetRound
 from lagscale.domain.lag.samples import Flag, Sample
 
-#: In the order of `copy_line`.
+#: In the order of `format_copy_line`.
 COLUMNS = (
     "ts", "target_id", "tenant_id", "epoch", "notes", "lags", "ends", "flags", "lost", "carried_lags", "carried_ends",
     "carried_flags", "carried_ages", "members", "members_age", "group_state", "parts", "never", "oldest_age",
@@ -21,31 +21,31 @@ _BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
 _NULL = "\\N"
 
 
-def instant(at_ms: int) -> datetime:
+def to_datetime(at_ms: int) -> datetime:
     """The time of a number of milliseconds since 1970."""
     return _BEGIN + timedelta(milliseconds=at_ms)
 
 
-def copy_line(tenant_id: int, target_id: int, row: Row) -> str:
+def format_copy_line(tenant_id: int, target_id: int, row: SampleRow) -> str:
     """One line of COPY's text format. Everything in it is a number, so nothing needs escaping."""
     this = row.round
     samples = this.samples
     flags = [int(s.flags) if s is not None else 0 for s in samples]
-    for partition in this.outside:
+    for partition in this.excluded:
         if partition < len(flags):
-            flags[partition] = int(Flag.OUTSIDE)
+            flags[partition] = int(Flag.EXCLUDED)
     lost = [s.lost if s is not None else 0 for s in samples]
     fields: list[object] = [
-        instant(this.at_ms).isoformat(),
+        to_datetime(this.at_ms).isoformat(),
         target_id,
         tenant_id,
-        this.epoch,
+        this.incarnation,
         int(this.notes),
-        _array([None if s is None else s.lag for s in samples]),
-        _array([None if s is None else s.end for s in samples]),
-        _array(flags) if any(flags) else None,
-        _array(lost) if any(lost) else None,
-        *_carried(row.carried),
+        _format_array([None if s is None else s.lag for s in samples]),
+        _format_array([None if s is None else s.end for s in samples]),
+        _format_array(flags) if any(flags) else None,
+        _format_array(lost) if any(lost) else None,
+        *_format_carried(row.carried),
         this.members,
         this.members_age_ms,
         this.group_state,
@@ -57,22 +57,22 @@ def copy_line(tenant_id: int, target_id: int, row: Row) -> str:
     return "\t".join([_NULL if field is None else str(field) for field in fields]) + "\n"
 
 
-def _carried(carried: Sequence[Carried | None]) -> tuple[str | None, str | None, str | None, str | None]:
+def _format_carried(carried: Sequence[Carried | None]) -> tuple[str | None, str | None, str | None, str | None]:
     if all(one is None for one in carried):
         return None, None, None, None
     return (
-        _array([None if c is None else c.sample.lag for c in carried]),
-        _array([None if c is None else c.sample.end for c in carried]),
-        _array([None if c is None else int(c.sample.flags) for c in carried]),
-        _array([None if c is None else c.age_ms for c in carried]),
+        _format_array([None if c is None else c.sample.lag for c in carried]),
+        _format_array([None if c is None else c.sample.end for c in carried]),
+        _format_array([None if c is None else int(c.sample.flags) for c in carried]),
+        _format_array([None if c is None else c.age_ms for c in carried]),
     )
 
 
-def _array(values: Sequence[int | None]) -> str:
+def _format_array(values: Sequence[int | None]) -> str:
     return "{" + ",".join(["NULL" if value is None else str(value) for value in values]) + "}"
 
 
-def read_row(columns: Mapping[str, Any]) -> Row:
+def read_row(columns: Mapping[str, Any]) -> SampleRow:
     """The row of a `lag_sample`'s columns; the time comes as `at_ms`."""
     lags, ends = columns["lags"], columns["ends"]
     flags = columns["flags"] or [0] * len(lags)
@@ -85,9 +85,9 @@ def read_row(columns: Mapping[str, Any]) -> Row:
     )
     this = TargetRound(
         at_ms=columns["at_ms"],
-        epoch=columns["epoch"],
+        incarnation=columns["epoch"],
         samples=samples,
-        outside=frozenset(n for n, flag in enumerate(flags) if flag and flag & Flag.OUTSIDE),
+        excluded=frozenset(n for n, flag in enumerate(flags) if flag and flag & Flag.EXCLUDED),
         notes=Note(columns["notes"]),
         members=columns["members"],
         members_age_ms=columns["members_age"],
@@ -96,7 +96,7 @@ def read_row(columns: Mapping[str, Any]) -> Row:
         ends_asked_ms=columns["ends_asked"],
         ends_answered_ms=columns["ends_answered"],
     )
-    return Row(this, _read_carried(columns, len(lags)), Markers(**{name: columns[name] for name in _MARKERS}))
+    return SampleRow(this, _read_carried(columns, len(lags)), Markers(**{name: columns[name] for name in _MARKERS}))
 
 
 def _read_carried(columns: Mapping[str, Any], partitions: int) -> tuple[Carried | None, ...]:

@@ -11,16 +11,16 @@ from psycopg.rows import dict_row
 from lagscale.domain.lag.rounds import Note, TargetRound
 from lagscale.domain.lag.samples import Flag, Sample
 from lagscale.store.connection import Pool
-from lagscale.store.faults import translated
+from lagscale.store.faults import translate_errors
 from lagscale.store.queries import load
 
 #: Samples of one target that are read at most, all partitions together.
-_MOST_SAMPLES: Final = 500_000
+_MAX_SAMPLES: Final = 500_000
 _NO_FLAGS: Final = Flag(0)
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class RoundsRequest:
     """A target of a tenant, and how far behind its newest round it is wanted, milliseconds."""
 
     tenant_id: int
@@ -29,7 +29,7 @@ class Wanted:
 
 
 @dataclass(frozen=True, slots=True)
-class Recent:
+class RoundsResult:
     """Target id -> its rounds, the oldest first, for targets that have any; and the database's clock then."""
 
     now_ms: int
@@ -37,7 +37,7 @@ class Recent:
 
 
 @dataclass(frozen=True, slots=True)
-class Newest:
+class NewestRound:
     """Of a target's newest round: partitions, age, and whether nothing waits in any of them."""
 
     partitions: int
@@ -45,69 +45,69 @@ class Newest:
     quiet: bool
 
 
-class RecentRounds:
+class RoundReader:
     """Reads samples of any tenant; whoever asks has found the targets behind the tenant's wall."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def read(self, wanted: Sequence[Wanted]) -> Recent:
+    async def read(self, requests: Sequence[RoundsRequest]) -> RoundsResult:
         """The rounds of each target as far back as wanted, and the last one before that.
 
         Raises:
             StoreUnavailable: the store did not answer.
         """
         parameters = {
-            "targets": [one.target_id for one in wanted],
-            "tenants": [one.tenant_id for one in wanted],
-            "reaches": [one.reach_ms for one in wanted],
-            "most": _MOST_SAMPLES,
+            "targets": [one.target_id for one in requests],
+            "tenants": [one.tenant_id for one in requests],
+            "reaches": [one.reach_ms for one in requests],
+            "most": _MAX_SAMPLES,
         }
         rounds: dict[int, list[TargetRound]] = {}
         async with (
-            translated(),
+            translate_errors(),
             self._pool.connection() as connection,
             connection.cursor(row_factory=dict_row) as cursor,
         ):
             await cursor.execute(load("recent_rounds"), parameters)
             for row in await cursor.fetchall():
-                rounds.setdefault(row["id"], []).append(_round(row))
+                rounds.setdefault(row["id"], []).append(_read_round(row))
             # The clock last: no round is younger than it.
             await cursor.execute("select (extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms")
             [clock] = await cursor.fetchall()
-        return Recent(clock["now_ms"], {target: tuple(found) for target, found in rounds.items()})
+        return RoundsResult(clock["now_ms"], {target: tuple(found) for target, found in rounds.items()})
 
-    async def newest(self, wanted: Sequence[Wanted]) -> dict[int, Newest]:
+    async def newest(self, requests: Sequence[RoundsRequest]) -> dict[int, NewestRound]:
         """What the newest round of each target says, for targets that have one.
 
         Raises:
             StoreUnavailable: the store did not answer.
         """
         parameters = {
-            "targets": [one.target_id for one in wanted],
-            "tenants": [one.tenant_id for one in wanted],
+            "targets": [one.target_id for one in requests],
+            "tenants": [one.tenant_id for one in requests],
         }
         async with (
-            translated(),
+            translate_errors(),
             self._pool.connection() as connection,
             connection.cursor(row_factory=dict_row) as cursor,
         ):
             await cursor.execute(load("recent_quiet"), parameters)
             found = await cursor.fetchall()
-        return {row["id"]: Newest(row["parts"], row["age_ms"], row["quiet"]) for row in found}
+        return {row["id"]: NewestRound(row["parts"], row["age_ms"], row["quiet"]) for row in found}
 
 
-def _round(row: Mapping[str, Any]) -> TargetRound:
+def _read_round(row: Mapping[str, Any]) -> TargetRound:
     flags = row["flags"] or [0] * len(row["lags"])
     lost = row["lost"] or [0] * len(row["lags"])
     return TargetRound(
         at_ms=row["at_ms"],
-        epoch=row["epoch"],
+        incarnation=row["epoch"],
         samples=tuple(
             None if lag is None else Sample(lag, end, Flag(flag) if flag else _NO_FLAGS, missed or 0)
             for lag, end, flag, missed in zip(row["lags"], row["ends"], flags, lost, strict=True)
         ),
-        outside=frozenset(number for number, flag in enumerate(flags) if flag and flag & Flag.OUTSIDE),
+        excluded=frozenset(number for number, flag in enumerate(flags) if flag and flag & Flag.EXCLUDED),
         notes=Note(row["notes"]),
         members=row["members"],
         members_age_ms=row["members_age"],

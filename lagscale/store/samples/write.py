@@ -9,12 +9,12 @@ from typing import Any
 from psycopg import Connection
 from psycopg.rows import dict_row
 
-from lagscale.domain.lag.rounds import Row
+from lagscale.domain.lag.rounds import SampleRow
 from lagscale.errors import LeaseLost
 from lagscale.store.queries import load
-from lagscale.store.records import Lease, Written
-from lagscale.store.samples.columns import COLUMNS, copy_line, read_row
-from lagscale.store.scraping.leases import hold_in_place
+from lagscale.store.records import AppendResult, Lease
+from lagscale.store.samples.columns import COLUMNS, format_copy_line, read_row
+from lagscale.store.scraping.leases import lock_lease
 from lagscale.store.sync_connection import ScraperDatabase
 
 #: COPY into a table with row-level security is refused, so rows go through a table of this session. It is made from
@@ -25,26 +25,26 @@ _STAGE = (
 _COPY = f"copy pg_temp.scraped ({', '.join(COLUMNS)}) from stdin"
 #: For statements that remove many rows; their connection must be as patient.
 REMOVAL_SECONDS = 60.0
-_PATIENCE = f"set local statement_timeout = '{REMOVAL_SECONDS:.0f}s'"
-_CHARACTERS_A_WRITE = 1 << 18
+_REMOVAL_TIMEOUT = f"set local statement_timeout = '{REMOVAL_SECONDS:.0f}s'"
+_WRITE_CHARACTERS = 1 << 18
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class TargetBaseline:
     """What is known of a target before its next round."""
 
     topic_id: str | None
-    epoch: int
-    row: Row | None
+    incarnation: int
+    row: SampleRow | None
 
 
 @dataclass(frozen=True, slots=True)
-class TopicId:
+class TopicIncarnation:
     """A topic's id as it was just seen, and the epoch that it stands for."""
 
     target_id: int
     topic_id: str
-    epoch: int
+    incarnation: int
 
 
 class PostgresSamples:
@@ -53,7 +53,7 @@ class PostgresSamples:
     def __init__(self, database: ScraperDatabase) -> None:
         self._database = database
 
-    def known(self, target_ids: Sequence[int]) -> dict[int, Known]:
+    def baseline(self, target_ids: Sequence[int]) -> dict[int, TargetBaseline]:
         """What is known of each of the targets that still exist.
 
         Raises:
@@ -62,7 +62,7 @@ class PostgresSamples:
         with self._database.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
             found = cursor.execute(load("scrape_newest"), {"targets": list(target_ids)}, prepare=True).fetchall()
         return {
-            columns["id"]: Known(
+            columns["id"]: TargetBaseline(
                 columns["topic_id"],
                 columns["target_epoch"],
                 None if columns["at_ms"] is None else read_row(columns),
@@ -70,15 +70,19 @@ class PostgresSamples:
             for columns in found
         }
 
-    def newest(self, target_ids: Sequence[int]) -> dict[int, Row]:
+    def newest(self, target_ids: Sequence[int]) -> dict[int, SampleRow]:
         """The newest row of each target that has one.
 
         Raises:
             StoreUnavailable: the store did not answer.
         """
-        return {target: known.row for target, known in self.known(target_ids).items() if known.row is not None}
+        return {
+            target: baseline.row for target, baseline in self.baseline(target_ids).items() if baseline.row is not None
+        }
 
-    def append(self, rows: Sequence[tuple[int, int, Row]], lease: Lease, topic_ids: Sequence[TopicId] = ()) -> Written:
+    def append(
+        self, rows: Sequence[tuple[int, int, SampleRow]], lease: Lease, topic_ids: Sequence[TopicIncarnation] = ()
+    ) -> AppendResult:
         """Store (tenant id, target id, row), and the topics' ids, in one transaction that checks the lease.
 
         Raises:
@@ -86,12 +90,12 @@ class PostgresSamples:
             StoreUnavailable: the store did not answer; nothing was written.
         """
         if not rows:
-            return Written(0, 0, 0)
+            return AppendResult(0, 0, 0)
         with self._database.transaction() as connection:
             connection.execute(_STAGE)
             _copy(connection, rows)
             # Locked after the rows are there: who is stopped while sending them blocks no successor.
-            if not hold_in_place(connection, lease):
+            if not lock_lease(connection, lease):
                 raise LeaseLost
             (future,) = connection.execute(
                 "select count(*) from pg_temp.scraped where ts > clock_timestamp() + interval '1 second'"
@@ -99,7 +103,7 @@ class PostgresSamples:
             stored = connection.execute(load("scrape_insert")).rowcount
             if topic_ids:
                 connection.execute(load("scrape_topic_ids"), _columns(topic_ids))
-        return Written(stored, len(rows) - stored - future, future)
+        return AppendResult(stored, len(rows) - stored - future, future)
 
     def notify(self) -> None:
         """Tell the scalers that there are new rows; a transaction of its own, because NOTIFY takes one lock for all.
@@ -110,27 +114,27 @@ class PostgresSamples:
         with self._database.transaction() as connection:
             connection.execute("notify lagscale_samples")
 
-    def drop_before(self, hours: float) -> list[str]:
+    def drop_older_than(self, hours: float) -> list[str]:
         """Drop what is older than so many hours of the database's clock; the names of chunks, or a count of rows.
 
         Raises:
             StoreUnavailable: the store did not answer.
         """
         with self._database.transaction() as connection:
-            connection.execute(_PATIENCE)
+            connection.execute(_REMOVAL_TIMEOUT)
             found = connection.execute(
                 "select dropped from drop_samples_before(clock_timestamp() - %s::float8 * interval '1 hour')", [hours]
             ).fetchall()
         return [str(row[0]) for row in found]
 
-    def tidy(self) -> dict[str, int]:
+    def remove_unused(self) -> dict[str, int]:
         """Remove what nobody needs any more from the registry; what -> how many rows, where there were any.
 
         Raises:
             StoreUnavailable: the store did not answer.
         """
         with self._database.transaction() as connection:
-            connection.execute(_PATIENCE)
+            connection.execute(_REMOVAL_TIMEOUT)
             found = connection.execute("select what, removed from tidy_registry(clock_timestamp())").fetchall()
         return {what: removed for what, removed in found if removed}
 
@@ -147,23 +151,23 @@ class PostgresSamples:
         return bool(row and row[0])
 
 
-def _copy(connection: Connection[Any], rows: Sequence[tuple[int, int, Row]]) -> None:
+def _copy(connection: Connection[Any], rows: Sequence[tuple[int, int, SampleRow]]) -> None:
     with connection.cursor().copy(_COPY) as copy:
         lines: list[str] = []
         size = 0
         for tenant_id, target_id, row in rows:
-            line = copy_line(tenant_id, target_id, row)
+            line = format_copy_line(tenant_id, target_id, row)
             lines.append(line)
             size += len(line)
-            if size > _CHARACTERS_A_WRITE:
+            if size > _WRITE_CHARACTERS:
                 copy.write("".join(lines))
                 lines, size = [], 0
         copy.write("".join(lines))
 
 
-def _columns(topic_ids: Sequence[TopicId]) -> Mapping[str, list[Any]]:
+def _columns(topic_ids: Sequence[TopicIncarnation]) -> Mapping[str, list[Any]]:
     return {
         "targets": [one.target_id for one in topic_ids],
         "topic_ids": [one.topic_id for one in topic_ids],
-        "epochs": [one.epoch for one in topic_ids],
+        "epochs": [one.incarnation for one in topic_ids],
     }

@@ -13,7 +13,7 @@ from lagscale.store.sync_connection import ScraperDatabase
 NAME = "scraper"
 
 
-def keep(database: ScraperDatabase, holder: str, seconds: float) -> Lease | None:
+def acquire(database: ScraperDatabase, holder: str, seconds: float) -> Lease | None:
     """Take a free or expired lease, or renew one's own; None while another holds it.
 
     Args:
@@ -43,7 +43,7 @@ def release(database: ScraperDatabase, holder: str) -> None:
         connection.execute(load("scrape_lease_release"), {"name": NAME, "holder": holder})
 
 
-def hold_in_place(connection: Connection[Any], lease: Lease) -> bool:
+def lock_lease(connection: Connection[Any], lease: Lease) -> bool:
     """Whether the lease still stands; if so, nobody can take it until this transaction ends."""
     row = connection.execute(
         load("scrape_lease_check"), {"name": NAME, "holder": lease.holder, "epoch": lease.epoch}, prepare=True

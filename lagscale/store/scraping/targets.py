@@ -11,13 +11,13 @@ from psycopg.rows import dict_row
 from lagscale.errors import LeaseLost
 from lagscale.store.queries import load
 from lagscale.store.records import Lease
-from lagscale.store.scraping.leases import hold_in_place
+from lagscale.store.scraping.leases import lock_lease
 from lagscale.store.sync_connection import ScraperDatabase
 
 
 @dataclass(frozen=True, slots=True)
 class ClusterEntry:
-    """How to reach a cluster. `sealed` is encrypted; the version grows with every change.
+    """How to reach a cluster. `encrypted_secrets` is encrypted; the version grows with every change.
 
     Attributes:
         tenant: the tenant's name, under which its references stand.
@@ -29,7 +29,7 @@ class ClusterEntry:
     tenant_id: int
     bootstrap: tuple[str, ...]
     security: Mapping[str, Any]
-    sealed: bytes | None
+    encrypted_secrets: bytes | None
     version: int
     tenant: str = ""
     references: Mapping[str, Any] = field(default_factory=dict)
@@ -65,7 +65,7 @@ class TargetEntry:
 
 
 @dataclass(frozen=True, slots=True)
-class Polling:
+class PollInventory:
     """Everything to poll, at one version of the registrations; `quotas` of partitions by tenant."""
 
     version: int
@@ -75,7 +75,7 @@ class Polling:
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class PollState:
     """How the last poll of a cluster or a target went: a named code, and a text without secrets and addresses.
 
     `partitions` of a target's topic, None where they were not counted.
@@ -87,7 +87,7 @@ class State:
     partitions: int | None = None
 
 
-def read(database: ScraperDatabase) -> Polling:
+def read(database: ScraperDatabase) -> PollInventory:
     """All targets of live monitors with their clusters, from one snapshot.
 
     Raises:
@@ -99,10 +99,10 @@ def read(database: ScraperDatabase) -> Polling:
         targets = cursor.execute(load("scrape_targets")).fetchall()
         clusters = cursor.execute(load("scrape_clusters")).fetchall()
         quotas = cursor.execute(load("scrape_quotas")).fetchall()
-    return Polling(
+    return PollInventory(
         int(version["version"]),
-        {row["id"]: cluster_of(row) for row in clusters},
-        tuple(_target(row) for row in targets),
+        {row["id"]: read_cluster(row) for row in clusters},
+        tuple(_read_target(row) for row in targets),
         {row["id"]: row["max_partitions"] for row in quotas},
     )
 
@@ -117,7 +117,9 @@ def failed_clusters(database: ScraperDatabase) -> frozenset[int]:
         return frozenset(row[0] for row in connection.execute(load("scrape_failed_clusters")).fetchall())
 
 
-def write_states(database: ScraperDatabase, clusters: Sequence[State], targets: Sequence[State], lease: Lease) -> None:
+def write_states(
+    database: ScraperDatabase, clusters: Sequence[PollState], targets: Sequence[PollState], lease: Lease
+) -> None:
     """Store the latest states; what has not changed is written about twice a minute.
 
     Raises:
@@ -125,7 +127,7 @@ def write_states(database: ScraperDatabase, clusters: Sequence[State], targets: 
         StoreUnavailable: the store did not answer.
     """
     with database.transaction() as connection:
-        if not hold_in_place(connection, lease):
+        if not lock_lease(connection, lease):
             raise LeaseLost
         if clusters:
             connection.execute(load("scrape_cluster_states"), _columns(clusters))
@@ -137,7 +139,7 @@ def write_states(database: ScraperDatabase, clusters: Sequence[State], targets: 
             connection.execute("select tell_registration_change()")
 
 
-def _columns(states: Sequence[State]) -> dict[str, list[Any]]:
+def _columns(states: Sequence[PollState]) -> dict[str, list[Any]]:
     return {
         "ids": [state.id for state in states],
         "codes": [state.code for state in states],
@@ -146,15 +148,15 @@ def _columns(states: Sequence[State]) -> dict[str, list[Any]]:
     }
 
 
-def cluster_of(row: Mapping[str, Any]) -> ClusterEntry:
+def read_cluster(row: Mapping[str, Any]) -> ClusterEntry:
     """A cluster from its row."""
-    sealed = row["secrets"]
+    encrypted_secrets = row["secrets"]
     return ClusterEntry(
         row["id"],
         row["tenant_id"],
         tuple(row["bootstrap"]),
         row["security"],
-        None if sealed is None else bytes(sealed),
+        None if encrypted_secrets is None else bytes(encrypted_secrets),
         row["version"],
         row["tenant"],
         row["secret_references"],
@@ -162,7 +164,7 @@ def cluster_of(row: Mapping[str, Any]) -> ClusterEntry:
     )
 
 
-def _target(row: Mapping[str, Any]) -> TargetEntry:
+def _read_target(row: Mapping[str, Any]) -> TargetEntry:
     return TargetEntry(
         row["target_id"],
         row["tenant_id"],

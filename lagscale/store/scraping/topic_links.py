@@ -13,21 +13,21 @@ from typing import Any
 from psycopg import Connection
 from psycopg.rows import dict_row
 
-from lagscale.domain.lag.rounds import Note, Row, TargetRound, extend
+from lagscale.domain.lag.rounds import Note, SampleRow, TargetRound, build_row
 from lagscale.domain.topics import TopicScope
 from lagscale.errors import LeaseLost
 from lagscale.store.queries import load
 from lagscale.store.records import Lease
 from lagscale.store.samples.write import PostgresSamples
-from lagscale.store.scraping.leases import hold_in_place
-from lagscale.store.scraping.targets import ClusterEntry, cluster_of
+from lagscale.store.scraping.leases import lock_lease
+from lagscale.store.scraping.targets import ClusterEntry, read_cluster
 from lagscale.store.sync_connection import ScraperDatabase
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
-class Link:
+class TopicLink:
     """A topic that the monitor measures.
 
     Attributes:
@@ -61,23 +61,23 @@ class ScopeEntry:
     version: int
     resolved_ms: int | None = None
     code: str | None = None
-    links: tuple[Link, ...] = ()
+    links: tuple[TopicLink, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class LinkChange:
     """What becomes of a monitor's links.
 
     Attributes:
         add: topics to link.
-        unseen_ms: an answer of this time named none of `add`; None when there is no such answer.
+        unnamed_ms: an answer of this time named none of `add`; None when there is no such answer.
         note: what such an answer says of a topic.
         remove: targets to unlink.
         absent: target -> since when it is absent, None where it is there again.
     """
 
     add: tuple[str, ...] = ()
-    unseen_ms: int | None = None
+    unnamed_ms: int | None = None
     note: Note = Note.NO_TOPIC
     remove: tuple[int, ...] = ()
     absent: Mapping[int, int | None] | None = None
@@ -105,44 +105,48 @@ def read(database: ScraperDatabase) -> tuple[list[ScopeEntry], dict[int, Cluster
         StoreUnavailable: the store did not answer.
     """
     with database.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
-        entries = [_entry(row) for row in cursor.execute(load("scope_read")).fetchall()]
+        entries = [_read_entry(row) for row in cursor.execute(load("scope_read")).fetchall()]
         clusters = cursor.execute(load("scrape_clusters")).fetchall() if entries else []
-    return entries, {row["id"]: cluster_of(row) for row in clusters}
+    return entries, {row["id"]: read_cluster(row) for row in clusters}
 
 
-def change(database: ScraperDatabase, entry: ScopeEntry, wanted: Change, state: ScopeState, lease: Lease) -> bool:
+def change(
+    database: ScraperDatabase, entry: ScopeEntry, link_change: LinkChange, state: ScopeState, lease: Lease
+) -> bool:
     """Change the links and store the state, in one transaction; False when the monitor has changed in the meantime.
 
     Raises:
         LeaseLost: another scraper leads; nothing was written.
         StoreUnavailable: the store did not answer; nothing was written.
     """
-    facts: dict[str, Any] = {
+    parameters: dict[str, Any] = {
         "tenant": entry.tenant_id,
         "monitor_id": entry.monitor_id,
         "cluster_id": entry.cluster_id,
         "consumer_group": entry.consumer_group,
         "isolation_level": entry.isolation_level,
         "partition_limitation": "",
-        "topics": list(wanted.add),
+        "topics": list(link_change.add),
     }
     with database.transaction() as connection:
         # The lock of creating and changing monitors, in a statement of its own: the next one sees what others wrote.
         connection.execute("select pg_advisory_xact_lock(hashtext('lagscale.register'), %s::int)", [entry.tenant_id])
-        row = connection.execute(load("scope_hold"), facts).fetchone()
+        row = connection.execute(load("scope_hold"), parameters).fetchone()
         if row is None or row[0] != entry.version:
             return False
-        if wanted.remove:
-            connection.execute(load("scope_unlink"), facts | {"targets": list(wanted.remove)})
-        if wanted.absent:
-            absents = [_moment(at) for at in wanted.absent.values()]
-            connection.execute(load("scope_absent"), facts | {"targets": list(wanted.absent), "absents": absents})
-        if wanted.add:
-            connection.execute(load("register_targets"), facts)
-            connection.execute(load("link_targets"), facts)
-            _write_unseen(database, connection, entry, wanted, lease)
+        if link_change.remove:
+            connection.execute(load("scope_unlink"), parameters | {"targets": list(link_change.remove)})
+        if link_change.absent:
+            absents = [_to_datetime(at) for at in link_change.absent.values()]
+            connection.execute(
+                load("scope_absent"), parameters | {"targets": list(link_change.absent), "absents": absents}
+            )
+        if link_change.add:
+            connection.execute(load("register_targets"), parameters)
+            connection.execute(load("link_targets"), parameters)
+            _write_unnamed(database, connection, entry, link_change, lease)
         _write(connection, [state])
-        if not hold_in_place(connection, lease):
+        if not lock_lease(connection, lease):
             raise LeaseLost
     return True
 
@@ -158,32 +162,34 @@ def write_states(database: ScraperDatabase, states: Sequence[ScopeState], lease:
         return
     with database.transaction() as connection:
         _write(connection, states)
-        if not hold_in_place(connection, lease):
+        if not lock_lease(connection, lease):
             raise LeaseLost
 
 
-def _write_unseen(
-    database: ScraperDatabase, connection: Connection[Any], entry: ScopeEntry, wanted: Change, lease: Lease
+def _write_unnamed(
+    database: ScraperDatabase, connection: Connection[Any], entry: ScopeEntry, link_change: LinkChange, lease: Lease
 ) -> None:
     """An answer that did not name a topic is a round of it without partitions: what comes after it can be born."""
-    if wanted.unseen_ms is None:
+    if link_change.unnamed_ms is None:
         return
-    facts = {
+    parameters = {
         "tenant": entry.tenant_id,
         "cluster_id": entry.cluster_id,
         "consumer_group": entry.consumer_group,
         "isolation_level": entry.isolation_level,
-        "topics": list(wanted.add),
+        "topics": list(link_change.add),
     }
-    targets = [row[0] for row in connection.execute(load("scope_targets"), facts).fetchall()]
+    targets = [row[0] for row in connection.execute(load("scope_targets"), parameters).fetchall()]
     samples = PostgresSamples(database)
-    rows: list[tuple[int, int, Row]] = []
-    for target_id, known in samples.known(targets).items():
+    rows: list[tuple[int, int, SampleRow]] = []
+    for target_id, baseline in samples.baseline(targets).items():
         # Another monitor may measure it already; its rounds know more.
-        if known.row is None or known.row.round.at_ms < wanted.unseen_ms:
-            absent_ms = 0 if Note.NO_TOPIC in wanted.note else None
-            this = TargetRound(wanted.unseen_ms, known.epoch, (), notes=wanted.note, absent_age_ms=absent_ms)
-            rows.append((entry.tenant_id, target_id, extend(known.row, this)))
+        if baseline.row is None or baseline.row.round.at_ms < link_change.unnamed_ms:
+            absent_ms = 0 if Note.NO_TOPIC in link_change.note else None
+            this = TargetRound(
+                link_change.unnamed_ms, baseline.incarnation, (), notes=link_change.note, absent_age_ms=absent_ms
+            )
+            rows.append((entry.tenant_id, target_id, build_row(baseline.row, this)))
     samples.append(rows, lease)
 
 
@@ -193,7 +199,7 @@ def _write(connection: Connection[Any], states: Sequence[ScopeState]) -> None:
         {
             "monitors": [state.monitor_id for state in states],
             "versions": [state.version for state in states],
-            "resolved": [_moment(state.resolved_ms) for state in states],
+            "resolved": [_to_datetime(state.resolved_ms) for state in states],
             "matched": [state.matched for state in states],
             "codes": [state.code for state in states],
             "messages": [state.message for state in states],
@@ -201,7 +207,7 @@ def _write(connection: Connection[Any], states: Sequence[ScopeState]) -> None:
     )
 
 
-def _entry(row: Mapping[str, Any]) -> ScopeEntry:
+def _read_entry(row: Mapping[str, Any]) -> ScopeEntry:
     links = zip(row["target_ids"], row["topics"], row["absents"], row["fits"], strict=True)
     return ScopeEntry(
         row["monitor_id"],
@@ -215,9 +221,9 @@ def _entry(row: Mapping[str, Any]) -> ScopeEntry:
         row["version"],
         row["resolved_ms"],
         row["code"],
-        tuple(Link(*link) for link in links),
+        tuple(TopicLink(*link) for link in links),
     )
 
 
-def _moment(milliseconds: int | None) -> datetime | None:
+def _to_datetime(milliseconds: int | None) -> datetime | None:
     return None if milliseconds is None else _EPOCH + timedelta(milliseconds=milliseconds)

@@ -14,18 +14,18 @@ from psycopg_pool import AsyncConnectionPool
 
 from lagscale.domain.lag.time_lag import TimeLag
 from lagscale.domain.policy.policy import Metric, OffsetResetPolicy, PersistenceScope
-from lagscale.domain.verdict.contract import Ask, Island, Judgement, Reason, Told, Verdict, held
-from lagscale.domain.verdict.stabilization import stabilised
-from lagscale.store.faults import translated
+from lagscale.domain.verdict.contract import Answer, Island, Judgment, Reason, Verdict, VerdictRequest, pick_last_known
+from lagscale.domain.verdict.stabilization import stabilize
+from lagscale.store.faults import translate_errors
 from lagscale.store.queries import load
-from lagscale.store.verdicts.judgment_history import NOTHING, Instants, Past, look_back
+from lagscale.store.verdicts.judgment_history import EMPTY_HISTORY, JudgmentHistory, JudgmentSource, extend_history
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 #: Past instants judged in one statement, to begin with.
-_FEW, _ALL = 16, 256
+_FIRST_CHUNK, _WHOLE_CHUNK = 16, 256
 #: Monitors whose past judgements are remembered.
-_REMEMBERED = 20_000
+_CACHE_SIZE = 20_000
 
 Row = dict[str, Any]
 
@@ -40,96 +40,101 @@ class PostgresVerdicts:
     def __init__(self, pool: AsyncConnectionPool[AsyncConnection[Any]]) -> None:
         self._pool = pool
         # Both are memos, which can be lost at any time. Samples do not change, so neither do judgements of the past.
-        self._past: LRUCache[Ask, Past] = LRUCache(_REMEMBERED)
+        self._histories: LRUCache[VerdictRequest, JudgmentHistory] = LRUCache(_CACHE_SIZE)
         # What the gate could not decide last time is not asked of the gate first.
-        self._hot: LRUCache[Ask, None] = LRUCache(_REMEMBERED)
+        self._undecided_by_gate: LRUCache[VerdictRequest, None] = LRUCache(_CACHE_SIZE)
 
     def forget(self) -> None:
         """Lose what is remembered of earlier asks; the next answers are the same, at the price of a first one."""
-        self._past.clear()
+        self._histories.clear()
 
-    async def judge(self, asks: Sequence[Ask], *, evidence: bool = False) -> list[Judgement]:
+    async def judge(self, requests: Sequence[VerdictRequest], *, evidence: bool = False) -> list[Judgment]:
         """One judgement for each ask, in order.
 
         Args:
-            asks: the monitors.
+            requests: the monitors.
             evidence: read every sample of the lookback, so that the judgement names the island, what is stuck and what
                 drains. Without it the newest rows decide where they can, with the same verdict, value and activity.
 
         Raises:
             StoreUnavailable: the store did not answer.
         """
-        if not asks:
+        if not requests:
             return []
-        keys = [_timeless(ask) for ask in asks]
-        first = [_FULL if evidence else _FAST if key in self._hot else _GATE for key in keys]
-        async with translated(), self._pool.connection() as connection:
-            judged = await _judge(connection, asks, first)
-            for key, judgement in zip(keys, judged, strict=True):
-                if judgement.reason in _TOLD_BY_GATE:
-                    self._hot.pop(key, None)
+        keys = [_strip_times(request) for request in requests]
+        first = [_FULL if evidence else _FAST if key in self._undecided_by_gate else _GATE for key in keys]
+        async with translate_errors(), self._pool.connection() as connection:
+            judged = await _judge(connection, requests, first)
+            for key, judgment in zip(keys, judged, strict=True):
+                if judgment.reason in _DECIDED_BY_GATE:
+                    self._undecided_by_gate.pop(key, None)
                 else:
-                    self._hot[key] = None
+                    self._undecided_by_gate[key] = None
             return [
-                await self._stabilised(connection, ask, judgement) for ask, judgement in zip(asks, judged, strict=True)
+                await self._stabilise(connection, request, judgment)
+                for request, judgment in zip(requests, judged, strict=True)
             ]
 
-    async def hold(self, ask: Ask, judgement: Judgement) -> Told | None:
+    async def find_last_known(self, request: VerdictRequest, judgment: Judgment) -> Answer | None:
         """The held answer for an unknown judgement; None when there is nothing to hold.
 
         Raises:
             StoreUnavailable: the store did not answer.
         """
-        policy, now_ms = ask.policy, judgement.now_ms
-        if policy.hold_ms == 0 or not ask.target_ids or judgement.at_ms is None:
+        policy, now_ms = request.policy, judgment.now_ms
+        if policy.hold_ms == 0 or not request.target_ids or judgment.at_ms is None:
             return None
 
-        def reach(known_ms: int | None) -> int:
+        def needed_since(determined_ms: int | None) -> int:
             # What was known longer ago is not held any more.
-            last = max(known_ms or 0, now_ms - policy.hold_ms)
-            return last - policy.hold_window_ms - policy.stabilisation_ms
+            last = max(determined_ms or 0, now_ms - policy.hold_ms)
+            return last - policy.hold_window_ms - policy.stabilization_ms
 
-        async with translated(), self._pool.connection() as connection:
+        async with translate_errors(), self._pool.connection() as connection:
             # The newest known instant is most often the newest one, and then a few are enough.
-            known = await self._look_back(connection, ask, now_ms, reach, first=_FEW)
-        return held(stabilised(known, policy), judgement.members, now_ms, policy)
+            determined = await self._read_history(connection, request, now_ms, needed_since, first=_FIRST_CHUNK)
+        return pick_last_known(stabilize(determined, policy), judgment.members, now_ms, policy)
 
-    async def _stabilised(self, connection: AsyncConnection[Any], ask: Ask, judgement: Judgement) -> Judgement:
+    async def _stabilise(
+        self, connection: AsyncConnection[Any], request: VerdictRequest, judgment: Judgment
+    ) -> Judgment:
         """The judgement with its answer stabilised by the values of the instants before."""
-        at_ms, policy = judgement.at_ms, ask.policy
-        if not policy.stabilisation_ms or judgement.value is None or at_ms is None:
-            return judgement
-        since = at_ms - policy.stabilisation_ms
-        known = await self._look_back(connection, ask, at_ms - 1, lambda _: since, first=_ALL)
-        before = [one for one in known if (one.at_ms or 0) >= since]
-        return stabilised([*before, judgement], policy)[-1]
+        at_ms, policy = judgment.at_ms, request.policy
+        if not policy.stabilization_ms or judgment.value is None or at_ms is None:
+            return judgment
+        since = at_ms - policy.stabilization_ms
+        determined = await self._read_history(connection, request, at_ms - 1, lambda _: since, first=_WHOLE_CHUNK)
+        before = [one for one in determined if (one.at_ms or 0) >= since]
+        return stabilize([*before, judgment], policy)[-1]
 
-    async def _look_back(
+    async def _read_history(
         self,
         connection: AsyncConnection[Any],
-        ask: Ask,
+        request: VerdictRequest,
         until_ms: int,
-        reach: Callable[[int | None], int],
+        needed_since: Callable[[int | None], int],
         *,
         first: int,
-    ) -> list[Judgement]:
+    ) -> list[Judgment]:
         """The known judgements up to an instant, each as asked at its own sample time; oldest first."""
-        key = _timeless(ask)
-        remembered = ask.upto_ms is None
-        past = await look_back(
-            Instants(
-                lambda since, until: _instants(connection, ask, since, until),
-                lambda instants: _judge_at(connection, ask, instants, _FAST if key in self._hot else _GATE),
+        key = _strip_times(request)
+        cacheable = request.upto_ms is None
+        history = await extend_history(
+            JudgmentSource(
+                lambda since, until: _read_sample_times(connection, request, since, until),
+                lambda instants: _judge_at(
+                    connection, request, instants, _FAST if key in self._undecided_by_gate else _GATE
+                ),
                 first,
             ),
-            self._past.get(key, NOTHING) if remembered else NOTHING,
+            self._histories.get(key, EMPTY_HISTORY) if cacheable else EMPTY_HISTORY,
             until_ms,
-            reach,
-            keep_ms=ask.policy.hold_window_ms + ask.policy.stabilisation_ms,
+            needed_since,
+            retain_ms=request.policy.hold_window_ms + request.policy.stabilization_ms,
         )
-        if remembered:
-            self._past[key] = past
-        return [judgement for judgement in reversed(past.known) if (judgement.at_ms or 0) <= until_ms]
+        if cacheable:
+            self._histories[key] = history
+        return [judgment for judgment in reversed(history.determined) if (judgment.at_ms or 0) <= until_ms]
 
 
 #: From the cheapest to the one that decides everything; all give the same judgement where they give one.
@@ -137,60 +142,71 @@ _STATEMENTS = ("judge_gate", "judge_fast", "judge_time", "judge_full")
 _GATE, _FAST, _TIME, _FULL = range(4)
 #: What a statement cannot decide is not asked of it.
 _NEVER = {_FAST: Metric.TIME_LAG, _TIME: Metric.LAG}
-_TOLD_BY_GATE = frozenset({Reason.NO_BREACH, Reason.STALE, Reason.ACTIVITY_UNTOLD})
+_DECIDED_BY_GATE = frozenset({Reason.NO_BREACH, Reason.STALE, Reason.ACTIVITY_UNDETERMINED})
 
 
-async def _judge(connection: AsyncConnection[Any], asks: Sequence[Ask], first: Sequence[int]) -> list[Judgement]:
+async def _judge(
+    connection: AsyncConnection[Any], requests: Sequence[VerdictRequest], first: Sequence[int]
+) -> list[Judgment]:
     """Each ask by the first of `_STATEMENTS`, from its own on, that can decide it."""
-    judged: dict[int, Judgement] = {}
+    judged: dict[int, Judgment] = {}
     for step, statement in enumerate(_STATEMENTS):
         left = {
-            n: ask
-            for n, ask in enumerate(asks)
-            if first[n] <= step and n not in judged and ask.policy.metric is not _NEVER.get(step)
+            n: request
+            for n, request in enumerate(requests)
+            if first[n] <= step and n not in judged and request.policy.metric is not _NEVER.get(step)
         }
         if left:
             rows = await _run(connection, statement, left)
             judged |= {row["ask"]: _judgement(row) for row in rows if row["verdict"] != "undecided"}
-    return [judged[n] for n in range(len(asks))]
+    return [judged[n] for n in range(len(requests))]
 
 
-def _timeless(ask: Ask) -> Ask:
-    return replace(ask, upto_ms=None, judged_at_ms=None)
+def _strip_times(request: VerdictRequest) -> VerdictRequest:
+    return replace(request, upto_ms=None, judged_at_ms=None)
 
 
-async def _judge_at(connection: AsyncConnection[Any], ask: Ask, instants: Sequence[int], first: int) -> list[Judgement]:
+async def _judge_at(
+    connection: AsyncConnection[Any], request: VerdictRequest, instants: Sequence[int], first: int
+) -> list[Judgment]:
     """The ask as of each of these times, with the samples until then."""
-    asks = [replace(ask, upto_ms=at, judged_at_ms=at) for at in instants]
-    return await _judge(connection, asks, [first] * len(asks))
+    requests = [replace(request, upto_ms=at, judged_at_ms=at) for at in instants]
+    return await _judge(connection, requests, [first] * len(requests))
 
 
-async def _instants(connection: AsyncConnection[Any], ask: Ask, from_ms: int, now_ms: int) -> list[int]:
-    upto = now_ms if ask.upto_ms is None else min(ask.upto_ms, now_ms)
+async def _read_sample_times(
+    connection: AsyncConnection[Any], request: VerdictRequest, from_ms: int, now_ms: int
+) -> list[int]:
+    upto = now_ms if request.upto_ms is None else min(request.upto_ms, now_ms)
     cursor = await connection.execute(
         load("sample_times"),
-        {"tenant": ask.tenant_id, "targets": list(ask.target_ids), "since": _moment(from_ms), "until": _moment(upto)},
+        {
+            "tenant": request.tenant_id,
+            "targets": list(request.target_ids),
+            "since": _to_datetime(from_ms),
+            "until": _to_datetime(upto),
+        },
         prepare=True,
     )
-    return [_ms(row[0]) for row in await cursor.fetchall()]
+    return [_to_ms(row[0]) for row in await cursor.fetchall()]
 
 
-async def _run(connection: AsyncConnection[Any], query: str, asks: dict[int, Ask]) -> list[Row]:
-    literals = [_literal(number, ask) for number, ask in asks.items()]
+async def _run(connection: AsyncConnection[Any], query: str, requests: dict[int, VerdictRequest]) -> list[Row]:
+    literals = [_format_ask(number, request) for number, request in requests.items()]
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(load(query), {"asks": literals}, prepare=True)
         return await cursor.fetchall()
 
 
-def _literal(number: int, ask: Ask) -> str:
+def _format_ask(number: int, request: VerdictRequest) -> str:
     """An ask as text of the composite type `full_ask`, in the order of its columns."""
-    policy = ask.policy
+    policy = request.policy
     fields: tuple[object, ...] = (
         number,
-        ask.tenant_id,
-        '"{' + ",".join(map(str, ask.target_ids)) + '}"',
-        "" if ask.upto_ms is None else f'"{_moment(ask.upto_ms).isoformat()}"',
-        "" if ask.judged_at_ms is None else f'"{_moment(ask.judged_at_ms).isoformat()}"',
+        request.tenant_id,
+        '"{' + ",".join(map(str, request.target_ids)) + '}"',
+        "" if request.upto_ms is None else f'"{_to_datetime(request.upto_ms).isoformat()}"',
+        "" if request.judged_at_ms is None else f'"{_to_datetime(request.judged_at_ms).isoformat()}"',
         policy.lag_threshold,
         policy.target_lag,
         policy.sustain_ms,
@@ -214,17 +230,17 @@ def _literal(number: int, ask: Ask) -> str:
     return "(" + ",".join(map(str, fields)) + ")"
 
 
-def _judgement(row: Row) -> Judgement:
+def _judgement(row: Row) -> Judgment:
     at: datetime | None = row["at"]
-    return Judgement(
+    return Judgment(
         verdict=Verdict(row["verdict"]),
         reason=Reason(row["reason"]),
         value=row["value"],
         raw=row["value"],
-        risen=row["value"],
+        scale_up_value=row["value"],
         active=row["active"],
-        at_ms=None if at is None else _ms(at),
-        now_ms=_ms(row["now_at"]),
+        at_ms=None if at is None else _to_ms(at),
+        now_ms=_to_ms(row["now_at"]),
         total=int(row["total"] or 0),
         partitions=int(row["partitions"] or 0),
         missing=int(row["missing"] or 0),
@@ -232,36 +248,36 @@ def _judgement(row: Row) -> Judgement:
         lagging=int(row["lagging"] or 0),
         stuck=tuple(zip(row.get("stuck_targets") or (), row.get("stuck_partitions") or (), strict=True)),
         stuck_lag=int(row.get("stuck_lag") or 0),
-        draining=row.get("draining", False),
-        time_lag=_time_lag(row),
+        recovering=row.get("draining", False),
+        time_lag=_read_time_lag(row),
         members=row["members"],
-        wakes=row.get("wakes", False),
-        island=_island(row) if row.get("island_since") is not None else None,
+        activates_from_zero=row.get("wakes", False),
+        island=_read_island(row) if row.get("island_since") is not None else None,
         absent=tuple(sorted(row["absent"] or ())),
     )
 
 
-def _time_lag(row: Row) -> TimeLag | None:
+def _read_time_lag(row: Row) -> TimeLag | None:
     if row.get("wait_lower") is None:
         return None
     return TimeLag(row["wait_lower"], row["wait_estimate"], row["wait_upper"])
 
 
-def _island(row: Row) -> Island:
+def _read_island(row: Row) -> Island:
     span: timedelta = row["island_span"]
     return Island(
         row["island_target"],
         row["island_partition"],
         int(row["island_lag"]),
-        _ms(row["island_since"]),
+        _to_ms(row["island_since"]),
         span // _MILLISECOND,
         row["island_bounded"],
     )
 
 
-def _ms(moment: datetime) -> int:
-    return (moment - _EPOCH) // _MILLISECOND
+def _to_ms(at: datetime) -> int:
+    return (at - _EPOCH) // _MILLISECOND
 
 
-def _moment(ms: int) -> datetime:
+def _to_datetime(ms: int) -> datetime:
     return _EPOCH + ms * _MILLISECOND

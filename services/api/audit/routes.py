@@ -8,15 +8,15 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime
 
-from lagscale.store.registry.audit_trail import Filter
-from services.api.audit.trail import AuditEventOut, AuditTrail, event_of
+from lagscale.store.registry.audit_trail import AuditFilter
+from services.api.audit.trail import AuditEventOut, AuditTrail, serialize_event
 from services.api.auth.access import PlatformAdmin, TenantAdmin
-from services.api.deps import Tenant, WantedPage
+from services.api.deps import PageQuery, Tenant
 from services.api.schemas import Line, Listing, Name
 
 router = APIRouter(tags=["audit"])
-_OF_TENANT = "/v1/tenants/{tenant}/audit"
-_OF_PLATFORM = "/v1/audit"
+_TENANT_PATH = "/v1/tenants/{tenant}/audit"
+_PLATFORM_PATH = "/v1/audit"
 _LINES = "application/x-ndjson"
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
@@ -26,7 +26,7 @@ _STREAM: dict[int | str, dict[str, Any]] = {
 }
 
 
-def _filter(
+def _read_criteria(
     *,
     actor: Annotated[
         Line | None, Query(description="Who, as in `key 3f9a1c5e7b20*`; `*` at the end: begins so.")
@@ -37,57 +37,57 @@ def _filter(
     ] = None,
     since: Annotated[AwareDatetime | None, Query(description="The first instant, included.")] = None,
     until: Annotated[AwareDatetime | None, Query(description="The last instant, excluded.")] = None,
-) -> Filter:
-    return Filter(actor, action, object_, since, until)
+) -> AuditFilter:
+    return AuditFilter(actor, action, object_, since, until)
 
 
-def _platform_filter(
-    chosen: Annotated[Filter, Depends(_filter)],
+def _read_platform_criteria(
+    criteria: Annotated[AuditFilter, Depends(_read_criteria)],
     tenant: Annotated[Name | None, Query(description="Only what is this tenant's.")] = None,
-) -> Filter:
-    return Filter(chosen.actor, chosen.action, chosen.object, chosen.since, chosen.until, tenant)
+) -> AuditFilter:
+    return AuditFilter(criteria.actor, criteria.action, criteria.object, criteria.since, criteria.until, tenant)
 
 
-def _trail(request: Request) -> AuditTrail:
+def _build_trail(request: Request) -> AuditTrail:
     return AuditTrail(request.app.state.database)
 
 
-Trail = Annotated[AuditTrail, Depends(_trail)]
-Chosen = Annotated[Filter, Depends(_filter)]
-PlatformChosen = Annotated[Filter, Depends(_platform_filter)]
+Trail = Annotated[AuditTrail, Depends(_build_trail)]
+Criteria = Annotated[AuditFilter, Depends(_read_criteria)]
+PlatformCriteria = Annotated[AuditFilter, Depends(_read_platform_criteria)]
 
 
-@router.get(_OF_TENANT, summary="List who changed what of a tenant, the newest first")
+@router.get(_TENANT_PATH, summary="List who changed what of a tenant, the newest first")
 async def list_audit(
-    caller: TenantAdmin, trail: Trail, tenant: Tenant, chosen: Chosen, wanted: WantedPage
+    caller: TenantAdmin, trail: Trail, tenant: Tenant, criteria: Criteria, page_request: PageQuery
 ) -> Listing[AuditEventOut]:
-    page = await trail.page(caller.scope, tenant, chosen, wanted)
-    return Listing(items=[event_of(row) for row in page.rows], next=page.after)
+    page = await trail.page(caller.scope, tenant, criteria, page_request)
+    return Listing(items=[serialize_event(row) for row in page.rows], next=page.after)
 
 
 @router.get(
-    _OF_TENANT + "/export",
+    _TENANT_PATH + "/export",
     summary="Export who changed what of a tenant as lines of JSON",
     response_class=StreamingResponse,
     responses=_STREAM,
 )
-async def export_audit(caller: TenantAdmin, trail: Trail, tenant: Tenant, chosen: Chosen) -> StreamingResponse:
-    return StreamingResponse(await trail.lines(caller.scope, tenant, chosen), media_type=_LINES)
+async def export_audit(caller: TenantAdmin, trail: Trail, tenant: Tenant, criteria: Criteria) -> StreamingResponse:
+    return StreamingResponse(await trail.lines(caller.scope, tenant, criteria), media_type=_LINES)
 
 
-@router.get(_OF_PLATFORM, summary="List who changed what, of all tenants and of the platform")
+@router.get(_PLATFORM_PATH, summary="List who changed what, of all tenants and of the platform")
 async def list_platform_audit(
-    caller: PlatformAdmin, trail: Trail, chosen: PlatformChosen, wanted: WantedPage
+    caller: PlatformAdmin, trail: Trail, criteria: PlatformCriteria, page_request: PageQuery
 ) -> Listing[AuditEventOut]:
-    page = await trail.page(caller.scope, None, chosen, wanted)
-    return Listing(items=[event_of(row) for row in page.rows], next=page.after)
+    page = await trail.page(caller.scope, None, criteria, page_request)
+    return Listing(items=[serialize_event(row) for row in page.rows], next=page.after)
 
 
 @router.get(
-    _OF_PLATFORM + "/export",
+    _PLATFORM_PATH + "/export",
     summary="Export who changed what as lines of JSON, of all tenants and of the platform",
     response_class=StreamingResponse,
     responses=_STREAM,
 )
-async def export_platform_audit(caller: PlatformAdmin, trail: Trail, chosen: PlatformChosen) -> StreamingResponse:
-    return StreamingResponse(await trail.lines(caller.scope, None, chosen), media_type=_LINES)
+async def export_platform_audit(caller: PlatformAdmin, trail: Trail, criteria: PlatformCriteria) -> StreamingResponse:
+    return StreamingResponse(await trail.lines(caller.scope, None, criteria), media_type=_LINES)

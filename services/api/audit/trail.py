@@ -12,13 +12,13 @@ from uuid import UUID
 from pydantic import Field
 
 from lagscale.store.registry import audit_trail
-from lagscale.store.registry.audit_trail import Filter
-from lagscale.store.registry.paging import Page, Wanted
-from lagscale.store.registry.session import RegistryDatabase, Row, Scope, Work
-from services.api.schemas import Payload
+from lagscale.store.registry.audit_trail import AuditFilter
+from lagscale.store.registry.paging import Page, PageRequest
+from lagscale.store.registry.session import AccessScope, RegistryDatabase, RegistrySession, Row
+from services.api.schemas import ApiSchema
 
 
-class AuditEventOut(Payload):
+class AuditEventOut(ApiSchema):
     """One change. `before` and `after` hold the object's columns, secrets only as `set`."""
 
     id: UUID = Field(description="Tells doubles apart where two exports overlap.")
@@ -42,17 +42,19 @@ class AuditTrail:
 
     database: RegistryDatabase
 
-    async def page(self, scope: Scope, tenant: str | None, chosen: Filter, wanted: Wanted) -> Page:
+    async def page(
+        self, scope: AccessScope, tenant: str | None, criteria: AuditFilter, page_request: PageRequest
+    ) -> Page:
         """One page, the newest first.
 
         Raises:
             NotFound: no such tenant for this scope.
             InvalidInput: the cursor is none of ours.
         """
-        async with self._work(scope, tenant) as work:
-            return await audit_trail.listed(work, chosen, wanted)
+        async with self._open_session(scope, tenant) as session:
+            return await audit_trail.list_page(session, criteria, page_request)
 
-    async def lines(self, scope: Scope, tenant: str | None, chosen: Filter) -> AsyncIterator[bytes]:
+    async def lines(self, scope: AccessScope, tenant: str | None, criteria: AuditFilter) -> AsyncIterator[bytes]:
         """All of it as lines of JSON, the oldest first, some lines at a time. What comes in meanwhile is left out.
 
         The first ones are read before this returns, so that what is wrong is told before the answer begins.
@@ -60,28 +62,30 @@ class AuditTrail:
         Raises:
             NotFound: no such tenant for this scope.
         """
-        async with self._work(scope, tenant) as work:
-            now = await audit_trail.clock(work)
-        chosen = replace(chosen, until=now if chosen.until is None else min(chosen.until, now))
-        first = await self._following(scope, tenant, chosen, None)
-        return self._from(first, scope, tenant, chosen)
+        async with self._open_session(scope, tenant) as session:
+            now = await audit_trail.read_clock(session)
+        criteria = replace(criteria, until=now if criteria.until is None else min(criteria.until, now))
+        first = await self._read_batch(scope, tenant, criteria, None)
+        return self._stream_lines(first, scope, tenant, criteria)
 
-    async def _from(
-        self, rows: Sequence[Row], scope: Scope, tenant: str | None, chosen: Filter
+    async def _stream_lines(
+        self, rows: Sequence[Row], scope: AccessScope, tenant: str | None, criteria: AuditFilter
     ) -> AsyncIterator[bytes]:
         # A transaction for each turn: a slow reader must not keep one of the few connections.
         while rows:
-            yield b"".join(event_of(row).model_dump_json(by_alias=True).encode() + b"\n" for row in rows)
-            rows = await self._following(scope, tenant, chosen, rows[-1])
+            yield b"".join(serialize_event(row).model_dump_json(by_alias=True).encode() + b"\n" for row in rows)
+            rows = await self._read_batch(scope, tenant, criteria, rows[-1])
 
-    async def _following(self, scope: Scope, tenant: str | None, chosen: Filter, last: Row | None) -> Sequence[Row]:
-        async with self._work(scope, tenant) as work:
-            return await audit_trail.following(work, chosen, last)
+    async def _read_batch(
+        self, scope: AccessScope, tenant: str | None, criteria: AuditFilter, last: Row | None
+    ) -> Sequence[Row]:
+        async with self._open_session(scope, tenant) as session:
+            return await audit_trail.read_after(session, criteria, last)
 
-    def _work(self, scope: Scope, tenant: str | None) -> AbstractAsyncContextManager[Work]:
+    def _open_session(self, scope: AccessScope, tenant: str | None) -> AbstractAsyncContextManager[RegistrySession]:
         return self.database.within(scope) if tenant is None else self.database.tenant(scope, tenant)
 
 
-def event_of(row: Row) -> AuditEventOut:
+def serialize_event(row: Row) -> AuditEventOut:
     """An event of the audit."""
     return AuditEventOut.model_validate({name: row[name] for name in AuditEventOut.model_fields})

@@ -11,11 +11,11 @@ import jwt
 
 from lagscale.errors import NotAllowed, NotAuthenticated
 from lagscale.store.registry.api_keys import PLATFORM_ADMIN, ROLES
-from services.api.auth.issuer_keys import IssuerKeys, Key
+from services.api.auth.issuer_keys import IssuerKey, IssuerKeys
 
 #: A longer text is refused unread.
-_LONGEST_TOKEN = 16_384
-_LONGEST_SUBJECT = 200
+_MAX_TOKEN_LENGTH = 16_384
+_MAX_SUBJECT_LENGTH = 200
 #: Signatures that only the holder of a private key can make.
 ASYMMETRIC = (
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
@@ -57,7 +57,7 @@ class TokenRules:
 
 
 @dataclass(frozen=True, slots=True)
-class Bearer:
+class TokenIdentity:
     """Whom a valid token stands for; `tenant` is None for the platform's administrators."""
 
     subject: str
@@ -70,7 +70,7 @@ def is_token(text: str) -> bool:
     return text.count(".") == 2
 
 
-class Tokens:
+class TokenVerifier:
     """Checks tokens."""
 
     def __init__(self, rules: TokenRules, keys: IssuerKeys) -> None:
@@ -88,17 +88,17 @@ class Tokens:
             NotAuthenticated: it is not valid; the fact `reason` says why, for the metrics.
             IssuerUnavailable: its key is not known, and the issuer does not answer.
         """
-        if len(text) > _LONGEST_TOKEN:
+        if len(text) > _MAX_TOKEN_LENGTH:
             raise NotAuthenticated(reason="token_malformed")
-        with _refusing():
-            kid, algorithm = self._looked_at(text)
+        with _translate_errors():
+            kid, algorithm = self._read_header(text)
         key = await self._keys.find(kid)
         if key is None:
             raise NotAuthenticated(reason="token_unknown_key")
-        with _refusing():
-            return self._checked(text, key, algorithm)
+        with _translate_errors():
+            return self._verify_claims(text, key, algorithm)
 
-    def _looked_at(self, text: str) -> tuple[str | None, str]:
+    def _read_header(self, text: str) -> tuple[str | None, str]:
         """Key id and algorithm. What cannot be ours is refused before anybody asks the issuer for it."""
         unchecked = jwt.decode_complete(text, options={"verify_signature": False})
         header, claims = unchecked["header"], unchecked["payload"]
@@ -109,7 +109,7 @@ class Tokens:
         kid = header.get("kid")
         return kid if isinstance(kid, str) else None, header["alg"]
 
-    def _checked(self, text: str, key: Key, algorithm: str) -> Mapping[str, Any]:
+    def _verify_claims(self, text: str, key: IssuerKey, algorithm: str) -> Mapping[str, Any]:
         if key.get("alg", algorithm) != algorithm:
             # A key is for one algorithm; the issuer says which, and never the token.
             raise jwt.InvalidAlgorithmError
@@ -124,39 +124,41 @@ class Tokens:
         )
         return claims
 
-    def bearer(self, claims: Mapping[str, Any]) -> Bearer:
+    def bearer(self, claims: Mapping[str, Any]) -> TokenIdentity:
         """Whom the claims stand for: the highest of the roles, and exactly one tenant.
 
         Raises:
             NotAllowed: no role, no tenant, or several tenants; the answer does not say which.
         """
         rules = self._rules
-        roles = {_ours(rules.roles, value) for value in _values(claims, rules.role_claim)}
-        role = next((known for known in ROLES if known in roles), None)
-        subject = "".join(one if one.isprintable() else "?" for one in str(claims["sub"]))[:_LONGEST_SUBJECT]
+        roles = {_map_value(rules.roles, value) for value in _read_claim(claims, rules.role_claim)}
+        role = next((candidate for candidate in ROLES if candidate in roles), None)
+        subject = "".join(letter if letter.isprintable() else "?" for letter in str(claims["sub"]))[
+            :_MAX_SUBJECT_LENGTH
+        ]
         if role == PLATFORM_ADMIN:
-            return Bearer(subject, role, None)
-        tenants = {_ours(rules.tenants, value) for value in _values(claims, rules.tenant_claim)} - {None}
+            return TokenIdentity(subject, role, None)
+        tenants = {_map_value(rules.tenants, value) for value in _read_claim(claims, rules.tenant_claim)} - {None}
         tenant = tenants.pop() if len(tenants) == 1 else None
         if role is None or tenant is None:
             raise NotAllowed(NOT_MAPPED, reason="token_not_mapped")
-        return Bearer(subject, role, tenant)
+        return TokenIdentity(subject, role, tenant)
 
 
 @contextmanager
-def _refusing() -> Iterator[None]:
+def _translate_errors() -> Iterator[None]:
     try:
         yield
     except (jwt.PyJWTError, ValueError, TypeError, RecursionError) as wrong:
-        reason = next(_REASONS[kind] for kind in type(wrong).__mro__ if kind in _REASONS)
+        reason = next(_REASONS[error_class] for error_class in type(wrong).__mro__ if error_class in _REASONS)
         raise NotAuthenticated(reason=reason) from wrong
 
 
-def _ours(mapping: Mapping[str, str], value: str) -> str | None:
+def _map_value(mapping: Mapping[str, str], value: str) -> str | None:
     return mapping.get(value) if mapping else value
 
 
-def _values(claims: Mapping[str, Any], path: str) -> Sequence[str]:
+def _read_claim(claims: Mapping[str, Any], path: str) -> Sequence[str]:
     """The texts of a claim: a name as it is, also with dots in it, else a path into nested claims."""
     found: Any = claims
     if path in claims:

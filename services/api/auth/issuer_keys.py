@@ -13,7 +13,7 @@ import httpx
 import structlog
 
 from lagscale.errors import IssuerUnavailable, LagscaleError
-from lagscale.rate_limit import Rates
+from lagscale.rate_limit import RateLimiter
 
 log = structlog.get_logger(__name__)
 
@@ -26,11 +26,11 @@ _USABLE_SECONDS = 3600.0
 #: After a failure nobody waits for the issuer for so long, seconds.
 _PAUSE_SECONDS = 2.0
 #: Unknown key ids make us look again: after the issuer changed its keys, but not as often as a stranger wants.
-_LOOKS_PER_SECOND, _LOOKS_AT_ONCE = 0.2, 3.0
-_KINDS = frozenset({"RSA", "EC", "OKP"})
+_REFETCHES_PER_SECOND, _REFETCH_BURST = 0.2, 3.0
+_KEY_TYPES = frozenset({"RSA", "EC", "OKP"})
 _PATH = "/.well-known/openid-configuration"
 
-Key = Mapping[str, Any]
+IssuerKey = Mapping[str, Any]
 
 
 class IssuerKeys:
@@ -55,8 +55,8 @@ class IssuerKeys:
         self._issuer = issuer
         self._http = httpx.AsyncClient(timeout=_FETCH_SECONDS, transport=transport, verify=verify)
         self._clock = clock
-        self._looks = Rates(_LOOKS_PER_SECOND, _LOOKS_AT_ONCE, clock=clock)
-        self._keys: dict[str, Key] = {}
+        self._refetch_rates = RateLimiter(_REFETCHES_PER_SECOND, _REFETCH_BURST, clock=clock)
+        self._keys: dict[str, IssuerKey] = {}
         self._read_at = float("-inf")
         self._failed_at = float("-inf")
         self._fetch: asyncio.Task[None] | None = None
@@ -68,7 +68,7 @@ class IssuerKeys:
             await asyncio.gather(self._fetch, return_exceptions=True)
         await self._http.aclose()
 
-    async def find(self, kid: str | None) -> Key | None:
+    async def find(self, kid: str | None) -> IssuerKey | None:
         """The key of this id, or the only key where a token names none; None if the issuer has no such key.
 
         Raises:
@@ -76,49 +76,49 @@ class IssuerKeys:
         """
         age = self._clock() - self._read_at
         if age > _USABLE_SECONDS:
-            await self._fetched()
-        elif age > _FRESH_SECONDS and not self._paused():
-            self._begin()
-        key = self._known(kid)
-        if key is None and age <= _USABLE_SECONDS and self._looks.take("unknown") == 0:
-            await self._fetched()
-            key = self._known(kid)
+            await self._await_fetch()
+        elif age > _FRESH_SECONDS and not self._is_paused():
+            self._start_fetch()
+        key = self._find_cached(kid)
+        if key is None and age <= _USABLE_SECONDS and self._refetch_rates.take("unknown") == 0:
+            await self._await_fetch()
+            key = self._find_cached(kid)
         return key
 
-    def _known(self, kid: str | None) -> Key | None:
+    def _find_cached(self, kid: str | None) -> IssuerKey | None:
         if kid is None:
             return next(iter(self._keys.values())) if len(self._keys) == 1 else None
         return self._keys.get(kid)
 
-    def _paused(self) -> bool:
+    def _is_paused(self) -> bool:
         return self._clock() - self._failed_at < _PAUSE_SECONDS
 
-    async def _fetched(self) -> None:
+    async def _await_fetch(self) -> None:
         """Wait for a fetch, one for all who wait."""
-        if self._paused():
+        if self._is_paused():
             raise IssuerUnavailable
         # Shielded, because a caller that goes away must not end it for the others.
-        await asyncio.shield(self._begin())
-        if self._paused():
+        await asyncio.shield(self._start_fetch())
+        if self._is_paused():
             raise IssuerUnavailable
 
-    def _begin(self) -> asyncio.Task[None]:
+    def _start_fetch(self) -> asyncio.Task[None]:
         if self._fetch is None or self._fetch.done():
-            self._fetch = asyncio.create_task(self._try(), name="issuer-keys")
+            self._fetch = asyncio.create_task(self._fetch_once(), name="issuer-keys")
         return self._fetch
 
-    async def _try(self) -> None:
+    async def _fetch_once(self) -> None:
         try:
             async with asyncio.timeout(_FETCH_SECONDS):
                 self._keys = await self._read()
-        except (httpx.HTTPError, httpx.InvalidURL, ValueError, TimeoutError, LagscaleError) as wrong:
+        except (httpx.HTTPError, httpx.InvalidURL, ValueError, TimeoutError, LagscaleError) as error:
             self._failed_at = self._clock()
-            log.warning("issuer_keys_not_read", issuer=self._issuer, error=type(wrong).__name__, text=str(wrong))
+            log.warning("issuer_keys_not_read", issuer=self._issuer, error=type(error).__name__, text=str(error))
         else:
             self._read_at, self._failed_at = self._clock(), float("-inf")
             log.info("issuer_keys_read", issuer=self._issuer, ids=sorted(self._keys))
 
-    async def _read(self) -> dict[str, Key]:
+    async def _read(self) -> dict[str, IssuerKey]:
         found = await self._get(self._issuer.rstrip("/") + _PATH)
         address = found.get("jwks_uri")
         # Else whoever answers for one issuer could speak for another.
@@ -146,4 +146,4 @@ class IssuerKeys:
 
 def _is_usable(key: object) -> bool:
     # A symmetric key among them would let everybody who reads it sign.
-    return isinstance(key, dict) and key.get("kty") in _KINDS and key.get("use", "sig") == "sig"
+    return isinstance(key, dict) and key.get("kty") in _KEY_TYPES and key.get("use", "sig") == "sig"

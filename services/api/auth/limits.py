@@ -10,31 +10,33 @@ from cachetools import TTLCache
 from prometheus_client import Counter
 
 from lagscale.errors import RateExceeded
-from lagscale.rate_limit import Rates
+from lagscale.rate_limit import RateLimiter
 
 log = structlog.get_logger(__name__)
 
-FAILED = Counter("lagscale_api_failed_attempts", "Attempts to authenticate that failed, by reason.", ["reason"])
-LIMITED = Counter(
+FAILED_ATTEMPTS = Counter(
+    "lagscale_api_failed_attempts", "Attempts to authenticate that failed, by reason.", ["reason"]
+)
+RATE_LIMITED = Counter(
     "lagscale_api_rate_limited", "Requests refused because too many came: of one `key`, or failures of an `address`.",
     ["of"],
 )  # fmt: skip
 #: For so long a caller that proved itself is not refused for its address, seconds; and how many are remembered.
-_PROVEN_SECONDS = 600
-_MOST_PROVEN = 10_000
+_SUCCESS_SECONDS = 600
+_MAX_SUCCESSES = 10_000
 #: A household or a host has so many bits of IPv6 addresses to itself.
 _IPV6_BITS = 64
 
 
-class Guard:
+class AuthRateLimiter:
     """Counts, and refuses what is too much. None in place of rates means no limit."""
 
-    def __init__(self, of_keys: Rates | None = None, of_failures: Rates | None = None) -> None:
-        self._keys = of_keys
-        self._failures = of_failures
-        self._proven: TTLCache[bytes, bool] = TTLCache(_MOST_PROVEN, _PROVEN_SECONDS)
+    def __init__(self, key_rates: RateLimiter | None = None, failure_rates: RateLimiter | None = None) -> None:
+        self._key_rates = key_rates
+        self._failure_rates = failure_rates
+        self._recent_successes: TTLCache[bytes, bool] = TTLCache(_MAX_SUCCESSES, _SUCCESS_SECONDS)
 
-    def admit(self, digest: bytes, address: str | None) -> None:
+    def check_address(self, digest: bytes, address: str | None) -> None:
         """Before a key is looked up: may this address try at all?
 
         Whoever proved itself a short while ago may: else a stranger behind the same proxy could keep it out.
@@ -42,12 +44,14 @@ class Guard:
         Raises:
             RateExceeded: too many attempts from there have failed.
         """
-        if self._failures is None or digest in self._proven:
+        if self._failure_rates is None or digest in self._recent_successes:
             return
-        wait = self._failures.wait(_neighbourhood(address))
+        wait = self._failure_rates.wait(_group_address(address))
         if wait > 0:
-            LIMITED.labels("address").inc()
-            raise _exceeded("Too many attempts from this address have failed", "check the key that is sent", wait)
+            RATE_LIMITED.labels("address").inc()
+            raise _build_rate_error(
+                "Too many attempts from this address have failed", "check the key that is sent", wait
+            )
 
     def count(self, name: str) -> None:
         """One request of the key or subject of that name.
@@ -55,35 +59,35 @@ class Guard:
         Raises:
             RateExceeded: it asks too often.
         """
-        if self._keys is None:
+        if self._key_rates is None:
             return
-        wait = self._keys.take(name)
+        wait = self._key_rates.take(name)
         if wait > 0:
-            LIMITED.labels("key").inc()
-            rate = f"This key may ask {self._keys.per_second:g} times a second, {self._keys.burst:g} at once"
-            raise _exceeded(rate, "go on more slowly, or ask for a higher LAGSCALE_KEY_RATE", wait)
+            RATE_LIMITED.labels("key").inc()
+            rate = f"This key may ask {self._key_rates.per_second:g} times a second, {self._key_rates.burst:g} at once"
+            raise _build_rate_error(rate, "go on more slowly, or ask for a higher LAGSCALE_KEY_RATE", wait)
 
-    def proved(self, digest: bytes) -> None:
+    def record_success(self, digest: bytes) -> None:
         """What has this digest is valid."""
-        self._proven[digest] = True
+        self._recent_successes[digest] = True
 
-    def failed(self, digest: bytes | None, address: str | None, reason: str) -> None:
+    def record_failure(self, digest: bytes | None, address: str | None, reason: str) -> None:
         """What has this digest is not valid; None where nothing was sent, which costs nobody anything."""
-        FAILED.labels(reason).inc()
+        FAILED_ATTEMPTS.labels(reason).inc()
         log.info("attempt_failed", reason=reason, client=address)
         if digest is None:
             return
-        self._proven.pop(digest, None)
-        if self._failures is not None:
-            self._failures.take(_neighbourhood(address))
+        self._recent_successes.pop(digest, None)
+        if self._failure_rates is not None:
+            self._failure_rates.take(_group_address(address))
 
 
-def _exceeded(what: str, way_out: str, wait: float) -> RateExceeded:
+def _build_rate_error(what: str, remediation: str, wait: float) -> RateExceeded:
     seconds = max(1, math.ceil(wait))
-    return RateExceeded(f"{what}; retry after {seconds} s, {way_out}.", retry_after_seconds=seconds)
+    return RateExceeded(f"{what}; retry after {seconds} s, {remediation}.", retry_after_seconds=seconds)
 
 
-def _neighbourhood(address: str | None) -> str:
+def _group_address(address: str | None) -> str:
     """Whom an address stands for: itself, or all of its IPv6 network."""
     if address is None or ":" not in address:
         return address or "none"

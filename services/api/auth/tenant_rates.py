@@ -13,9 +13,9 @@ from typing import Final
 
 import structlog
 
-from lagscale.domain.quotas import DEFAULTS, Quota, over_quota
+from lagscale.domain.quotas import DEFAULT_QUOTAS, Quota, describe_excess
 from lagscale.errors import LagscaleError, RateExceeded
-from lagscale.rate_limit import Buckets
+from lagscale.rate_limit import TokenBuckets
 from lagscale.store.registry import quotas
 from lagscale.store.registry.session import RegistryDatabase
 from services.api import metrics
@@ -23,15 +23,15 @@ from services.api import metrics
 log = structlog.get_logger(__name__)
 
 _BURST_SECONDS: Final = 10.0
-_READ_SECONDS: Final = 5.0
+_REFRESH_SECONDS: Final = 5.0
 
 
-class TenantRates:
+class TenantRateLimiter:
     """The tenants' requests."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._limits: Mapping[int, int] = {}
-        self._buckets = Buckets(clock)
+        self._buckets = TokenBuckets(clock)
 
     def count(self, tenant_id: int | None) -> None:
         """Count a request of a tenant's key; None is the platform's, which has no quota.
@@ -42,12 +42,12 @@ class TenantRates:
         if tenant_id is None:
             return
         # A tenant of the last seconds has what every new tenant has.
-        limit = self._limits.get(tenant_id, DEFAULTS[Quota.REQUESTS])
+        limit = self._limits.get(tenant_id, DEFAULT_QUOTAS[Quota.REQUESTS])
         wait = self._buckets.take(tenant_id, limit, limit * _BURST_SECONDS)
         if wait > 0.0:
-            metrics.OVER_RATE.inc()
+            metrics.TENANT_RATE_LIMITED.inc()
             raise RateExceeded(
-                over_quota(Quota.REQUESTS, limit), quota=Quota.REQUESTS.value, retry_after_seconds=ceil(wait)
+                describe_excess(Quota.REQUESTS, limit), quota=Quota.REQUESTS.value, retry_after_seconds=ceil(wait)
             )
 
     async def read(self, database: RegistryDatabase) -> None:
@@ -56,17 +56,17 @@ class TenantRates:
         Raises:
             StoreUnavailable: the store did not answer; the former limits hold.
         """
-        async with database.platform("quotas") as work:
-            self._limits = await quotas.requests_per_second(work)
+        async with database.platform("quotas") as session:
+            self._limits = await quotas.read_request_rates(session)
 
     async def run(self, database: RegistryDatabase) -> None:
         """Follow the stored limits, for ever."""
         while True:
             try:
                 await self.read(database)
-            except LagscaleError as away:
-                log.info("quotas_not_read", error=type(away).__name__)
+            except LagscaleError as error:
+                log.info("quotas_not_read", error=type(error).__name__)
             except Exception:
                 # The loop must go on; this is also what a half-migrated schema looks like.
                 log.exception("quotas_not_read")
-            await asyncio.sleep(_READ_SECONDS)
+            await asyncio.sleep(_REFRESH_SECONDS)

@@ -8,14 +8,14 @@ from typing import Annotated, Any
 from pydantic import BeforeValidator, Field
 
 from services.api.clusters.security import SECRET_NAMES
-from services.api.schemas import Name, Payload, Scalar, Server, State, WarningOut, listed
+from services.api.schemas import ApiSchema, Name, Scalar, Server, StateOut, WarningOut, split_list
 
 
-class ClusterIn(Payload):
+class ClusterIn(ApiSchema):
     """A Kafka cluster as it shall be."""
 
     name: Name | None = Field(default=None, examples=["main"], description="May be left out where the URL names it.")
-    bootstrap_servers: Annotated[list[Server], BeforeValidator(listed), Field(min_length=1, max_length=64)] = Field(
+    bootstrap_servers: Annotated[list[Server], BeforeValidator(split_list), Field(min_length=1, max_length=64)] = Field(
         examples=[["kafka-0.kafka:9092", "kafka-1.kafka:9092"]]
     )
     security: dict[str, Scalar] = Field(
@@ -39,7 +39,7 @@ class ClusterIn(Payload):
     )
 
 
-class ClusterOut(Payload):
+class ClusterOut(ApiSchema):
     """A Kafka cluster. Of its secrets only whether any are stored is shown, and where others stand."""
 
     name: str = Field(examples=["main"])
@@ -50,7 +50,7 @@ class ClusterOut(Payload):
         default_factory=dict, examples=[{"password": {"file": "kafka/password"}}]
     )
     properties: dict[str, str | int | bool] = Field(default_factory=dict, examples=[{"socket.timeout.ms": 10000}])
-    state: State | None = Field(default=None, description="Null until the scraper has asked the cluster.")
+    state: StateOut | None = Field(default=None, description="Null until the scraper has asked the cluster.")
     created_at: datetime
     updated_at: datetime
     version: int = Field(examples=[1])

@@ -11,10 +11,10 @@ from collections.abc import Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from lagscale.errors import Fault, InvalidInput
-from lagscale.kafka.secret_references import Reference
-from lagscale.kafka.security import MSK_IAM, MSK_PROVIDER, PRINCIPAL, kind_of, privileged
-from services.api.clusters.security_kinds import KINDS, MECHANISMS, SECRETS, check_kind, field
+from lagscale.errors import FieldError, InvalidInput
+from lagscale.kafka.secret_references import SecretReference
+from lagscale.kafka.security import MSK_IAM, MSK_PROVIDER, PRINCIPAL, find_mechanism, list_privileged
+from services.api.clusters.security_kinds import FIELDS_BY_MECHANISM, MECHANISMS, SECRETS, check_mechanism_fields, field
 
 Values = Mapping[str, str | bool | None]
 Secrets = Mapping[str, str | Mapping[str, str] | None]
@@ -38,7 +38,7 @@ _SECRET = {
 #: What a caller may give under `secrets`.
 SECRET_NAMES = tuple(_SECRET)
 #: What KEDA has and librdkafka has not -> the way out.
-_DROPPED = {
+_UNSUPPORTED = {
     "keytab": "cannot be stored; a platform administrator sets the property sasl.kerberos.keytab to a mounted file",
     "kerberosConfig": "cannot be stored; mount it into the scraper as /etc/krb5.conf",
     "kerberosDisableFAST": "has no use: the Kafka client's Kerberos does not offer FAST",
@@ -50,7 +50,7 @@ _FLAGS = frozenset({"verify_hostname", "aws_pod_role"})
 _PLAIN_NAME = "must be letters, digits, `.`, `_`, `/` and `-`"
 #: What RFC 6749 allows in a scope, without the comma that KEDA parts them by.
 _SCOPE = r"[\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]"
-_SHAPES = {
+_PATTERNS = {
     "aws_region": (re.compile(r"[a-z]{2}(-[a-z]+){1,3}-\d{1,2}", re.ASCII), "must read like eu-west-1"),
     "aws_role_arn": (
         re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,512}", re.ASCII),
@@ -66,7 +66,7 @@ _SHAPES = {
 }
 
 
-class Canonical(NamedTuple):
+class CanonicalSecurity(NamedTuple):
     """The stored forms. `secrets` and `references` are None together: both are kept as they are then."""
 
     security: dict[str, str | bool]
@@ -74,12 +74,12 @@ class Canonical(NamedTuple):
     references: dict[str, dict[str, str]] | None
 
 
-def canonical(
+def canonicalize(
     security: Values,
     secrets: Secrets | None,
     *,
     platform: bool = False,
-) -> Canonical:
+) -> CanonicalSecurity:
     """The stored forms of both.
 
     Args:
@@ -90,158 +90,176 @@ def canonical(
     Raises:
         InvalidInput: with every fault at once, without any value.
     """
-    faults: list[Fault] = []
-    public = _renamed(_from_keda(security, faults), faults)
-    hidden = None if secrets is None else _hidden(secrets, faults)
-    _check(public, hidden, faults)
+    field_errors: list[FieldError] = []
+    public = _rename_keys(_convert_keda(security, field_errors), field_errors)
+    hidden = None if secrets is None else _read_secrets(secrets, field_errors)
+    _check_security(public, hidden, field_errors)
     if not platform:
-        faults += [
-            Fault(name, "can be chosen by a platform administrator only; it lends what is the pod's")
-            for name in privileged(public, {})
+        field_errors += [
+            FieldError(name, "can be chosen by a platform administrator only; it lends what is the pod's")
+            for name in list_privileged(public, {})
         ]
-    if faults:
-        raise InvalidInput(faults)
+    if field_errors:
+        raise InvalidInput(field_errors)
     if hidden is None:
-        return Canonical(public, None, None)
+        return CanonicalSecurity(public, None, None)
     texts = {name: value for name, value in hidden.items() if isinstance(value, str)}
-    references = {name: value.stored() for name, value in hidden.items() if isinstance(value, Reference)}
-    return Canonical(public, texts, references)
+    references = {name: value.to_stored() for name, value in hidden.items() if isinstance(value, SecretReference)}
+    return CanonicalSecurity(public, texts, references)
 
 
-def _from_keda(values: Values, faults: list[Fault]) -> dict[str, str | bool]:
+def _convert_keda(values: Values, field_errors: list[FieldError]) -> dict[str, str | bool]:
     """`sasl`, `tls` and `unsafeSsl` -> protocol, mechanism, verifyHostname; everything else as it is."""
-    given = {name: value for name, value in values.items() if value is not None and value != ""}
-    keda = given.keys() & {"sasl", "tls", "unsafeSsl"}
+    values_given = {name: value for name, value in values.items() if value is not None and value != ""}
+    keda = values_given.keys() & {"sasl", "tls", "unsafeSsl"}
     for name in ("protocol", "mechanism"):
-        if name in given and keda:
-            faults.append(Fault(f"security.{name}", "cannot stand beside KEDA's sasl and tls; give one or the other"))
+        if name in values_given and keda:
+            field_errors.append(
+                FieldError(f"security.{name}", "cannot stand beside KEDA's sasl and tls; give one or the other")
+            )
     if not keda:
-        if isinstance(given.get("protocol"), str):
-            given["protocol"] = str(given["protocol"]).strip().upper()
-        _settle(given, "mechanism", faults)
-        return given
-    sasl = str(given.pop("sasl", "none")).strip().lower()
-    tls = str(given.pop("tls", "disable")).strip().lower()
-    unsafe = str(given.pop("unsafeSsl", "false")).strip().lower()
+        if isinstance(values_given.get("protocol"), str):
+            values_given["protocol"] = str(values_given["protocol"]).strip().upper()
+        _normalize_mechanism(values_given, "mechanism", field_errors)
+        return values_given
+    sasl = str(values_given.pop("sasl", "none")).strip().lower()
+    tls = str(values_given.pop("tls", "disable")).strip().lower()
+    unsafe = str(values_given.pop("unsafeSsl", "false")).strip().lower()
     if tls not in {"enable", "disable"}:
-        faults.append(Fault("security.tls", "must be enable or disable"))
+        field_errors.append(FieldError("security.tls", "must be enable or disable"))
     if unsafe != "false":
         text = "cannot be true: the certificate is always checked; give `ca`, and verifyHostname false if names differ"
-        faults.append(Fault("security.unsafeSsl", text))
+        field_errors.append(FieldError("security.unsafeSsl", text))
     transport = "SSL" if tls == "enable" else "PLAINTEXT"
-    given["protocol"] = transport if sasl == "none" else f"SASL_{transport}"
-    given.pop("mechanism", None)
+    values_given["protocol"] = transport if sasl == "none" else f"SASL_{transport}"
+    values_given.pop("mechanism", None)
     if sasl != "none":
-        given["mechanism"] = sasl
-    _settle(given, "sasl", faults)
-    return given
+        values_given["mechanism"] = sasl
+    _normalize_mechanism(values_given, "sasl", field_errors)
+    return values_given
 
 
-def _settle(given: dict[str, str | bool], name: str, faults: list[Fault]) -> None:
+def _normalize_mechanism(values_given: dict[str, str | bool], name: str, field_errors: list[FieldError]) -> None:
     """The mechanism in its canonical form, and MSK's provider where one of the two names it."""
-    provider = given.pop("saslTokenProvider", None) or given.pop("tokenProvider", None)
-    provider = provider or given.pop("token_provider", None)
+    provider = values_given.pop("saslTokenProvider", None) or values_given.pop("tokenProvider", None)
+    provider = provider or values_given.pop("token_provider", None)
     if provider is not None and str(provider).strip().lower() not in {"bearer", MSK_PROVIDER}:
-        faults.append(Fault("security.saslTokenProvider", f"must be bearer or {MSK_PROVIDER}"))
+        field_errors.append(FieldError("security.saslTokenProvider", f"must be bearer or {MSK_PROVIDER}"))
     by_msk = str(provider).strip().lower() == MSK_PROVIDER
-    if "mechanism" in given:
-        mechanism = MECHANISMS.get(str(given["mechanism"]).strip().lower())
+    if "mechanism" in values_given:
+        mechanism = MECHANISMS.get(str(values_given["mechanism"]).strip().lower())
         if mechanism is None:
-            known = sorted({kind for kind in KINDS if kind != MSK_IAM} if name == "mechanism" else MECHANISMS)
+            allowed = sorted(
+                {sasl_mechanism for sasl_mechanism in FIELDS_BY_MECHANISM if sasl_mechanism != MSK_IAM}
+                if name == "mechanism"
+                else MECHANISMS
+            )
             none = "none, " if name == "sasl" else ""
-            faults.append(Fault(f"security.{name}", f"must be {none}{', '.join(known)}"))
-            del given["mechanism"]
+            field_errors.append(FieldError(f"security.{name}", f"must be {none}{', '.join(allowed)}"))
+            del values_given["mechanism"]
             return
         by_msk = by_msk or mechanism == MSK_IAM
-        given["mechanism"] = "OAUTHBEARER" if mechanism == MSK_IAM else mechanism
-    if provider is not None and given.get("mechanism") != "OAUTHBEARER":
-        faults.append(Fault("security.saslTokenProvider", "has a use with OAUTHBEARER only; leave it out"))
+        values_given["mechanism"] = "OAUTHBEARER" if mechanism == MSK_IAM else mechanism
+    if provider is not None and values_given.get("mechanism") != "OAUTHBEARER":
+        field_errors.append(FieldError("security.saslTokenProvider", "has a use with OAUTHBEARER only; leave it out"))
     elif by_msk:
-        given["token_provider"] = MSK_PROVIDER
+        values_given["token_provider"] = MSK_PROVIDER
 
 
-def _renamed(values: Mapping[str, str | bool], faults: list[Fault]) -> dict[str, str | bool]:
+def _rename_keys(values: Mapping[str, str | bool], field_errors: list[FieldError]) -> dict[str, str | bool]:
     renamed: dict[str, str | bool] = {}
     for name, value in values.items():
         if not isinstance(value, str | bool):
-            faults.append(Fault(f"security.{name}", "must be a text"))
+            field_errors.append(FieldError(f"security.{name}", "must be a text"))
         elif name in _PUBLIC or name in _PUBLIC.values():
             canonical_name = _PUBLIC.get(name, name)
             flag = str(value).strip().lower()
             is_flag = canonical_name in _FLAGS and flag in {"true", "false"}
             renamed[canonical_name] = flag == "true" if is_flag else value
         elif _SECRET.get(name, name) in SECRETS:
-            faults.append(Fault(f"security.{name}", "is a secret; give it under `secrets`"))
-        elif name in _DROPPED:
-            faults.append(Fault(f"security.{name}", _DROPPED[name]))
+            field_errors.append(FieldError(f"security.{name}", "is a secret; give it under `secrets`"))
+        elif name in _UNSUPPORTED:
+            field_errors.append(FieldError(f"security.{name}", _UNSUPPORTED[name]))
         else:
-            faults.append(Fault(f"security.{name}", f"is not known; known are {', '.join(sorted(_PUBLIC))}"))
+            field_errors.append(FieldError(f"security.{name}", f"is not known; known are {', '.join(sorted(_PUBLIC))}"))
     return renamed
 
 
-def _hidden(values: Secrets, faults: list[Fault]) -> dict[str, str | Reference]:
-    hidden: dict[str, str | Reference] = {}
+def _read_secrets(values: Secrets, field_errors: list[FieldError]) -> dict[str, str | SecretReference]:
+    hidden: dict[str, str | SecretReference] = {}
     for name, value in values.items():
         if value is None or value == "":
             continue
         if name not in _SECRET and name not in _SECRET.values():
-            text = _DROPPED.get(name)
+            text = _UNSUPPORTED.get(name)
             if text is None and name in _PUBLIC:
                 text = "is no secret; give it under `security`"
-            faults.append(Fault(f"secrets.{name}", text or f"is not known; known are {', '.join(sorted(_SECRET))}"))
+            field_errors.append(
+                FieldError(f"secrets.{name}", text or f"is not known; known are {', '.join(sorted(_SECRET))}")
+            )
         elif isinstance(value, str):
             hidden[_SECRET.get(name, name)] = value
         else:
             try:
-                hidden[_SECRET.get(name, name)] = Reference.read(value)
-            except ValueError as wrong:
-                faults.append(Fault(f"secrets.{name}", str(wrong)))
+                hidden[_SECRET.get(name, name)] = SecretReference.read(value)
+            except ValueError as error:
+                field_errors.append(FieldError(f"secrets.{name}", str(error)))
     return hidden
 
 
-def _check(public: dict[str, str | bool], hidden: Mapping[str, str | Reference] | None, faults: list[Fault]) -> None:
+def _check_security(
+    public: dict[str, str | bool], hidden: Mapping[str, str | SecretReference] | None, field_errors: list[FieldError]
+) -> None:
     protocol = public.setdefault("protocol", "PLAINTEXT")
     if protocol not in _PROTOCOLS:
-        faults.append(Fault("security.protocol", f"must be {', '.join(_PROTOCOLS[:-1])} or {_PROTOCOLS[-1]}"))
+        field_errors.append(
+            FieldError("security.protocol", f"must be {', '.join(_PROTOCOLS[:-1])} or {_PROTOCOLS[-1]}")
+        )
         return
     sasl = str(protocol).startswith("SASL_")
     if sasl and "mechanism" not in public:
-        if not any(fault.field in {"security.mechanism", "security.sasl"} for fault in faults):
-            known = ", ".join(sorted(kind for kind in KINDS if kind != MSK_IAM))
-            faults.append(Fault("security.mechanism", f"is needed for {protocol}; it is one of {known}"))
+        if not any(field_error.field in {"security.mechanism", "security.sasl"} for field_error in field_errors):
+            allowed = ", ".join(
+                sorted(sasl_mechanism for sasl_mechanism in FIELDS_BY_MECHANISM if sasl_mechanism != MSK_IAM)
+            )
+            field_errors.append(FieldError("security.mechanism", f"is needed for {protocol}; it is one of {allowed}"))
     else:
-        faults += check_kind(kind_of(public), public, None if hidden is None else hidden.keys())
+        field_errors += check_mechanism_fields(
+            find_mechanism(public), public, None if hidden is None else hidden.keys()
+        )
     if not sasl and "mechanism" in public:
-        faults.append(Fault("security.mechanism", f"has no use with {protocol}; set protocol to SASL_..."))
-    if kind_of(public) == "GSSAPI" and PRINCIPAL.fullmatch(str(public.get("username", "x"))) is None:
-        faults.append(Fault("security.username", _PLAIN_NAME))
+        field_errors.append(FieldError("security.mechanism", f"has no use with {protocol}; set protocol to SASL_..."))
+    if find_mechanism(public) == "GSSAPI" and PRINCIPAL.fullmatch(str(public.get("username", "x"))) is None:
+        field_errors.append(FieldError("security.username", _PLAIN_NAME))
     for name, value in public.items():
-        _check_value(field(name), name, value, faults)
+        _check_value(field(name), name, value, field_errors)
     for name, hidden_value in (hidden or {}).items():
         if name in public:
-            faults.append(Fault(f"secrets.{name}", "is given under `security` too; give it once"))
+            field_errors.append(FieldError(f"secrets.{name}", "is given under `security` too; give it once"))
         if isinstance(hidden_value, str):
-            _check_value(f"secrets.{field(name).partition('.')[2]}", name, hidden_value, faults)
+            _check_value(f"secrets.{field(name).partition('.')[2]}", name, hidden_value, field_errors)
 
 
-def _check_value(where: str, name: str, value: str | bool, faults: list[Fault]) -> None:
+def _check_value(where: str, name: str, value: str | bool, field_errors: list[FieldError]) -> None:
     text = str(value)
     if name in _FLAGS:
         if not isinstance(value, bool):
-            faults.append(Fault(where, "must be true or false"))
+            field_errors.append(FieldError(where, "must be true or false"))
     elif not isinstance(value, str):
-        faults.append(Fault(where, "must be a text"))
+        field_errors.append(FieldError(where, "must be a text"))
     elif name in _PEM:
         if f"{_PEM[name]}-----" not in text:
-            faults.append(Fault(where, "must be PEM text, from -----BEGIN to END-----"))
+            field_errors.append(FieldError(where, "must be PEM text, from -----BEGIN to END-----"))
         elif "\x00" in text:
-            faults.append(Fault(where, "must be text"))
+            field_errors.append(FieldError(where, "must be text"))
     elif not text.isprintable():
-        faults.append(Fault(where, "must be printable characters on one line"))
-    elif name in _SHAPES and _SHAPES[name][0].fullmatch(text) is None:
-        faults.append(Fault(where, _SHAPES[name][1]))
+        field_errors.append(FieldError(where, "must be printable characters on one line"))
+    elif name in _PATTERNS and _PATTERNS[name][0].fullmatch(text) is None:
+        field_errors.append(FieldError(where, _PATTERNS[name][1]))
     elif name == "token_url" and not _is_token_url(text):
-        faults.append(Fault(where, "must read like https://login.example/oauth2/token, without a user and a fragment"))
+        field_errors.append(
+            FieldError(where, "must read like https://login.example/oauth2/token, without a user and a fragment")
+        )
 
 
 def _is_token_url(text: str) -> bool:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from lagscale.errors import Fault
-from lagscale.kafka.security import MSK_IAM, shown
+from lagscale.errors import FieldError
+from lagscale.kafka.security import MSK_IAM, display_name
 
 #: Every spelling, in small letters -> the canonical mechanism; MSK's is OAUTHBEARER with a token of its own.
 MECHANISMS: Mapping[str, str] = {
@@ -23,27 +23,27 @@ MECHANISMS: Mapping[str, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Kind:
+class MechanismFields:
     """One kind, by canonical names: what it needs, and what else it may have."""
 
-    needs: tuple[str, ...]
-    may: tuple[str, ...] = ()
+    required: tuple[str, ...]
+    optional: tuple[str, ...] = ()
 
 
-_PASSWORD = Kind(("username", "password"))
-KINDS: Mapping[str, Kind] = {
-    "PLAIN": _PASSWORD,
-    "SCRAM-SHA-256": _PASSWORD,
-    "SCRAM-SHA-512": _PASSWORD,
-    "OAUTHBEARER": Kind(("username", "password", "token_url"), ("scopes", "extensions", "token_ca")),
-    MSK_IAM: Kind(
+_PASSWORD_FIELDS = MechanismFields(("username", "password"))
+FIELDS_BY_MECHANISM: Mapping[str, MechanismFields] = {
+    "PLAIN": _PASSWORD_FIELDS,
+    "SCRAM-SHA-256": _PASSWORD_FIELDS,
+    "SCRAM-SHA-512": _PASSWORD_FIELDS,
+    "OAUTHBEARER": MechanismFields(("username", "password", "token_url"), ("scopes", "extensions", "token_ca")),
+    MSK_IAM: MechanismFields(
         ("aws_region",),
         ("aws_role_arn", "aws_pod_role"),
     ),
-    "GSSAPI": Kind(("username",), ("realm", "kerberos_service_name")),
+    "GSSAPI": MechanismFields(("username",), ("realm", "kerberos_service_name")),
 }
 #: What has a use with any protocol.
-_ALWAYS = frozenset({"protocol", "mechanism", "token_provider", "ca", "certificate", "verify_hostname"})
+_COMMON_FIELDS = frozenset({"protocol", "mechanism", "token_provider", "ca", "certificate", "verify_hostname"})
 #: What must be given as a secret, or is known to be one.
 SECRETS = frozenset(
     {"password", "key", "key_password", "aws_access_key_id", "aws_secret_access_key", "aws_session_token"}
@@ -51,55 +51,67 @@ SECRETS = frozenset(
 _AWS_KEYS = ("aws_access_key_id", "aws_secret_access_key")
 
 
-def check_kind(kind: str | None, public: Mapping[str, object], hidden: Collection[str] | None) -> list[Fault]:
+def check_mechanism_fields(
+    mechanism: str | None, public: Mapping[str, object], hidden: Collection[str] | None
+) -> list[FieldError]:
     """The faults of what is given for this kind; a kind of None is a cluster without SASL.
 
     Args:
-        kind: the mechanism, or `AWS_MSK_IAM`.
+        mechanism: the mechanism, or `AWS_MSK_IAM`.
         public: the canonical form.
         hidden: names of the secrets; None while they are kept as they are.
     """
-    wanted = Kind(()) if kind is None else KINDS[kind]
-    faults = []
-    for name in wanted.needs:
+    fields = MechanismFields(()) if mechanism is None else FIELDS_BY_MECHANISM[mechanism]
+    field_errors = []
+    for name in fields.required:
         if name in public or (name in hidden if hidden is not None else name in SECRETS):
             continue
-        more = ", here or with all the secrets again" if hidden is None else ""
-        faults.append(Fault(field(name), f"is needed for {kind}{more}"))
+        hint = ", here or with all the secrets again" if hidden is None else ""
+        field_errors.append(FieldError(field(name), f"is needed for {mechanism}{hint}"))
     for name in [*public, *(hidden or ())]:
         # A secret that is not used is no harm: one Secret often serves several clusters.
         if name in SECRETS:
             continue
-        if name not in _ALWAYS and name not in wanted.needs and name not in wanted.may:
+        if name not in _COMMON_FIELDS and name not in fields.required and name not in fields.optional:
             protocol = public.get("protocol")
-            way = f"set protocol to SASL_... in place of {protocol}" if kind is None else f"leave it out with {kind}"
-            faults.append(Fault(field(name), f"has no use here; {way}"))
-    if kind == MSK_IAM:
-        faults += _check_msk(public, hidden)
-    return faults
+            remediation = (
+                f"set protocol to SASL_... in place of {protocol}"
+                if mechanism is None
+                else f"leave it out with {mechanism}"
+            )
+            field_errors.append(FieldError(field(name), f"has no use here; {remediation}"))
+    if mechanism == MSK_IAM:
+        field_errors += _check_msk(public, hidden)
+    return field_errors
 
 
-def _check_msk(public: Mapping[str, object], hidden: Collection[str] | None) -> list[Fault]:
-    faults = []
+def _check_msk(public: Mapping[str, object], hidden: Collection[str] | None) -> list[FieldError]:
+    field_errors = []
     if public.get("protocol") != "SASL_SSL":
-        faults.append(Fault("security.protocol", "must be SASL_SSL for AWS_MSK_IAM (`tls` enable); MSK has no other"))
-    lent = "aws_role_arn" in public or public.get("aws_pod_role") is True
+        field_errors.append(
+            FieldError("security.protocol", "must be SASL_SSL for AWS_MSK_IAM (`tls` enable); MSK has no other")
+        )
+    has_role = "aws_role_arn" in public or public.get("aws_pod_role") is True
     if "aws_role_arn" in public and public.get("aws_pod_role") is False:
-        faults.append(Fault("security.awsRoleArn", "is taken on by the pod's role, so awsPodRole cannot be false"))
+        field_errors.append(
+            FieldError("security.awsRoleArn", "is taken on by the pod's role, so awsPodRole cannot be false")
+        )
     if hidden is None:
-        return faults
+        return field_errors
     for name in _AWS_KEYS:
-        if lent and name in hidden:
-            faults.append(Fault(field(name), "cannot stand beside awsRoleArn and awsPodRole; give one or the other"))
-        elif not lent and name not in hidden:
-            faults.append(
-                Fault(
+        if has_role and name in hidden:
+            field_errors.append(
+                FieldError(field(name), "cannot stand beside awsRoleArn and awsPodRole; give one or the other")
+            )
+        elif not has_role and name not in hidden:
+            field_errors.append(
+                FieldError(
                     field(name), "is needed for AWS_MSK_IAM; only a platform administrator may lend the pod's own role"
                 )
             )
-    return faults
+    return field_errors
 
 
 def field(name: str) -> str:
     """What a caller calls a canonical name."""
-    return f"{'secrets' if name in SECRETS else 'security'}.{shown(name)}"
+    return f"{'secrets' if name in SECRETS else 'security'}.{display_name(name)}"

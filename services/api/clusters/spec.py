@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from lagscale.errors import Fault, InvalidInput
-from lagscale.kafka.properties import checked
+from lagscale.errors import FieldError, InvalidInput
+from lagscale.kafka.properties import check_properties
 from lagscale.store.registry.clusters import ClusterSpec
 from services.api.clusters.schemas import ClusterIn
-from services.api.clusters.security import Canonical, canonical
+from services.api.clusters.security import CanonicalSecurity, canonicalize
 
 
-def cluster_spec(name: str, given: ClusterIn, *, platform: bool) -> ClusterSpec:
+def build_cluster_spec(name: str, given: ClusterIn, *, platform: bool) -> ClusterSpec:
     """The cluster that the body describes.
 
     Args:
@@ -20,16 +20,22 @@ def cluster_spec(name: str, given: ClusterIn, *, platform: bool) -> ClusterSpec:
     Raises:
         InvalidInput: with every fault.
     """
-    faults: list[Fault] = []
-    found = Canonical({}, None, None)
+    field_errors: list[FieldError] = []
+    canonical_security = CanonicalSecurity({}, None, None)
     try:
-        found = canonical(given.security, given.secrets, platform=platform)
-    except InvalidInput as wrong:
-        faults += wrong.faults
-    properties, of_properties = checked(given.properties, platform=platform)
-    faults += of_properties
-    if faults:
-        raise InvalidInput(faults)
+        canonical_security = canonicalize(given.security, given.secrets, platform=platform)
+    except InvalidInput as error:
+        field_errors += error.field_errors
+    properties, property_faults = check_properties(given.properties, platform=platform)
+    field_errors += property_faults
+    if field_errors:
+        raise InvalidInput(field_errors)
     return ClusterSpec(
-        name, tuple(given.bootstrap_servers), found.security, found.secrets, found.references, properties, platform
+        name,
+        tuple(given.bootstrap_servers),
+        canonical_security.security,
+        canonical_security.secrets,
+        canonical_security.references,
+        properties,
+        platform,
     )

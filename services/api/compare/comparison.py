@@ -10,31 +10,31 @@ from datetime import timedelta
 
 from lagscale.domain.explain.keda_kafka import KafkaTrigger
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Ask, Judgement, Told, Verdict, told
-from lagscale.domain.verdict.partial import by_a_part
-from lagscale.errors import Fault, InvalidInput
+from lagscale.domain.verdict.contract import Answer, Judgment, Verdict, VerdictRequest, choose_answer
+from lagscale.domain.verdict.partial import apply_partial_coverage
+from lagscale.errors import FieldError, InvalidInput
 from lagscale.store.registry import history, monitors, stepped
-from lagscale.store.registry.session import RegistryDatabase, Scope, TenantWork
-from lagscale.store.samples.columns import instant
+from lagscale.store.registry.session import AccessScope, RegistryDatabase, TenantSession
+from lagscale.store.samples.columns import to_datetime
 from services.api.compare.schemas import ComparisonOut
-from services.api.compare.serializers import Material, comparison
-from services.api.monitors.policies import policy_of
-from services.api.verdicts.evidence import Verdicts
+from services.api.compare.serializers import ComparisonInput, build_comparison
+from services.api.monitors.policies import read_policy
+from services.api.verdicts.evidence import VerdictStore
 
-_MOST_MOMENTS, _USUAL_MOMENTS = 1440, 360
-_LEAST_STEP_MS, _USUAL_STEP_MS = 5_000, 30_000
+_MAX_POINTS, _DEFAULT_POINTS = 1440, 360
+_MIN_STEP_MS, _DEFAULT_STEP_MS = 5_000, 30_000
 #: Samples of single partitions that one comparison reads.
-_MOST_SAMPLES = 1_000_000
+_MAX_SAMPLES = 1_000_000
 #: Moments judged while one of the API's few connections is kept; verdicts and explanations want them too.
-_CHUNK = 16
+_CHUNK_SIZE = 16
 #: Judgements behind one comparison, where each moment looks back over stabilisation windows.
-_MOST_JUDGED, _USUAL_JUDGED = 40_000, 8_000
+_MAX_JUDGED, _DEFAULT_JUDGED = 40_000, 8_000
 #: Moments for which held answers are worked out; each looks far back.
-_MOST_HELD = 240
+_MAX_HOLDS = 240
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
+class ComparisonWindow:
     """From when, until when, and in which steps, milliseconds; None is the usual. `length_ms` counts without begin."""
 
     begin_ms: int | None = None
@@ -44,28 +44,35 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class ComparisonRequest:
     """How to compare.
 
     Attributes:
         keys: of KEDA's trigger, as given; what is missing is read from the monitor's policy.
-        least, most: replicas; None for `most` is as many as partitions can feed.
+        min_replicas, max_replicas: replicas; None for `max_replicas` is as many as partitions can feed.
     """
 
     keys: Mapping[str, int | bool | str]
-    least: int = 0
-    most: int | None = None
+    min_replicas: int = 0
+    max_replicas: int | None = None
 
 
 class Comparisons:
     """Compares monitors of one tenant, each looked for behind the tenant's wall first."""
 
-    def __init__(self, database: RegistryDatabase, verdicts: Verdicts) -> None:
+    def __init__(self, database: RegistryDatabase, verdicts: VerdictStore) -> None:
         """Take the registry, and the verdicts in the scaler's role, as `Evidence` does."""
         self._database = database
         self._verdicts = verdicts
 
-    async def compare(self, scope: Scope, tenant: str, name: str, span: Span, wanted: Wanted) -> ComparisonOut:
+    async def compare(
+        self,
+        scope: AccessScope,
+        tenant: str,
+        name: str,
+        window: ComparisonWindow,
+        comparison_request: ComparisonRequest,
+    ) -> ComparisonOut:
         """Compare a monitor.
 
         Raises:
@@ -73,79 +80,85 @@ class Comparisons:
             InvalidInput: the span lies in the future, nothing of it is kept, or it is too much to read.
             StoreUnavailable: the store does not answer.
         """
-        async with self._database.tenant(scope, tenant) as work:
-            row = await monitors.named(work, name)
-            targets = sorted(int(target["id"]) for target in await monitors.targets(work, row["id"]))
-            policy = policy_of(row, int(work.tenant["min_sampling_seconds"]))
-            begin_ms, end_ms, step_ms, kept = await _span(work, span, policy)
-            partitions = await stepped.widest(work, targets, instant(end_ms))
+        async with self._database.tenant(scope, tenant) as session:
+            row = await monitors.read_by_name(session, name)
+            targets = sorted(int(target["id"]) for target in await monitors.targets(session, row["id"]))
+            policy = read_policy(row, int(session.tenant["min_sampling_seconds"]))
+            begin_ms, end_ms, step_ms, shortened = await _resolve_window(session, window, policy)
+            partitions = await stepped.count_partitions(session, targets, to_datetime(end_ms))
             _check_size((end_ms - begin_ms) // step_ms, partitions, policy)
-            rounds = await stepped.stepped_rounds(
-                work, targets, instant(begin_ms), instant(end_ms), timedelta(milliseconds=step_ms)
+            rounds = await stepped.read_stepped_rounds(
+                session, targets, to_datetime(begin_ms), to_datetime(end_ms), timedelta(milliseconds=step_ms)
             )
-            partial = await history.partial_since(work, row["id"])
-            tenant_id = work.tenant_id
-        moments = list(range(begin_ms + step_ms, end_ms + 1, step_ms))
-        ask = Ask(tenant_id, tuple(targets), policy)
-        judged = await self._judged(ask, moments)
+            partial = await history.find_partial_since(session, row["id"])
+            tenant_id = session.tenant_id
+        points = list(range(begin_ms + step_ms, end_ms + 1, step_ms))
+        request = VerdictRequest(tenant_id, tuple(targets), policy)
+        judged = await self._judge_points(request, points)
         if partial is not None:
-            since_ms = history.milliseconds(partial[0])
-            judged = [by_a_part(one, policy) if one.now_ms >= since_ms else one for one in judged]
-        holds, given_up = await self._holds(ask, judged)
-        material = Material(
+            judged = _apply_partial_coverage(judged, policy, history.milliseconds(partial[0]))
+        holds, truncated_holds = await self._find_last_known(request, judged)
+        max_replicas = comparison_request.max_replicas
+        comparison_input = ComparisonInput(
             name=name,
             policy=policy,
-            trigger=trigger_of(wanted.keys, policy),
-            least=wanted.least,
-            most=wanted.most or max(1, math.ceil(partitions / policy.consumers_per_replica)),
+            trigger=build_trigger(comparison_request.keys, policy),
+            min_replicas=comparison_request.min_replicas,
+            max_replicas=max_replicas or max(1, math.ceil(partitions / policy.consumers_per_replica)),
             begin_ms=begin_ms,
             step_ms=step_ms,
-            moments=moments,
+            points=points,
             rounds=rounds,
             judged=judged,
-            answers=[told(one, policy, hold) for one, hold in zip(judged, holds, strict=True)],
-            notes=_notes(kept=kept, given_up=given_up, partial=partial is not None),
+            answers=[choose_answer(one, policy, last_known) for one, last_known in zip(judged, holds, strict=True)],
+            notes=_build_notes(shortened=shortened, truncated_holds=truncated_holds, partial=partial is not None),
         )
         # Arithmetic over many samples; other requests go on meanwhile.
-        return await asyncio.to_thread(comparison, material)
+        return await asyncio.to_thread(build_comparison, comparison_input)
 
-    async def _judged(self, ask: Ask, moments: Sequence[int]) -> list[Judgement]:
+    async def _judge_points(self, request: VerdictRequest, points: Sequence[int]) -> list[Judgment]:
         """By the code that answers KEDA, each moment with the samples until then."""
-        judged: list[Judgement] = []
-        chunk = 1 if ask.policy.stabilisation_ms else _CHUNK
-        for first in range(0, len(moments), chunk):
-            asks = [replace(ask, upto_ms=at, judged_at_ms=at) for at in moments[first : first + chunk]]
-            judged += await self._verdicts.judge(asks)
+        judged: list[Judgment] = []
+        chunk = 1 if request.policy.stabilization_ms else _CHUNK_SIZE
+        for first in range(0, len(points), chunk):
+            requests = [replace(request, upto_ms=at, judged_at_ms=at) for at in points[first : first + chunk]]
+            judged += await self._verdicts.judge(requests)
         return judged
 
-    async def _holds(self, ask: Ask, judged: Sequence[Judgement]) -> tuple[list[Told | None], bool]:
+    async def _find_last_known(
+        self, request: VerdictRequest, judged: Sequence[Judgment]
+    ) -> tuple[list[Answer | None], bool]:
         """The held answer of each moment that is unknown, and whether there were too many to work them all out."""
-        holds: list[Told | None] = []
-        asked, given_up = 0, False
-        before: Judgement | None = None
+        holds: list[Answer | None] = []
+        asked, truncated_holds = 0, False
+        previous: Judgment | None = None
         for one in judged:
-            hold = None
+            last_known = None
             if one.verdict is Verdict.UNKNOWN and one.at_ms is not None:
-                if before is not None and before.at_ms == one.at_ms:
+                if previous is not None and previous.at_ms == one.at_ms:
                     # No round since: the same is known, and it stands until its time is over.
-                    hold = holds[-1]
-                    since = None if hold is None else hold.held_since_ms
-                    hold = hold if since is not None and one.now_ms - since <= ask.policy.hold_ms else None
-                elif asked < _MOST_HELD:
+                    last_known = holds[-1]
+                    since = None if last_known is None else last_known.last_known_ms
+                    last_known = (
+                        last_known if since is not None and one.now_ms - since <= request.policy.hold_ms else None
+                    )
+                elif asked < _MAX_HOLDS:
                     asked += 1
-                    hold = await self._verdicts.hold(replace(ask, upto_ms=one.now_ms, judged_at_ms=one.now_ms), one)
+                    last_known = await self._verdicts.find_last_known(
+                        replace(request, upto_ms=one.now_ms, judged_at_ms=one.now_ms), one
+                    )
                 else:
-                    given_up = True
-                before = one
+                    truncated_holds = True
+                previous = one
             else:
-                before = None
-            holds.append(hold)
-        return holds, given_up
+                previous = None
+            holds.append(last_known)
+        return holds, truncated_holds
 
 
-def trigger_of(keys: Mapping[str, int | bool | str], policy: Policy) -> KafkaTrigger:
+def build_trigger(keys: Mapping[str, int | bool | str], policy: Policy) -> KafkaTrigger:
     """KEDA's trigger: the keys as given, else as the monitor's policy has them."""
-    own = KafkaTrigger(
+    defaults = KafkaTrigger(
         lag_threshold=max(1, math.ceil(policy.target_lag)),
         activation_lag_threshold=policy.activation_lag_threshold,
         offset_reset_policy=policy.offset_reset_policy,
@@ -155,59 +168,65 @@ def trigger_of(keys: Mapping[str, int | bool | str], policy: Policy) -> KafkaTri
         even_split=policy.even_split,
     )
     if policy.metric.value != "lag":
-        own = replace(own, lag_threshold=KafkaTrigger().lag_threshold)
-    return replace(own, **dict(keys))  # type: ignore[arg-type]  # The router checked names and kinds.
+        defaults = replace(defaults, lag_threshold=KafkaTrigger().lag_threshold)
+    return replace(defaults, **dict(keys))  # type: ignore[arg-type]  # The router checked names and kinds.
 
 
-async def _span(work: TenantWork, span: Span, policy: Policy) -> tuple[int, int, int, bool]:
+async def _resolve_window(
+    session: TenantSession, window: ComparisonWindow, policy: Policy
+) -> tuple[int, int, int, bool]:
     """Begin, end and step, and whether a part of what was asked is not kept any more."""
-    now_ms = history.milliseconds(await history.clock(work))
-    end_ms = now_ms if span.end_ms is None else span.end_ms
+    now_ms = history.milliseconds(await history.read_clock(session))
+    end_ms = now_ms if window.end_ms is None else window.end_ms
     if end_ms > now_ms:
-        raise InvalidInput([Fault("to", "lies in the future; leave it out for now")])
-    begin_ms = end_ms - span.length_ms if span.begin_ms is None else span.begin_ms
-    kept_since = await history.samples_since(work)
-    kept = kept_since is not None and history.milliseconds(kept_since) > begin_ms
-    if kept_since is not None and kept:
-        begin_ms = history.milliseconds(kept_since)
+        raise InvalidInput([FieldError("to", "lies in the future; leave it out for now")])
+    begin_ms = end_ms - window.length_ms if window.begin_ms is None else window.begin_ms
+    samples_since = await history.read_samples_since(session)
+    shortened = samples_since is not None and history.milliseconds(samples_since) > begin_ms
+    if samples_since is not None and shortened:
+        begin_ms = history.milliseconds(samples_since)
     if begin_ms >= end_ms:
-        text = "nothing of that time is kept any more" if kept else "must be before `to`"
-        raise InvalidInput([Fault("from", f"{text}; give a later time")])
-    most = min(_USUAL_MOMENTS, max(1, _USUAL_JUDGED // _behind(policy)))
-    usual = max(_USUAL_STEP_MS, math.ceil((end_ms - begin_ms) / most / 1000) * 1000)
-    step_ms = min(usual, end_ms - begin_ms) if span.step_ms is None else span.step_ms
-    if step_ms < _LEAST_STEP_MS and span.step_ms is not None:
-        raise InvalidInput([Fault("step", f"must be at least {_LEAST_STEP_MS // 1000} s")])
+        text = "nothing of that time is kept any more" if shortened else "must be before `to`"
+        raise InvalidInput([FieldError("from", f"{text}; give a later time")])
+    max_replicas = min(_DEFAULT_POINTS, max(1, _DEFAULT_JUDGED // _count_judgements(policy)))
+    default_step_ms = max(_DEFAULT_STEP_MS, math.ceil((end_ms - begin_ms) / max_replicas / 1000) * 1000)
+    step_ms = min(default_step_ms, end_ms - begin_ms) if window.step_ms is None else window.step_ms
+    if step_ms < _MIN_STEP_MS and window.step_ms is not None:
+        raise InvalidInput([FieldError("step", f"must be at least {_MIN_STEP_MS // 1000} s")])
     if step_ms > end_ms - begin_ms:
-        raise InvalidInput([Fault("step", "must not be longer than the time from `from` to `to`")])
-    return begin_ms, end_ms, step_ms, kept
+        raise InvalidInput([FieldError("step", "must not be longer than the time from `from` to `to`")])
+    return begin_ms, end_ms, step_ms, shortened
 
 
-def _behind(policy: Policy) -> int:
+def _count_judgements(policy: Policy) -> int:
     """Judgements that one moment needs."""
-    return 1 + policy.stabilisation_ms // policy.sampling_ms
+    return 1 + policy.stabilization_ms // policy.sampling_ms
 
 
-def _check_size(moments: int, partitions: int, policy: Policy) -> None:
-    if moments > _MOST_MOMENTS:
-        text = f"makes {moments:,} moments, and {_MOST_MOMENTS:,} are the most; give a longer step or a shorter time"
-        raise InvalidInput([Fault("step", text)])
-    if moments * _behind(policy) > _MOST_JUDGED:
+def _check_size(points: int, partitions: int, policy: Policy) -> None:
+    if points > _MAX_POINTS:
+        text = f"makes {points:,} moments, and {_MAX_POINTS:,} are the most; give a longer step or a shorter time"
+        raise InvalidInput([FieldError("step", text)])
+    if points * _count_judgements(policy) > _MAX_JUDGED:
         text = "is too short for stabilisation windows so long, each of which is judged anew; give a longer step"
-        raise InvalidInput([Fault("step", text)])
-    if moments * partitions > _MOST_SAMPLES:
-        text = f"{moments:,} moments of {partitions:,} partitions are too much to read; give a longer step or a shorter time"
-        raise InvalidInput([Fault("step", text)])
+        raise InvalidInput([FieldError("step", text)])
+    if points * partitions > _MAX_SAMPLES:
+        text = f"{points:,} moments of {partitions:,} partitions are too much to read; give a longer step or a shorter time"
+        raise InvalidInput([FieldError("step", text)])
 
 
-def _notes(*, kept: bool, given_up: bool, partial: bool) -> tuple[str, ...]:
+def _build_notes(*, shortened: bool, truncated_holds: bool, partial: bool) -> tuple[str, ...]:
     notes = ["KEDA's side reads one round of the samples per step, which may be up to samplingInterval old."]
-    if kept:
+    if shortened:
         notes.append("Older samples are no longer kept, so the comparison begins later than was asked.")
-    if given_up:
+    if truncated_holds:
         notes.append(
-            f"Held answers were worked out for the first {_MOST_HELD} unknown moments only; later ones are errors here."
+            f"Held answers were worked out for the first {_MAX_HOLDS} unknown moments only; later ones are errors here."
         )
     if partial:
         notes.append("Only a part of the monitor's topics is measured, so both sides see that part only.")
     return tuple(notes)
+
+
+def _apply_partial_coverage(judged: Sequence[Judgment], policy: Policy, since_ms: int) -> list[Judgment]:
+    return [apply_partial_coverage(one, policy) if one.now_ms >= since_ms else one for one in judged]

@@ -7,10 +7,10 @@ from typing import Annotated
 
 from pydantic import Field
 
-from services.api.schemas import Payload
+from services.api.schemas import ApiSchema
 
 
-class KedaTriggerOut(Payload):
+class KedaTriggerOut(ApiSchema):
     """The keys by which KEDA's trigger was worked out."""
 
     lag_threshold: int = Field(examples=[10])
@@ -23,7 +23,7 @@ class KedaTriggerOut(Payload):
     exclude_persistent_lag: bool
 
 
-class SideOut(Payload):
+class ComparisonSideOut(ApiSchema):
     """One of the two at a moment; `value` and `active` are null where it would have given an error."""
 
     value: float | None = Field(examples=[1200.0])
@@ -31,38 +31,38 @@ class SideOut(Payload):
     replicas: int = Field(description="What KEDA and the HPA would have made of the answers until then.")
 
 
-class MomentOut(Payload):
+class ComparisonPointOut(ApiSchema):
     """A moment by both."""
 
     at: datetime
-    keda: SideOut
-    lagscale: SideOut
+    keda: ComparisonSideOut
+    lagscale: ComparisonSideOut
     verdict: str = Field(examples=["calm"])
     reason: str = Field(examples=["not_yet"])
-    held: bool
+    last_known: bool
     differs: bool = Field(description="The numbers of replicas differ.")
 
 
-class SummaryOut(Payload):
+class ComparisonSummaryOut(ApiSchema):
     """One of the two over the whole time."""
 
     scale_events: int = Field(examples=[14], description="How often the number of replicas changed.")
-    greatest_replicas: int
+    peak_replicas: int
     average_replicas: float
     errors: int = Field(description="Moments without an answer.")
 
 
-class DifferenceOut(Payload):
+class ComparisonDifferenceOut(ApiSchema):
     """A stretch of moments at which the numbers of replicas differ."""
 
     begin: datetime
     end: datetime
-    keda_greatest: int
-    lagscale_greatest: int
+    keda_peak_replicas: int
+    lagscale_peak_replicas: int
     sentence: str = Field(examples=["KEDA wants more: lag was there, and had not lasted for sustainSeconds."])
 
 
-class ComparisonOut(Payload):
+class ComparisonOut(ApiSchema):
     """What KEDA's `kafka` trigger would have said and what Lagscale says, from the same samples."""
 
     monitor: str = Field(examples=["ingest-logs"])
@@ -74,8 +74,8 @@ class ComparisonOut(Payload):
     target_lag: float = Field(description="Lagscale's target for one replica.")
     trigger: KedaTriggerOut
     sentence: str
-    keda: SummaryOut
-    lagscale: SummaryOut
-    differences: list[DifferenceOut]
+    keda: ComparisonSummaryOut
+    lagscale: ComparisonSummaryOut
+    differences: list[ComparisonDifferenceOut]
     notes: Annotated[list[str], Field(description="What the comparison cannot show.")]
-    moments: list[MomentOut]
+    points: list[ComparisonPointOut]

@@ -6,16 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
-from lagscale.domain.explain.keda_kafka import Commits, KafkaAnswer, KafkaTrigger, kafka_answer
-from lagscale.domain.explain.replicas import Answer, Course, Workload, course
+from lagscale.domain.explain.keda_kafka import Commits, KafkaTrigger, KafkaTriggerAnswer, simulate_kafka_trigger
+from lagscale.domain.explain.replicas import ReplicaSeries, TimedAnswer, Workload, simulate_replicas
 from lagscale.domain.lag.rounds import TargetRound
 from lagscale.domain.policy.policy import Metric, Policy
-from lagscale.domain.verdict.contract import Judgement, Reason, Told, Verdict
-from lagscale.store.samples.columns import instant
+from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict
+from lagscale.store.samples.columns import to_datetime
 from services.api.compare import schemas as out
 
-_MOST_DIFFERENCES = 100
-_WHY: Mapping[Reason, str] = {
+_MAX_DIFFERENCES = 100
+_TEXT_BY_REASON: Mapping[Reason, str] = {
     Reason.NOT_YET: "lag was there, and had not lasted for sustainSeconds",
     Reason.NO_BREACH: "lag was there, and at or below lagThreshold",
     Reason.LASTED: "lag had lasted",
@@ -23,11 +23,11 @@ _WHY: Mapping[Reason, str] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class ComparisonInput:
     """What a comparison is made of.
 
     Attributes:
-        moments: the ends of the steps, the oldest first.
+        points: the ends of the steps, the oldest first.
         rounds: target id -> of each step the last round, the oldest first.
         judged, answers: of each moment.
     """
@@ -35,75 +35,94 @@ class Material:
     name: str
     policy: Policy
     trigger: KafkaTrigger
-    least: int
-    most: int
+    min_replicas: int
+    max_replicas: int
     begin_ms: int
     step_ms: int
-    moments: Sequence[int]
+    points: Sequence[int]
     rounds: Mapping[int, Sequence[TargetRound]]
-    judged: Sequence[Judgement]
-    answers: Sequence[Told | None]
+    judged: Sequence[Judgment]
+    answers: Sequence[Answer | None]
     notes: Sequence[str]
 
 
-def comparison(material: Material) -> out.ComparisonOut:
+def build_comparison(given: ComparisonInput) -> out.ComparisonOut:
     """The whole answer."""
-    said = keda_answers(material)
+    trigger_answers = compute_keda_answers(given)
     keda = [
-        Answer(at, None if one is None else float(one.value), None if one is None else one.active)
-        for at, one in zip(material.moments, said, strict=True)
+        TimedAnswer(at, None if one is None else float(one.value), None if one is None else one.active)
+        for at, one in zip(given.points, trigger_answers, strict=True)
     ]
-    ours = [
-        Answer(at, None if one is None else one.value, None if one is None else one.active)
-        for at, one in zip(material.moments, material.answers, strict=True)
+    lagscale_answers = [
+        TimedAnswer(at, None if one is None else one.value, None if one is None else one.active)
+        for at, one in zip(given.points, given.answers, strict=True)
     ]
-    theirs = course(keda, Workload(material.trigger.lag_threshold, material.least, material.most))
-    mine = course(ours, Workload(material.policy.target_lag, material.least, material.most))
-    moments = [
-        out.MomentOut(
-            at=instant(at),
-            keda=out.SideOut(value=keda[n].value, active=keda[n].active, replicas=theirs.replicas[n]),
-            lagscale=out.SideOut(value=ours[n].value, active=ours[n].active, replicas=mine.replicas[n]),
-            verdict=material.judged[n].verdict.value,
-            reason=material.judged[n].reason.value,
-            held=_held(material.answers[n]),
-            differs=theirs.replicas[n] != mine.replicas[n],
-        )
-        for n, at in enumerate(material.moments)
-    ]
-    of_keda, of_ours = _summary(keda, theirs), _summary(ours, mine)
+    keda_replicas = simulate_replicas(
+        keda,
+        Workload(given.trigger.lag_threshold, given.min_replicas, given.max_replicas),
+    )
+    lagscale_replicas = simulate_replicas(
+        lagscale_answers,
+        Workload(given.policy.target_lag, given.min_replicas, given.max_replicas),
+    )
+    points = _serialize_points(given, (keda, keda_replicas), (lagscale_answers, lagscale_replicas))
+    keda_summary, lagscale_summary = _summarize(keda, keda_replicas), _summarize(lagscale_answers, lagscale_replicas)
     return out.ComparisonOut(
-        monitor=material.name,
-        begin=instant(material.begin_ms),
-        end=instant(material.moments[-1]),
-        step_seconds=material.step_ms / 1000,
-        min_replicas=material.least,
-        max_replicas=material.most,
-        target_lag=material.policy.target_lag,
-        trigger=_trigger(material.trigger),
-        sentence=_sentence(of_keda, of_ours),
-        keda=of_keda,
-        lagscale=of_ours,
-        differences=_differences(moments, material)[:_MOST_DIFFERENCES],
-        notes=[*material.notes, *_notes(said, material)],
-        moments=moments,
+        monitor=given.name,
+        begin=to_datetime(given.begin_ms),
+        end=to_datetime(given.points[-1]),
+        step_seconds=given.step_ms / 1000,
+        min_replicas=given.min_replicas,
+        max_replicas=given.max_replicas,
+        target_lag=given.policy.target_lag,
+        trigger=_serialize_trigger(given.trigger),
+        sentence=_build_sentence(keda_summary, lagscale_summary),
+        keda=keda_summary,
+        lagscale=lagscale_summary,
+        differences=_find_differences(points, given)[:_MAX_DIFFERENCES],
+        notes=[*given.notes, *_build_notes(trigger_answers, given)],
+        points=points,
     )
 
 
-def keda_answers(material: Material) -> list[KafkaAnswer | None]:
+def _serialize_points(
+    given: ComparisonInput,
+    keda_side: tuple[Sequence[TimedAnswer], ReplicaSeries],
+    lagscale_side: tuple[Sequence[TimedAnswer], ReplicaSeries],
+) -> list[out.ComparisonPointOut]:
+    (keda, keda_replicas), (lagscale_answers, lagscale_replicas) = keda_side, lagscale_side
+    return [
+        out.ComparisonPointOut(
+            at=to_datetime(at),
+            keda=out.ComparisonSideOut(value=keda[n].value, active=keda[n].active, replicas=keda_replicas.replicas[n]),
+            lagscale=out.ComparisonSideOut(
+                value=lagscale_answers[n].value,
+                active=lagscale_answers[n].active,
+                replicas=lagscale_replicas.replicas[n],
+            ),
+            verdict=given.judged[n].verdict.value,
+            reason=given.judged[n].reason.value,
+            last_known=_is_last_known(given.answers[n]),
+            differs=keda_replicas.replicas[n] != lagscale_replicas.replicas[n],
+        )
+        for n, at in enumerate(given.points)
+    ]
+
+
+def compute_keda_answers(given: ComparisonInput) -> list[KafkaTriggerAnswer | None]:
     """What KEDA's trigger answers at each moment; None where there is no fresh round to tell it from."""
-    places = dict.fromkeys(material.rounds, -1)
+    last_index = dict.fromkeys(given.rounds, -1)
     commits: Commits = {}
-    answers: list[KafkaAnswer | None] = []
-    for at in material.moments:
-        present: dict[int, TargetRound] = {}
-        for target, rounds in material.rounds.items():
-            while places[target] + 1 < len(rounds) and rounds[places[target] + 1].at_ms <= at:
-                places[target] += 1
-            if places[target] >= 0 and at - rounds[places[target]].at_ms <= material.policy.stale_after_ms:
-                present[target] = rounds[places[target]]
-        if present and len(present) == len(material.rounds):
-            answer = kafka_answer(present, material.trigger, commits)
+    answers: list[KafkaTriggerAnswer | None] = []
+    for at in given.points:
+        fresh_rounds: dict[int, TargetRound] = {}
+        for target, rounds in given.rounds.items():
+            while last_index[target] + 1 < len(rounds) and rounds[last_index[target] + 1].at_ms <= at:
+                last_index[target] += 1
+            if last_index[target] >= 0 and at - rounds[last_index[target]].at_ms <= given.policy.stale_after_ms:
+                fresh_rounds[target] = rounds[last_index[target]]
+        if fresh_rounds and len(fresh_rounds) == len(given.rounds):
+            answer = simulate_kafka_trigger(fresh_rounds, given.trigger, commits)
             commits = answer.commits
             answers.append(answer)
         else:
@@ -113,20 +132,20 @@ def keda_answers(material: Material) -> list[KafkaAnswer | None]:
     return answers
 
 
-def _held(answer: Told | None) -> bool:
-    return answer is not None and answer.held_since_ms is not None
+def _is_last_known(answer: Answer | None) -> bool:
+    return answer is not None and answer.last_known_ms is not None
 
 
-def _summary(answers: Sequence[Answer], found: Course) -> out.SummaryOut:
-    return out.SummaryOut(
-        scale_events=found.events,
-        greatest_replicas=max(found.replicas),
-        average_replicas=round(sum(found.replicas) / len(found.replicas), 2),
+def _summarize(answers: Sequence[TimedAnswer], replica_course: ReplicaSeries) -> out.ComparisonSummaryOut:
+    return out.ComparisonSummaryOut(
+        scale_events=replica_course.events,
+        peak_replicas=max(replica_course.replicas),
+        average_replicas=round(sum(replica_course.replicas) / len(replica_course.replicas), 2),
         errors=sum(answer.value is None for answer in answers),
     )
 
 
-def _trigger(trigger: KafkaTrigger) -> out.KedaTriggerOut:
+def _serialize_trigger(trigger: KafkaTrigger) -> out.KedaTriggerOut:
     return out.KedaTriggerOut(
         lag_threshold=trigger.lag_threshold,
         activation_lag_threshold=trigger.activation_lag_threshold,
@@ -139,74 +158,76 @@ def _trigger(trigger: KafkaTrigger) -> out.KedaTriggerOut:
     )
 
 
-def _differences(moments: Sequence[out.MomentOut], material: Material) -> list[out.DifferenceOut]:
+def _find_differences(
+    points: Sequence[out.ComparisonPointOut], given: ComparisonInput
+) -> list[out.ComparisonDifferenceOut]:
     """Stretches of moments that differ in the same direction."""
-    found = []
-    numbered = list(enumerate(moments))
-    for more, group in groupby(numbered, key=lambda one: _sign(one[1].keda.replicas - one[1].lagscale.replicas)):
-        stretch = list(group)
-        if more == 0:
+    replica_course = []
+    numbered = list(enumerate(points))
+    for sign, group in groupby(numbered, key=lambda one: _sign(one[1].keda.replicas - one[1].lagscale.replicas)):
+        run = list(group)
+        if sign == 0:
             continue
-        first, last = stretch[0], stretch[-1]
-        found.append(
-            out.DifferenceOut(
+        first, last = run[0], run[-1]
+        replica_course.append(
+            out.ComparisonDifferenceOut(
                 begin=first[1].at,
                 end=last[1].at,
-                keda_greatest=max(one.keda.replicas for _, one in stretch),
-                lagscale_greatest=max(one.lagscale.replicas for _, one in stretch),
-                sentence=_why(more, first[1], material.judged[first[0]]),
+                keda_peak_replicas=max(one.keda.replicas for _, one in run),
+                lagscale_peak_replicas=max(one.lagscale.replicas for _, one in run),
+                sentence=_explain_difference(sign, first[1], given.judged[first[0]]),
             )
         )
-    return found
+    return replica_course
 
 
 def _sign(number: int) -> int:
     return (number > 0) - (number < 0)
 
 
-def _why(more: int, first: out.MomentOut, judgement: Judgement) -> str:
+def _explain_difference(sign: int, first: out.ComparisonPointOut, judgment: Judgment) -> str:
     """Why the two differ, by the first moment of a stretch."""
-    side = "KEDA has more replicas" if more > 0 else "Lagscale has more replicas"
-    if first.held:
+    side = "KEDA has more replicas" if sign > 0 else "Lagscale has more replicas"
+    if first.last_known:
         return f"{side}: lag was not known, and Lagscale held the last known answer."
     if first.lagscale.value is None:
-        return f"{side}: Lagscale gave an error ({judgement.reason.value}), so its replicas stayed."
+        return f"{side}: Lagscale gave an error ({judgment.reason.value}), so its replicas stayed."
     if first.keda.value is None:
         return f"{side}: KEDA's trigger would have given an error, so its replicas stayed."
-    if more > 0:
-        return f"{side}: {_WHY.get(judgement.reason, judgement.reason.value)}."
-    if judgement.verdict is Verdict.CALM:
+    if sign > 0:
+        return f"{side}: {_TEXT_BY_REASON.get(judgment.reason, judgment.reason.value)}."
+    if judgment.verdict is Verdict.CALM:
         return f"{side}: the group was at work, which counts as active though nothing waits."
     return f"{side}: the two values are {first.keda.value:,.0f} and {first.lagscale.value:,.0f}."
 
 
-def _sentence(keda: out.SummaryOut, ours: out.SummaryOut) -> str:
+def _build_sentence(keda: out.ComparisonSummaryOut, lagscale_answers: out.ComparisonSummaryOut) -> str:
     return (
-        f"KEDA's kafka trigger would have scaled {_times(keda.scale_events)} and Lagscale {_times(ours.scale_events)}; "
-        f"at most {keda.greatest_replicas} and {ours.greatest_replicas} replicas, "
-        f"{keda.average_replicas:g} and {ours.average_replicas:g} on average."
+        f"KEDA's kafka trigger would have scaled {_format_times(keda.scale_events)} and Lagscale {_format_times(lagscale_answers.scale_events)}; "
+        f"at most {keda.peak_replicas} and {lagscale_answers.peak_replicas} replicas, "
+        f"{keda.average_replicas:g} and {lagscale_answers.average_replicas:g} on average."
     )
 
 
-def _times(number: int) -> str:
+def _format_times(number: int) -> str:
     return {0: "never", 1: "once", 2: "twice"}.get(number, f"{number} times")
 
 
-def _notes(said: Sequence[KafkaAnswer | None], material: Material) -> list[str]:
+def _build_notes(trigger_answers: Sequence[KafkaTriggerAnswer | None], given: ComparisonInput) -> list[str]:
     notes = []
-    beyond = sum(one is not None and one.beyond > 0 for one in said)
-    if beyond:
+    beyond_end = sum(one is not None and one.beyond_end > 0 for one in trigger_answers)
+    if beyond_end:
         notes.append(
-            f"At {beyond} moments a commit lay beyond the end: KEDA takes that as negative lag, which hides other "
+            f"At {beyond_end} moments a commit lay beyond the end: KEDA takes that as negative lag, which hides other "
             "partitions' lag; how much is not kept, so its value was smaller than shown."
         )
-    if material.trigger.exclude_persistent_lag:
+    if given.trigger.exclude_persistent_lag:
         notes.append(
             "excludePersistentLag compares with the call before; the HPA and the poll both call, so KEDA's real "
             "answers vary more than one call per step shows."
         )
-    if material.policy.metric is Metric.TIME_LAG:
+    if given.policy.metric is Metric.TIME_LAG:
         notes.append("The monitor judges seconds, KEDA's trigger messages; only the replicas can be compared.")
-    if material.policy.isolation_level.value == "read_committed":
+    if given.policy.isolation_level.value == "read_committed":
         notes.append("The samples end at the last stable offset; KEDA counts to the high watermark.")
     return notes

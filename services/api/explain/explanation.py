@@ -5,34 +5,47 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from lagscale.domain.explain.decision_diff import Record, Said, Why, agrees, reasons
+from lagscale.domain.explain.decision_diff import (
+    DiffReason,
+    Evaluation,
+    RecordedDecision,
+    find_diff_reasons,
+    is_same_answer,
+)
 from lagscale.domain.policy.policy import Metric, PersistenceScope
-from lagscale.domain.verdict.contract import Ask, Verdict, told
+from lagscale.domain.verdict.contract import Verdict, VerdictRequest, choose_answer
 from lagscale.domain.verdict.freezes import Freeze
-from lagscale.domain.verdict.partial import by_a_part
-from lagscale.domain.wording.answers import About, told_sentence, why_sentence
+from lagscale.domain.verdict.partial import apply_partial_coverage
+from lagscale.domain.wording.answers import PointInTime, describe_decisions, describe_diff
 from lagscale.store.registry import freezes
-from lagscale.store.registry.session import RegistryDatabase, Scope
-from lagscale.store.samples.columns import instant
+from lagscale.store.registry.session import AccessScope, RegistryDatabase
+from lagscale.store.samples.columns import to_datetime
 from services.api.explain import schemas as out
-from services.api.explain.points_in_time import Moment, remembered
-from services.api.explain.serializers import decision_of, lag_of_time, notes_of, picture, registration_of, said_of
-from services.api.freezes.freezing import Kept, frozen_answer, frozen_of
-from services.api.verdicts.evidence import Verdicts
+from services.api.explain.points_in_time import ExplanationInput, load_explanation_input
+from services.api.explain.serializers import (
+    build_lag_series,
+    build_notes,
+    compute_facts,
+    serialize_decision,
+    serialize_evaluation,
+    serialize_registration,
+)
+from services.api.freezes.freezing import StoredAnswer, find_frozen_answer, serialize_frozen
+from services.api.verdicts.evidence import VerdictStore
 from services.api.verdicts.schemas import FrozenOut
 
-_GONE = "The samples of that time are no longer kept."
+_SAMPLES_EXPIRED = "The samples of that time are no longer kept."
 
 
 class Explanations:
     """Explains moments of one tenant's monitors, each looked for behind the tenant's wall first."""
 
-    def __init__(self, database: RegistryDatabase, verdicts: Verdicts) -> None:
+    def __init__(self, database: RegistryDatabase, verdicts: VerdictStore) -> None:
         """Take the registry, and the verdicts in the scaler's role, as `Evidence` does."""
         self._database = database
         self._verdicts = verdicts
 
-    async def explain(self, scope: Scope, tenant: str, name: str, at_ms: int | None) -> out.ExplanationOut:
+    async def explain(self, scope: AccessScope, tenant: str, name: str, at_ms: int | None) -> out.ExplanationOut:
         """Explain a moment, milliseconds since 1970; None is now.
 
         Raises:
@@ -40,69 +53,79 @@ class Explanations:
             InvalidInput: the moment lies in the future, before the monitor, or nothing of it is kept.
             StoreUnavailable: the store does not answer.
         """
-        async with self._database.tenant(scope, tenant) as work:
-            moment = await remembered(work, name, at_ms)
-            tenant_id = work.tenant_id
-            present = await freezes.covering(work, moment.monitor, instant(moment.at_ms))
-            kept = await freezes.answer(work, present, moment.monitor["id"]) if present else None
-        said, saying = None, None
-        if moment.has_samples:
-            ask = Ask(tenant_id, tuple(sorted(moment.topics)), moment.policy, moment.at_ms, moment.at_ms)
-            said = await self._say(ask, moment.partial_at(moment.at_ms), evidence=True)
+        async with self._database.tenant(scope, tenant) as session:
+            point = await load_explanation_input(session, name, at_ms)
+            tenant_id = session.tenant_id
+            in_force = await freezes.read_covering(session, point.monitor, to_datetime(point.at_ms))
+            stored_answer = await freezes.answer(session, in_force, point.monitor["id"]) if in_force else None
+        evaluation, evaluation_out = None, None
+        if point.has_samples:
+            request = VerdictRequest(tenant_id, tuple(sorted(point.topics)), point.policy, point.at_ms, point.at_ms)
+            evaluation = await self._evaluate(request, point.find_partial_reason(point.at_ms), evidence=True)
             # Arithmetic over many samples; other requests go on meanwhile.
-            saying = said_of(moment, said, await asyncio.to_thread(picture, moment))
-        frozen = await self._frozen(moment, tenant_id, present, kept) if present else None
-        was_told = [await self._compared(moment, record, said, tenant_id) for record in moment.told]
+            evaluation_out = serialize_evaluation(point, evaluation, await asyncio.to_thread(compute_facts, point))
+        frozen = await self._build_frozen(point, tenant_id, in_force, stored_answer) if in_force else None
+        answers = [
+            await self._compare_decision(point, record, evaluation, tenant_id) for record in point.current_decisions
+        ]
         freeze = "" if frozen is None else f"{frozen.sentence} "
-        text = _GONE if saying is None else saying.sentence
-        differing = [one for one in was_told if one.differs]
-        named = f"{differing[0].replica}: " if len(was_told) > 1 and differing else ""
-        differs = f" {named}{differing[0].differs}" if differing else ""
+        text = _SAMPLES_EXPIRED if evaluation_out is None else evaluation_out.sentence
+        differing = [compared for compared in answers if compared.difference]
+        named = f"{differing[0].replica}: " if len(answers) > 1 and differing else ""
+        difference = f" {named}{differing[0].difference}" if differing else ""
         return out.ExplanationOut(
             monitor=name,
-            at=instant(moment.at_ms),
-            now=instant(moment.now_ms),
-            sentence=f"{text} {freeze}{told_sentence(moment.told, moment.before, moment.at_ms)}{differs}",
-            registration=registration_of(moment),
+            at=to_datetime(point.at_ms),
+            now=to_datetime(point.now_ms),
+            sentence=f"{text} {freeze}{describe_decisions(point.current_decisions, point.previous_decision, point.at_ms)}{difference}",
+            registration=serialize_registration(point),
             frozen=frozen,
-            samples_say=saying,
-            was_told=was_told,
-            told_before=None if moment.before is None else decision_of(moment.before),
-            decisions=[decision_of(record) for record in moment.decisions],
-            notes=notes_of(moment, saying),
-            lag=lag_of_time(moment),
-            threshold=moment.policy.lag_threshold if moment.policy.metric is Metric.LAG else None,
-            of_total=moment.policy.persistence_scope is PersistenceScope.TOTAL,
+            evaluation=evaluation_out,
+            answers=answers,
+            previous_answer=None if point.previous_decision is None else serialize_decision(point.previous_decision),
+            decisions=[serialize_decision(record) for record in point.decisions],
+            notes=build_notes(point, evaluation_out),
+            lag=build_lag_series(point),
+            threshold=point.policy.lag_threshold if point.policy.metric is Metric.LAG else None,
+            uses_total_lag=point.policy.persistence_scope is PersistenceScope.TOTAL,
         )
 
-    async def _say(self, ask: Ask, partial: str, *, evidence: bool) -> Said:
+    async def _evaluate(self, request: VerdictRequest, partial: str, *, evidence: bool) -> Evaluation:
         """By the code that answers KEDA, with the samples until then."""
-        (judgement,) = await self._verdicts.judge([ask], evidence=evidence)
+        (judgment,) = await self._verdicts.judge([request], evidence=evidence)
         if partial:
-            judgement = by_a_part(judgement, ask.policy)
-        unknown = judgement.verdict is Verdict.UNKNOWN and not partial
-        hold = await self._verdicts.hold(ask, judgement) if unknown else None
-        return Said(judgement, told(judgement, ask.policy, hold))
+            judgment = apply_partial_coverage(judgment, request.policy)
+        unknown = judgment.verdict is Verdict.UNKNOWN and not partial
+        last_known = await self._verdicts.find_last_known(request, judgment) if unknown else None
+        return Evaluation(judgment, choose_answer(judgment, request.policy, last_known))
 
-    async def _frozen(self, moment: Moment, tenant_id: int, present: Sequence[Freeze], kept: Kept) -> FrozenOut:
+    async def _build_frozen(
+        self, point: ExplanationInput, tenant_id: int, in_force: Sequence[Freeze], stored_answer: StoredAnswer
+    ) -> FrozenOut:
         """What a monitor under these freezes answers."""
-        if moment.partial_at(moment.at_ms):
-            return frozen_of(present, None)
-        ask = Ask(tenant_id, tuple(sorted(moment.topics)), moment.policy)
-        return frozen_of(present, await frozen_answer(self._verdicts, ask, present, kept))
+        if point.find_partial_reason(point.at_ms):
+            return serialize_frozen(in_force, None)
+        request = VerdictRequest(tenant_id, tuple(sorted(point.topics)), point.policy)
+        return serialize_frozen(in_force, await find_frozen_answer(self._verdicts, request, in_force, stored_answer))
 
-    async def _compared(self, moment: Moment, record: Record, said: Said | None, tenant_id: int) -> out.ToldThen:
+    async def _compare_decision(
+        self, point: ExplanationInput, record: RecordedDecision, evaluation: Evaluation | None, tenant_id: int
+    ) -> out.ComparedDecisionOut:
         """A record, and why the samples say something else."""
-        facts = decision_of(record).model_dump()
-        if said is None or agrees(record, said.told):
-            return out.ToldThen(**facts, agrees=None if said is None else True)
-        version, topics = moment.version_known(record), moment.topics_at(record.told_ms)
-        same = moment.policy_of(version) == moment.policy and topics == moment.topics
-        then = None
-        if moment.kept_ms is None or record.told_ms >= moment.kept_ms:
-            policy = moment.policy_of(version, record.overrides)
-            asked = Ask(tenant_id, tuple(sorted(topics)), policy, record.told_ms, record.told_ms)
-            then = await self._say(asked, moment.partial_at(record.told_ms), evidence=False)
-        whys: list[Why] = reasons(record, said, then, same_policy=same)
-        differs = why_sentence(whys, record, About(moment.at_ms, moment.version.version))
-        return out.ToldThen(**facts, agrees=False, why=[why.value for why in whys], differs=differs)
+        facts = serialize_decision(record).model_dump()
+        if evaluation is None or is_same_answer(record, evaluation.answer):
+            return out.ComparedDecisionOut(**facts, agrees=None if evaluation is None else True)
+        version, topics = point.find_replica_version(record), point.find_topics_at(record.decided_ms)
+        same_policy = point.policy_of(version) == point.policy and topics == point.topics
+        evaluation_then = None
+        if point.samples_since_ms is None or record.decided_ms >= point.samples_since_ms:
+            policy = point.policy_of(version, record.overrides)
+            asked = VerdictRequest(tenant_id, tuple(sorted(topics)), policy, record.decided_ms, record.decided_ms)
+            evaluation_then = await self._evaluate(asked, point.find_partial_reason(record.decided_ms), evidence=False)
+        difference_reasons: list[DiffReason] = find_diff_reasons(
+            record, evaluation, evaluation_then, same_policy=same_policy
+        )
+        difference = describe_diff(difference_reasons, record, PointInTime(point.at_ms, point.version.version))
+        return out.ComparedDecisionOut(
+            **facts, agrees=False, why=[why.value for why in difference_reasons], difference=difference
+        )

@@ -8,11 +8,11 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 
-from lagscale.errors import Fault, InvalidInput
+from lagscale.errors import FieldError, InvalidInput
 from lagscale.store.registry.history import milliseconds
-from lagscale.store.samples.columns import instant
+from lagscale.store.samples.columns import to_datetime
 from services.api.auth.access import Viewer
-from services.api.deps import Tenant, existing
+from services.api.deps import Tenant, check_name
 from services.api.explain.explanation import Explanations
 from services.api.explain.schemas import ExplanationOut
 
@@ -21,15 +21,15 @@ router = APIRouter(prefix="/v1/tenants/{tenant}/monitors", tags=["monitors"])
 _FORM = "must be a time with its zone, as in 2030-01-31T12:00:00Z, or milliseconds since 1970"
 #: A plus sign that nobody encoded arrives as a space.
 _LOST_PLUS = re.compile(r"(T\S+) (\d\d:?\d\d)")
-_LATEST = instant(0) + timedelta(days=365 * 1000)
+_LATEST = to_datetime(0) + timedelta(days=365 * 1000)
 
 
-def _explanations(request: Request) -> Explanations:
-    found: Explanations = request.app.state.explanations
-    return found
+def _get_explanations(request: Request) -> Explanations:
+    part: Explanations = request.app.state.explanations
+    return part
 
 
-def _at(
+def _read_at(
     at: Annotated[
         str | None,
         Query(
@@ -42,10 +42,10 @@ def _at(
         ),
     ] = None,
 ) -> int | None:
-    return None if at is None else moment_of(at)
+    return None if at is None else parse_time(at)
 
 
-def moment_of(text: str) -> int:
+def parse_time(text: str) -> int:
     """Milliseconds since 1970.
 
     Raises:
@@ -55,20 +55,20 @@ def moment_of(text: str) -> int:
     if re.fullmatch(r"\d{1,14}", text, re.ASCII):
         return int(text)
     try:
-        moment = datetime.fromisoformat(_LOST_PLUS.sub(r"\1+\2", text))
+        parsed = datetime.fromisoformat(_LOST_PLUS.sub(r"\1+\2", text))
     except ValueError:
-        raise InvalidInput([Fault("at", _FORM)]) from None
-    if moment.tzinfo is None or not instant(0) <= moment <= _LATEST:
-        raise InvalidInput([Fault("at", _FORM)])
-    return milliseconds(moment)
+        raise InvalidInput([FieldError("at", _FORM)]) from None
+    if parsed.tzinfo is None or not to_datetime(0) <= parsed <= _LATEST:
+        raise InvalidInput([FieldError("at", _FORM)])
+    return milliseconds(parsed)
 
 
-Moment = Annotated[int | None, Depends(_at)]
-ExplanationsPart = Annotated[Explanations, Depends(_explanations)]
+AtQuery = Annotated[int | None, Depends(_read_at)]
+ExplanationsPart = Annotated[Explanations, Depends(_get_explanations)]
 
 
 @router.get("/{monitor}/explain", summary="Explain a moment: what the samples say, and what KEDA was told")
 async def explain(
-    caller: Viewer, explanations: ExplanationsPart, tenant: Tenant, monitor: str, at: Moment
+    caller: Viewer, explanations: ExplanationsPart, tenant: Tenant, monitor: str, at: AtQuery
 ) -> ExplanationOut:
-    return await explanations.explain(caller.scope, tenant, existing(monitor), at)
+    return await explanations.explain(caller.scope, tenant, check_name(monitor), at)

@@ -6,11 +6,11 @@ from datetime import datetime
 
 from pydantic import Field
 
-from services.api.schemas import Payload
-from services.api.verdicts.schemas import FrozenOut, IslandOut, ToldOut
+from services.api.schemas import ApiSchema
+from services.api.verdicts.schemas import AnswerOut, FrozenOut, IslandOut
 
 
-class RegistrationThen(Payload):
+class RegistrationOut(ApiSchema):
     """The monitor as it was registered at the moment."""
 
     version: int = Field(examples=[3], description="Of the policy.")
@@ -22,7 +22,7 @@ class RegistrationThen(Payload):
     policy: dict[str, str | int | float | bool] = Field(description="Every key of the policy, resolved.")
 
 
-class StepOut(Payload):
+class ValueStepOut(ApiSchema):
     """One rule that changed the value."""
 
     rule: str = Field(
@@ -35,7 +35,7 @@ class StepOut(Payload):
     text: str = Field(examples=["Capped by the partitions that can be read at once."])
 
 
-class MissingOut(Payload):
+class MissingSampleOut(ApiSchema):
     """A partition without a fresh sample, or a whole topic without any."""
 
     topic: str = Field(examples=["orders"])
@@ -45,14 +45,14 @@ class MissingOut(Payload):
     lag: int | None = Field(default=None, description="In that sample, messages.")
 
 
-class StuckOut(Payload):
+class StuckPartitionOut(ApiSchema):
     """A partition whose commit stands still under a running group."""
 
     topic: str = Field(examples=["orders"])
     partition: int = Field(examples=[4])
 
 
-class TimeLagOut(Payload):
+class TimeLagOut(ApiSchema):
     """For how long the oldest unread message had waited, seconds."""
 
     seconds: float = Field(examples=[21.2])
@@ -60,7 +60,7 @@ class TimeLagOut(Payload):
     at_most: float | None = Field(default=None, examples=[30.0], description="Null: it came before anything stored.")
 
 
-class SaidOut(Payload):
+class EvaluationOut(ApiSchema):
     """What the samples until the moment say of it, by the policy of that time."""
 
     verdict: str = Field(examples=["sustained"], description="`sustained`, `calm` or `unknown`.")
@@ -68,12 +68,12 @@ class SaidOut(Payload):
     sentence: str = Field(examples=["Partition 2 of orders has been above 500 for 130 s, and sustainSeconds is 120 s."])
     value: float | None = Field(default=None, examples=[1500.0])
     active: bool | None = None
-    because: str | None = Field(
+    activity_reason: str | None = Field(
         default=None,
         examples=["sustained"],
         description="Why it is active: `sustained`, `backlog` or `work`; null where it is not, or was not looked up.",
     )
-    newest_at: datetime | None = Field(default=None, description="The time of the newest round.")
+    newest_round_at: datetime | None = Field(default=None, description="The time of the newest round.")
     age_seconds: float | None = Field(default=None, examples=[4.2], description="Of the newest round at the moment.")
     stale_after_seconds: float = Field(examples=[30.0])
     total: int | None = Field(
@@ -83,49 +83,51 @@ class SaidOut(Payload):
     partitions: int = Field(examples=[3], description="In scope.")
     lagging: int = Field(examples=[3], description="Of these with lag, the stuck ones left out.")
     members: int | None = Field(default=None, examples=[2], description="Of the group; null when not known.")
-    missing: list[MissingOut] = Field(default_factory=list, description="At most 100, the oldest first.")
+    missing: list[MissingSampleOut] = Field(default_factory=list, description="At most 100, the oldest first.")
     missing_count: int = Field(examples=[0])
-    stuck: list[StuckOut] = Field(default_factory=list)
+    stuck: list[StuckPartitionOut] = Field(default_factory=list)
     islands: list[IslandOut] = Field(
         default_factory=list,
         description="Runs above the threshold that reach the newest sample, the longest first. Of `metric: timeLag` only "
         "the one that matters most, its lag in seconds.",
     )
     time_lag: TimeLagOut | None = Field(default=None, description="Of `metric: timeLag`, the greatest of a partition.")
-    draining: bool = Field(description="Every lasting backlog will be gone within `drainSeconds`.")
+    recovering: bool = Field(description="Every lasting backlog will be gone within `drainSeconds`.")
     absent_topics: list[str] = Field(default_factory=list, description="Topics of the monitor that do not exist.")
-    steps: list[StepOut] = Field(default_factory=list, description="The rules that changed the value, in order.")
-    limit: str | None = Field(default=None, examples=["replica_cap"], description="The rule that had the last word.")
-    answer: ToldOut | None = Field(default=None, description="Null: KEDA gets an error.")
+    steps: list[ValueStepOut] = Field(default_factory=list, description="The rules that changed the value, in order.")
+    deciding_rule: str | None = Field(
+        default=None, examples=["replica_cap"], description="The rule that had the last word."
+    )
+    answer: AnswerOut | None = Field(default=None, description="Null: KEDA gets an error.")
     answer_sentence: str = Field(examples=["KEDA gets value 1,500, active."])
     whole: bool = Field(description="Whether every sample that the verdict may look at is still kept.")
 
 
-class DecisionOut(Payload):
+class DecisionOut(ApiSchema):
     """What a replica told KEDA, as it wrote it down then. It never changes."""
 
     replica: str = Field(examples=["lagscale-scaler-7d9f-1"])
-    told_at: datetime
-    snapshot_at: datetime | None = Field(default=None, description="The newest round that it saw.")
+    answered_at: datetime
+    newest_round_at: datetime | None = Field(default=None, description="The newest round that it saw.")
     verdict: str = Field(examples=["sustained"])
     value: float | None = Field(default=None, examples=[1500.0], description="Null: an error was told.")
     active: bool | None = None
-    held: bool
+    last_known: bool
     reason: str = Field(examples=["lasted"])
     code: str = Field(examples=["OK"], description="Of gRPC.")
     version: int | None = Field(default=None, examples=[3], description="Of the registration that it knew.")
     overrides: dict[str, str] | None = Field(default=None, description="Policy keys of the ScaledObject's own.")
 
 
-class ToldThen(DecisionOut):
+class ComparedDecisionOut(DecisionOut):
     """What a replica last told at the moment, and whether the samples say the same."""
 
     agrees: bool | None = Field(default=None, description="Null where the samples of that time are no longer kept.")
     why: list[str] = Field(default_factory=list, examples=[["other_policy"]], description="Why they differ.")
-    differs: str | None = Field(default=None, description="The same in a sentence.")
+    difference: str | None = Field(default=None, description="The same in a sentence.")
 
 
-class LagPoint(Payload):
+class LagPointOut(ApiSchema):
     """Lag in one step of the time before the moment, messages."""
 
     at: datetime
@@ -134,7 +136,7 @@ class LagPoint(Payload):
     least: int = Field(examples=[4000], description="The least that the greatest was within this step.")
 
 
-class ExplanationOut(Payload):
+class ExplanationOut(ApiSchema):
     """A moment explained."""
 
     monitor: str = Field(examples=["ingest-logs"])
@@ -146,23 +148,23 @@ class ExplanationOut(Payload):
             "value is 1,500 (capped by the partitions that can be read at once). KEDA was told value 1,500, active."
         ]
     )
-    registration: RegistrationThen
+    registration: RegistrationOut
     frozen: FrozenOut | None = Field(
         default=None, description="Where a freeze that has not ended began before the moment: what KEDA gets."
     )
-    samples_say: SaidOut | None = Field(default=None, description="Null where they are no longer kept.")
-    was_told: list[ToldThen] = Field(
+    evaluation: EvaluationOut | None = Field(default=None, description="Null where they are no longer kept.")
+    answers: list[ComparedDecisionOut] = Field(
         default_factory=list, description="Of each replica the newest decision, if it is no older than six minutes."
     )
-    told_before: DecisionOut | None = Field(
+    previous_answer: DecisionOut | None = Field(
         default=None, description="The newest older decision, where no replica has one of the moment."
     )
     decisions: list[DecisionOut] = Field(
         default_factory=list, description="Of the time that `lag` shows, the newest first, at most 200."
     )
     notes: list[str] = Field(default_factory=list, description="What else is to be known of the moment.")
-    lag: list[LagPoint] = Field(default_factory=list, description="The oldest first.")
+    lag: list[LagPointOut] = Field(default_factory=list, description="The oldest first.")
     threshold: int | None = Field(
         default=None, examples=[500], description="Messages; null for `metric: timeLag`, whose threshold is seconds."
     )
-    of_total: bool = Field(description="Whether the threshold is the total's (`persistenceScope: total`).")
+    uses_total_lag: bool = Field(description="Whether the threshold is the total's (`persistenceScope: total`).")

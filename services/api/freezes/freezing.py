@@ -6,28 +6,28 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Protocol
 
-from lagscale.domain.verdict.contract import Ask, Judgement, Told
-from lagscale.domain.verdict.freezes import Freeze, as_of, frozen_sentence
-from lagscale.errors import Fault, InvalidInput
+from lagscale.domain.verdict.contract import Answer, Judgment, VerdictRequest
+from lagscale.domain.verdict.freezes import Freeze, build_frozen_request, describe_freezes
+from lagscale.errors import FieldError, InvalidInput
 from lagscale.store.registry import freezes
-from lagscale.store.registry.freezes import Thing
-from lagscale.store.registry.paging import Page, Wanted
-from lagscale.store.registry.session import RegistryDatabase, Row, Scope
-from lagscale.store.registry.versions import Outcome
-from lagscale.store.samples.columns import instant
+from lagscale.store.registry.freezes import FreezeSubject
+from lagscale.store.registry.paging import Page, PageRequest
+from lagscale.store.registry.session import AccessScope, RegistryDatabase, Row
+from lagscale.store.registry.versions import WriteResult
+from lagscale.store.samples.columns import to_datetime
 from services.api.freezes.schemas import FreezeIn, FreezeOut
-from services.api.verdicts.schemas import FrozenOut, ToldOut
+from services.api.verdicts.schemas import AnswerOut, FrozenOut
 
 #: As `freezes.answer` gives it: None while nothing is kept yet, (None,) where there was nothing to hold.
-Kept = tuple[Told | None] | None
+StoredAnswer = tuple[Answer | None] | None
 
 
-class Verdicts(Protocol):
+class FrozenVerdictStore(Protocol):
     """The part of the verdict's store that is used here."""
 
-    async def judge(self, asks: Sequence[Ask]) -> list[Judgement]: ...
+    async def judge(self, requests: Sequence[VerdictRequest]) -> list[Judgment]: ...
 
-    async def hold(self, ask: Ask, judgement: Judgement) -> Told | None: ...
+    async def find_last_known(self, request: VerdictRequest, judgment: Judgment) -> Answer | None: ...
 
 
 class Freezing:
@@ -36,67 +36,72 @@ class Freezing:
     def __init__(self, database: RegistryDatabase) -> None:
         self._database = database
 
-    async def listed(self, scope: Scope, tenant: str, wanted: Wanted) -> Page:
-        async with self._database.tenant(scope, tenant) as work:
-            return await freezes.listed(work, wanted)
+    async def list_page(self, scope: AccessScope, tenant: str, page_request: PageRequest) -> Page:
+        async with self._database.tenant(scope, tenant) as session:
+            return await freezes.list_page(session, page_request)
 
-    async def show(self, scope: Scope, tenant: str, thing: Thing) -> Row:
-        async with self._database.tenant(scope, tenant) as work:
-            return await freezes.named(work, thing)
+    async def show(self, scope: AccessScope, tenant: str, target: FreezeSubject) -> Row:
+        async with self._database.tenant(scope, tenant) as session:
+            return await freezes.read_by_name(session, target)
 
-    async def put(self, scope: Scope, tenant: str, thing: Thing, given: FreezeIn) -> Outcome:
+    async def put(self, scope: AccessScope, tenant: str, target: FreezeSubject, given: FreezeIn) -> WriteResult:
         if (given.until is None) == (given.for_seconds is None):
-            raise InvalidInput([Fault("until", "or forSeconds must be given, and only one of them")])
+            raise InvalidInput([FieldError("until", "or forSeconds must be given, and only one of them")])
         until = given.until or timedelta(seconds=given.for_seconds or 0)
         # Two first ones at once make one freeze.
-        async with self._database.tenant(scope, tenant, lock=True) as work:
-            return await freezes.put(work, thing, reason=given.reason.strip(), until=until)
+        async with self._database.tenant(scope, tenant, lock=True) as session:
+            return await freezes.put(session, target, reason=given.reason.strip(), until=until)
 
-    async def remove(self, scope: Scope, tenant: str, thing: Thing) -> None:
-        async with self._database.tenant(scope, tenant, lock=True) as work:
-            await freezes.remove(work, thing)
+    async def remove(self, scope: AccessScope, tenant: str, target: FreezeSubject) -> None:
+        async with self._database.tenant(scope, tenant, lock=True) as session:
+            await freezes.remove(session, target)
 
 
-async def frozen_answer(verdicts: Verdicts, ask: Ask, present: Sequence[Freeze], kept: Kept) -> Told | None:
+async def find_frozen_answer(
+    verdicts: FrozenVerdictStore, request: VerdictRequest, in_force: Sequence[Freeze], stored_answer: StoredAnswer
+) -> Answer | None:
     """What a monitor under these freezes answers; worked out where KEDA has not asked for it yet.
 
     Args:
         verdicts: the store, in the scaler's role.
-        ask: the monitor, with all its topics; its targets were found behind the tenant's wall.
-        present: the freezes, the oldest first; at least one.
-        kept: what the scaler keeps under them.
+        request: the monitor, with all its topics; its targets were found behind the tenant's wall.
+        in_force: the freezes, the oldest first; at least one.
+        stored_answer: what the scaler keeps under them.
     """
-    if kept is not None:
-        return kept[0]
-    asked = as_of(ask, present[0].since_ms)
-    (judgement,) = await verdicts.judge([asked])
-    return await verdicts.hold(asked, judgement)
+    if stored_answer is not None:
+        return stored_answer[0]
+    asked = build_frozen_request(request, in_force[0].since_ms)
+    (judgment,) = await verdicts.judge([asked])
+    return await verdicts.find_last_known(asked, judgment)
 
 
-def freeze_of(row: Row) -> FreezeOut:
+def serialize_freeze(row: Row) -> FreezeOut:
     """The body of a freeze."""
     return FreezeOut(
-        of=row["kind"],
+        kind=row["kind"],
         name=row["name"] or None,
         reason=row["reason"],
         since=row["since"],
         until=row["until"],
-        by=row["actor"],
+        frozen_by=row["actor"],
     )
 
 
-def frozen_of(present: Sequence[Freeze], answer: Told | None) -> FrozenOut:
+def serialize_frozen(in_force: Sequence[Freeze], answer: Answer | None) -> FrozenOut:
     """How a moment under these freezes is shown."""
-    told = None
+    answer_out = None
     if answer is not None:
-        known = answer.held_since_ms
-        told = ToldOut(
-            value=answer.value, active=answer.active, held=True, held_since=None if known is None else instant(known)
+        known_ms = answer.last_known_ms
+        answer_out = AnswerOut(
+            value=answer.value,
+            active=answer.active,
+            last_known=True,
+            known_at=None if known_ms is None else to_datetime(known_ms),
         )
     return FrozenOut(
-        sentence=frozen_sentence(present, holds=answer is not None),
-        since=instant(present[0].since_ms),
-        until=instant(max(one.until_ms for one in present)),
-        reasons=[one.reason for one in present],
-        answer=told,
+        sentence=describe_freezes(in_force, has_answer=answer is not None),
+        since=to_datetime(in_force[0].since_ms),
+        until=to_datetime(max(one.until_ms for one in in_force)),
+        reasons=[one.reason for one in in_force],
+        answer=answer_out,
     )

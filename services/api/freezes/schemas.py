@@ -7,10 +7,10 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, Field
 
-from services.api.schemas import Line, Payload
+from services.api.schemas import ApiSchema, Line
 
 
-class FreezeIn(Payload):
+class FreezeIn(ApiSchema):
     """A freeze as it shall be; one of the two ends is given."""
 
     reason: Annotated[Line, Field(min_length=1)] = Field(
@@ -24,12 +24,12 @@ class FreezeIn(Payload):
     )
 
 
-class FreezeOut(Payload):
+class FreezeOut(ApiSchema):
     """A freeze that has not ended."""
 
-    of: str = Field(examples=["monitor"], description="`tenant`, `cluster` or `monitor`.")
+    kind: str = Field(examples=["monitor"], description="`tenant`, `cluster` or `monitor`.")
     name: str | None = Field(default=None, examples=["ingest-logs"], description="Null for the whole tenant.")
     reason: str = Field(examples=["brokers move to another rack"])
     since: datetime = Field(description="KEDA gets what was known then.")
     until: datetime
-    by: str = Field(examples=["key 3f9a1c5e7b20 (ci)"], description="Who froze it, or last changed its end.")
+    frozen_by: str = Field(examples=["key 3f9a1c5e7b20 (ci)"], description="Who froze it, or last changed its end.")

@@ -14,10 +14,16 @@ from typing import Final, Protocol
 import structlog
 from prometheus_client import Gauge
 
-from lagscale.domain.group_status.rules import Condition, GroupConditions, group_conditions, reach_ms, worst
+from lagscale.domain.group_status.rules import (
+    GroupStatus,
+    Status,
+    compute_lookback_ms,
+    evaluate_group_status,
+    find_worst_status,
+)
 from lagscale.errors import LagscaleError
 from lagscale.store.records import Registration, Registrations
-from lagscale.store.samples.read import Newest, Recent, Wanted
+from lagscale.store.samples.read import NewestRound, RoundsRequest, RoundsResult
 
 log = structlog.get_logger(__name__)
 
@@ -28,7 +34,7 @@ MARKED = Gauge(
 )
 
 #: Monitors whose rounds are read by one statement.
-_A_SLICE: Final = 50
+_BATCH_SIZE: Final = 50
 
 
 class RegistrationSource(Protocol):
@@ -40,32 +46,32 @@ class RegistrationSource(Protocol):
 class RoundSource(Protocol):
     """The part of the store of recent rounds that is used here."""
 
-    async def read(self, wanted: Sequence[Wanted]) -> Recent: ...
+    async def read(self, requests: Sequence[RoundsRequest]) -> RoundsResult: ...
 
-    async def newest(self, wanted: Sequence[Wanted]) -> dict[int, Newest]: ...
+    async def newest(self, requests: Sequence[RoundsRequest]) -> dict[int, NewestRound]: ...
 
 
 @dataclass(slots=True)
-class Counts:
+class StatusCounts:
     """What is counted: monitors and partitions by state, and marked partitions by mark."""
 
-    groups: Counter[Condition] = field(default_factory=Counter)
-    partitions: Counter[Condition] = field(default_factory=Counter)
+    groups: Counter[Status] = field(default_factory=Counter)
+    partitions: Counter[Status] = field(default_factory=Counter)
     marks: Counter[str] = field(default_factory=Counter)
 
-    def add(self, found: GroupConditions, quiet: int, *, partial: bool) -> None:
+    def add(self, group: GroupStatus, quiet: int, *, partial: bool) -> None:
         """Count one monitor: its targets in which something waits, and the number of partitions of the others."""
-        states = [found.condition] if found.partitions or found.unmeasured else []
-        states += [Condition.OK] * bool(quiet) + [Condition.UNKNOWN] * partial
-        self.groups[worst(states)] += 1
-        self.partitions[Condition.OK] += quiet
-        for one in found.partitions:
-            self.partitions[one.condition] += 1
+        states = [group.status] if group.partitions or group.unmeasured else []
+        states += [Status.OK] * bool(quiet) + [Status.UNKNOWN] * partial
+        self.groups[find_worst_status(states)] += 1
+        self.partitions[Status.OK] += quiet
+        for one in group.partitions:
+            self.partitions[one.status] += 1
             self.marks["stuck"] += one.stuck
             self.marks["hot"] += one.hot
 
 
-class StateCounts:
+class StatusCounter:
     """Counts the states every so often; what cannot be counted is shown by no number.
 
     Args:
@@ -90,29 +96,29 @@ class StateCounts:
         """Count once and show it."""
         try:
             counts = await self.count()
-        except LagscaleError as away:
+        except LagscaleError as error:
             if not self._failed:
-                log.warning("states_not_counted", error=away.message)
-            self._forget()
+                log.warning("states_not_counted", error=error.message)
+            self._clear_gauges()
             return
         except Exception:
             # The numbers must not stay as they were, and the next counting may go well.
             log.exception("states_not_counted")
-            self._forget()
+            self._clear_gauges()
             return
         self._failed = False
-        for state in Condition:
+        for state in Status:
             GROUPS.labels(state.value).set(counts.groups[state])
             PARTITIONS.labels(state.value).set(counts.partitions[state])
         for mark in ("stuck", "hot"):
             MARKED.labels(mark).set(counts.marks[mark])
 
-    def _forget(self) -> None:
+    def _clear_gauges(self) -> None:
         self._failed = True
         for family in (GROUPS, PARTITIONS, MARKED):
             family.clear()
 
-    async def count(self) -> Counts:
+    async def count(self) -> StatusCounts:
         """The states of all monitors of all tenants.
 
         Only where something waits, or a sample is missing, are rounds read: the newest one tells the rest.
@@ -121,33 +127,33 @@ class StateCounts:
             StoreUnavailable: the store did not answer.
         """
         monitors = (await self._registrations.load()).monitors
-        counts = Counts()
-        for begin in range(0, len(monitors), _A_SLICE):
-            await self._count(monitors[begin : begin + _A_SLICE], counts)
+        counts = StatusCounts()
+        for begin in range(0, len(monitors), _BATCH_SIZE):
+            await self._count(monitors[begin : begin + _BATCH_SIZE], counts)
         return counts
 
-    async def _count(self, monitors: Sequence[Registration], counts: Counts) -> None:
+    async def _count(self, monitors: Sequence[Registration], counts: StatusCounts) -> None:
         newest = await self._rounds.newest(
-            [Wanted(one.tenant_id, target, 0) for one in monitors for target in one.target_ids]
+            [RoundsRequest(one.tenant_id, target, 0) for one in monitors for target in one.target_ids]
         )
-        loud = {one.monitor_id: _loud(one, newest) for one in monitors}
+        lagging_targets = {one.monitor_id: _find_lagging_targets(one, newest) for one in monitors}
         # A target of several monitors is read once, as far back as one of them needs.
         reaches: dict[tuple[int, int], int] = {}
         for one in monitors:
-            for target in loud[one.monitor_id]:
+            for target in lagging_targets[one.monitor_id]:
                 key = one.tenant_id, target
-                reaches[key] = max(reaches.get(key, 0), reach_ms(one.policy))
-        wanted = [Wanted(tenant, target, reach) for (tenant, target), reach in reaches.items()]
-        recent = await self._rounds.read(wanted)
+                reaches[key] = max(reaches.get(key, 0), compute_lookback_ms(one.policy))
+        requests = [RoundsRequest(tenant, target, reach) for (tenant, target), reach in reaches.items()]
+        recent = await self._rounds.read(requests)
         for one in monitors:
-            mine = {target: recent.rounds.get(target, ()) for target in loud[one.monitor_id]}
-            quiet = sum(newest[target].partitions for target in one.target_ids if target not in mine)
+            rounds_by_target = {target: recent.rounds.get(target, ()) for target in lagging_targets[one.monitor_id]}
+            quiet = sum(newest[target].partitions for target in one.target_ids if target not in rounds_by_target)
             # In a thread, because a thousand partitions take a while in which requests must be answered.
-            found = await asyncio.to_thread(group_conditions, mine, one.policy, recent.now_ms)
-            counts.add(found, quiet, partial=bool(one.partial))
+            group = await asyncio.to_thread(evaluate_group_status, rounds_by_target, one.policy, recent.now_ms)
+            counts.add(group, quiet, partial=bool(one.partial))
 
 
-def _loud(monitor: Registration, newest: Mapping[int, Newest]) -> list[int]:
+def _find_lagging_targets(monitor: Registration, newest: Mapping[int, NewestRound]) -> list[int]:
     """The monitor's targets whose newest round does not prove that all is well."""
     return [
         target

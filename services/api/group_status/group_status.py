@@ -9,36 +9,36 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from lagscale.domain.group_status.rules import (
-    SEVERITY,
-    Condition,
-    PartitionCondition,
-    group_conditions,
-    reach_ms,
-    stuck_ms,
-    worst,
+    SEVERITY_ORDER,
+    PartitionStatus,
+    Status,
+    compute_lookback_ms,
+    compute_stuck_ms,
+    evaluate_group_status,
+    find_worst_status,
 )
-from lagscale.domain.group_status.window import window_ms
-from lagscale.domain.wording.group_status import group_sentence, partition_sentence
+from lagscale.domain.group_status.window import compute_window_ms
+from lagscale.domain.wording.group_status import describe_group, describe_partition
 from lagscale.store.registry import monitors
-from lagscale.store.registry.session import RegistryDatabase, Scope
-from lagscale.store.samples.read import Recent, Wanted
-from services.api.group_status.schemas import MonitorState, PartitionState
-from services.api.monitors.policies import policy_of
+from lagscale.store.registry.session import AccessScope, RegistryDatabase
+from lagscale.store.samples.read import RoundsRequest, RoundsResult
+from services.api.group_status.schemas import GroupStatusOut, PartitionStatusOut
+from services.api.monitors.policies import read_policy
 
 #: The state of a monitor's scope that means more topics than it may measure.
-_TOO_MANY = "too_many_topics"
+_TOO_MANY_TOPICS = "too_many_topics"
 
 
-class Rounds(Protocol):
+class RecentRoundSource(Protocol):
     """The part of the store of recent rounds that is used here."""
 
-    async def read(self, wanted: Sequence[Wanted]) -> Recent: ...
+    async def read(self, requests: Sequence[RoundsRequest]) -> RoundsResult: ...
 
 
-class Conditions:
+class GroupStatusReader:
     """Tells the state of a monitor's group."""
 
-    def __init__(self, database: RegistryDatabase, rounds: Rounds) -> None:
+    def __init__(self, database: RegistryDatabase, rounds: RecentRoundSource) -> None:
         """Take the registry, and the recent rounds in the scaler's role.
 
         That role sees every tenant's samples; so only targets that were just found behind the caller's wall are asked
@@ -47,60 +47,64 @@ class Conditions:
         self._database = database
         self._rounds = rounds
 
-    async def of(self, scope: Scope, tenant: str, name: str) -> MonitorState:
+    async def read(self, scope: AccessScope, tenant: str, name: str) -> GroupStatusOut:
         """The state of the monitor's group now, with the numbers behind it.
 
         Raises:
             NotFound: no such monitor for this caller.
             StoreUnavailable: the store did not answer.
         """
-        async with self._database.tenant(scope, tenant) as work:
-            row = await monitors.named(work, name)
-            targets = await monitors.targets(work, row["id"])
-        policy = policy_of(row, int(work.tenant["min_sampling_seconds"]))
+        async with self._database.tenant(scope, tenant) as session:
+            row = await monitors.read_by_name(session, name)
+            targets = await monitors.targets(session, row["id"])
+        policy = read_policy(row, int(session.tenant["min_sampling_seconds"]))
         topics = {int(target["id"]): str(target["topic"]) for target in targets}
-        recent = await self._rounds.read([Wanted(work.tenant_id, target, reach_ms(policy)) for target in topics])
+        recent = await self._rounds.read(
+            [RoundsRequest(session.tenant_id, target, compute_lookback_ms(policy)) for target in topics]
+        )
         rounds = {target: recent.rounds.get(target, ()) for target in topics}
         # In a thread, because a thousand partitions take a while in which other requests must be answered.
-        found = await asyncio.to_thread(group_conditions, rounds, policy, recent.now_ms)
-        partial = str(row["scope_message"]) if row["scope_code"] == _TOO_MANY else None
+        group = await asyncio.to_thread(evaluate_group_status, rounds, policy, recent.now_ms)
+        partial = str(row["scope_message"]) if row["scope_code"] == _TOO_MANY_TOPICS else None
         # Of a part of the topics only what is bad is proven.
-        state = found.condition if partial is None else worst((found.condition, Condition.UNKNOWN))
-        ordered = sorted(found.partitions, key=lambda one: (-SEVERITY.index(one.condition), topics[one.target_id]))
-        return MonitorState(
+        status = group.status if partial is None else find_worst_status((group.status, Status.UNKNOWN))
+        partitions_by_severity = sorted(
+            group.partitions, key=lambda one: (-SEVERITY_ORDER.index(one.status), topics[one.target_id])
+        )
+        return GroupStatusOut(
             monitor=name,
             consumer_group=str(row["consumer_group"]),
-            state=state.value,
-            sentence=group_sentence(found),
-            counts=dict(Counter(one.condition.value for one in ordered)),
-            window_seconds=window_ms(policy) / 1000,
-            stuck_after_seconds=stuck_ms(policy) / 1000,
-            stuck_is_left_out=policy.stuck_after_ms > 0,
-            members=found.members,
-            newest_at=_instant(found.at_ms),
-            told_at=datetime.fromtimestamp(recent.now_ms / 1000, UTC),
-            not_measured=[topics[target] for target in found.unmeasured],
+            status=status.value,
+            sentence=describe_group(group),
+            counts=dict(Counter(one.status.value for one in partitions_by_severity)),
+            window_seconds=compute_window_ms(policy) / 1000,
+            stuck_after_seconds=compute_stuck_ms(policy) / 1000,
+            stuck_excluded=policy.stuck_after_ms > 0,
+            members=group.members,
+            newest_round_at=_to_time(group.at_ms),
+            evaluated_at=datetime.fromtimestamp(recent.now_ms / 1000, UTC),
+            unmeasured_topics=[topics[target] for target in group.unmeasured],
             scope=partial,
-            partitions=[_partition(one, topics) for one in ordered],
+            partitions=[_serialize_partition(one, topics) for one in partitions_by_severity],
         )
 
 
-def _partition(one: PartitionCondition, topics: Mapping[int, str]) -> PartitionState:
-    return PartitionState(
+def _serialize_partition(one: PartitionStatus, topics: Mapping[int, str]) -> PartitionStatusOut:
+    return PartitionStatusOut(
         topic=topics[one.target_id],
         partition=one.partition,
-        state=one.condition.value,
-        why=one.why.value,
-        sentence=partition_sentence(one),
-        at=_instant(one.at_ms),
+        status=one.status.value,
+        rule=one.rule.value,
+        sentence=describe_partition(one),
+        at=_to_time(one.at_ms),
         lag=one.lag,
         position=one.position,
-        then=_instant(one.then_ms),
-        lag_then=one.lag_then,
-        advanced=one.advanced,
-        moves=one.moves,
-        still_since=_instant(one.still_since_ms),
-        still_since_earlier=one.since_earlier,
+        window_start=_to_time(one.start_ms),
+        start_lag=one.start_lag,
+        commit_delta=one.commit_delta,
+        advance_count=one.advance_count,
+        unchanged_since=_to_time(one.stalled_since_ms),
+        possibly_unchanged_earlier=one.may_have_stalled_before,
         uncommitted=one.uncommitted,
         lost=one.lost,
         stuck=one.stuck,
@@ -108,5 +112,5 @@ def _partition(one: PartitionCondition, topics: Mapping[int, str]) -> PartitionS
     )
 
 
-def _instant(milliseconds: int | None) -> datetime | None:
+def _to_time(milliseconds: int | None) -> datetime | None:
     return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)

@@ -7,20 +7,23 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 
 from services.api.auth.access import Viewer
-from services.api.deps import Tenant, existing
-from services.api.group_status.group_status import Conditions
-from services.api.group_status.schemas import MonitorState
+from services.api.deps import Tenant, check_name
+from services.api.group_status.group_status import GroupStatusReader
+from services.api.group_status.schemas import GroupStatusOut
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/monitors", tags=["monitors"])
 
 
-def _conditions(request: Request) -> Conditions:
-    found: Conditions = request.app.state.conditions
-    return found
+def _get_group_statuses(request: Request) -> GroupStatusReader:
+    part: GroupStatusReader = request.app.state.group_statuses
+    return part
 
 
 @router.get("/{monitor}/state", summary="Tell the state of a monitor's group and of each partition")
 async def show_state(
-    caller: Viewer, conditions: Annotated[Conditions, Depends(_conditions)], tenant: Tenant, monitor: str
-) -> MonitorState:
-    return await conditions.of(caller.scope, tenant, existing(monitor))
+    caller: Viewer,
+    group_statuses: Annotated[GroupStatusReader, Depends(_get_group_statuses)],
+    tenant: Tenant,
+    monitor: str,
+) -> GroupStatusOut:
+    return await group_statuses.read(caller.scope, tenant, check_name(monitor))

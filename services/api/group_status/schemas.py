@@ -6,18 +6,18 @@ from datetime import datetime
 
 from pydantic import Field
 
-from services.api.schemas import Payload
+from services.api.schemas import ApiSchema
 
-_WORDS = "`ok`, `warn`, `stop`, `stall`, `rewind` or `unknown`."
+_STATUS_VALUES = "`ok`, `warn`, `stop`, `stall`, `rewind` or `unknown`."
 
 
-class PartitionState(Payload):
+class PartitionStatusOut(ApiSchema):
     """One partition: its state and the numbers behind it. All but names are null without a sample."""
 
     topic: str = Field(examples=["orders"])
     partition: int = Field(examples=[2])
-    state: str = Field(examples=["stall"], description=_WORDS)
-    why: str = Field(examples=["no_progress"], description="The rule that gave the state.")
+    status: str = Field(examples=["stall"], description=_STATUS_VALUES)
+    rule: str = Field(examples=["no_progress"], description="The rule that gave the state.")
     sentence: str = Field(
         examples=[
             "The commit has stood at 48,800 for at least 120 s, while the group had members; 1,200 messages wait."
@@ -26,38 +26,38 @@ class PartitionState(Payload):
     at: datetime | None = Field(default=None, description="The newest sample's time.")
     lag: int | None = Field(default=None, examples=[1200], description="At that time, messages.")
     position: int | None = Field(default=None, examples=[48_800], description="Where the group reads next, an offset.")
-    then: datetime | None = Field(default=None, description="The first sample that the state was told from.")
-    lag_then: int | None = Field(default=None, examples=[400], description="At that time, messages.")
-    advanced: int | None = Field(
+    window_start: datetime | None = Field(default=None, description="The first sample that the state was told from.")
+    start_lag: int | None = Field(default=None, examples=[400], description="At that time, messages.")
+    commit_delta: int | None = Field(
         default=None, examples=[0], description="Messages by which the commit advanced since then; negative: back."
     )
-    moves: int = Field(examples=[0], description="Pairs of neighbouring samples between which it advanced.")
-    still_since: datetime | None = Field(
+    advance_count: int = Field(examples=[0], description="Pairs of neighbouring samples between which it advanced.")
+    unchanged_since: datetime | None = Field(
         default=None, description="The commit has not moved since this sample; null where it moved last."
     )
-    still_since_earlier: bool = Field(description="Whether it may have stood still before that too.")
+    possibly_unchanged_earlier: bool = Field(description="Whether it may have stood still before that too.")
     uncommitted: bool = Field(description="Whether the group has no commit here.")
     lost: int = Field(examples=[0], description="Messages lost to retention.")
     stuck: bool = Field(description="The commit has stood still for `stuckAfterSeconds` though the group had members.")
     hot: bool = Field(description="Far more lag than the topic's other partitions.")
 
 
-class MonitorState(Payload):
+class GroupStatusOut(ApiSchema):
     """The state of a monitor's group. It reports; of all that, only `stuckAfterSeconds` changes the verdict."""
 
     monitor: str = Field(examples=["ingest-logs"])
     consumer_group: str = Field(examples=["lakerunner.ingest.logs"])
-    state: str = Field(examples=["stall"], description=f"The worst of the partitions': {_WORDS}")
+    status: str = Field(examples=["stall"], description=f"The worst of the partitions': {_STATUS_VALUES}")
     sentence: str = Field(examples=["Of 12 partitions: 1 stall, 11 ok."])
     counts: dict[str, int] = Field(examples=[{"ok": 11, "stall": 1}], description="Partitions by state.")
     window_seconds: float = Field(examples=[120.0], description="What the states are told from.")
     stuck_after_seconds: float = Field(examples=[120.0], description="After how long a partition is shown as stuck.")
-    stuck_is_left_out: bool = Field(
+    stuck_excluded: bool = Field(
         description="Whether the policy sets `stuckAfterSeconds`, so that the verdict leaves stuck partitions out."
     )
     members: int | None = Field(default=None, examples=[2], description="Of the group; null when not known.")
-    newest_at: datetime | None = Field(default=None, description="The time of the newest round.")
-    told_at: datetime = Field(description="The database's clock.")
-    not_measured: list[str] = Field(default_factory=list, description="Topics without a fresh round.")
+    newest_round_at: datetime | None = Field(default=None, description="The time of the newest round.")
+    evaluated_at: datetime = Field(description="The database's clock.")
+    unmeasured_topics: list[str] = Field(default_factory=list, description="Topics without a fresh round.")
     scope: str | None = Field(default=None, description="Why only a part of the monitor's topics is measured.")
-    partitions: list[PartitionState] = Field(description="The worst first.")
+    partitions: list[PartitionStatusOut] = Field(description="The worst first.")

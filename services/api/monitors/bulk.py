@@ -7,16 +7,16 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from lagscale.domain.quotas import Quota
-from lagscale.errors import Fault, InvalidInput, PreconditionFailed
+from lagscale.errors import FieldError, InvalidInput, PreconditionFailed
 from lagscale.store.registry import monitor_writes, monitors, quotas
-from lagscale.store.registry.monitor_spec import Draft, MonitorSpec, columns, given_of
-from lagscale.store.registry.session import Row, Scope, TenantWork
-from lagscale.store.registry.versions import Seen, check_version
-from services.api.monitors.bulk_schemas import ChangeIn, ChangeOut, ChangesIn, ChangesOut, Difference
-from services.api.monitors.drafts import drafted
+from lagscale.store.registry.monitor_spec import MonitorDraft, MonitorSpec, read_given, to_columns
+from lagscale.store.registry.session import AccessScope, Row, TenantSession
+from lagscale.store.registry.versions import Precondition, check_precondition
+from services.api.monitors.bulk_schemas import ChangeIn, ChangeOut, ChangesIn, ChangesOut, FieldDifference
+from services.api.monitors.drafts import parse_draft
 from services.api.operations import Operations
 
-_Kind = Literal["created", "changed", "unchanged", "deleted"]
+_Outcome = Literal["created", "changed", "unchanged", "deleted"]
 _FIELDS = {
     "cluster": "cluster",
     "consumer_group": "consumerGroup",
@@ -29,22 +29,22 @@ _FIELDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class _Step:
+class _PlannedChange:
     """One planned change: the monitor as it is, and as it shall be."""
 
     name: str
-    kind: _Kind
+    outcome: _Outcome
     row: Row | None
     spec: MonitorSpec | None = None
 
 
-class Bulk:
+class BulkChanges:
     """Plans and makes the changes."""
 
     def __init__(self, operations: Operations) -> None:
         self._operations = operations
 
-    async def change(self, scope: Scope, tenant: str, given: ChangesIn, *, dry_run: bool) -> ChangesOut:
+    async def change(self, scope: AccessScope, tenant: str, given: ChangesIn, *, dry_run: bool) -> ChangesOut:
         """Make all changes, or only tell them.
 
         Raises:
@@ -52,140 +52,148 @@ class Bulk:
             PreconditionFailed: an item has another version than the caller has seen.
             QuotaExceeded: the tenant would have more monitors than it may.
         """
-        drafts = _drafts(given)
-        async with self._operations.monitor_changes(scope, tenant) as work:
-            await quotas.one_at_a_time(work)
-            steps = await self._planned(work, given, drafts)
-            after = {} if dry_run else await _made(work, steps)
+        drafts = _parse_drafts(given)
+        async with self._operations.monitor_changes(scope, tenant) as session:
+            await quotas.lock_registrations(session)
+            steps = await self._plan(session, given, drafts)
+            after = {} if dry_run else await _apply_changes(session, steps)
             if dry_run:
-                await _room_for(work, steps)
-        items = [_told(step, after.get(step.name, step.row)) for step in steps]
+                await _check_quotas(session, steps)
+        items = [_serialize_change(step, after.get(step.name, step.row)) for step in steps]
         counts = {
-            kind: sum(step.kind == kind for step in steps) for kind in ("created", "changed", "unchanged", "deleted")
+            outcome: sum(step.outcome == outcome for step in steps)
+            for outcome in ("created", "changed", "unchanged", "deleted")
         }
         return ChangesOut.model_validate({"dry_run": dry_run, "items": items} | counts)
 
-    async def _planned(self, work: TenantWork, given: ChangesIn, drafts: Mapping[int, Draft]) -> list[_Step]:
-        rows = await monitors.locked_many(work, [_name(change) for change in given.items])
-        clusters = await monitor_writes.cluster_ids(work, {draft.cluster for draft in drafts.values()})
-        faults: list[Fault] = []
-        steps: list[_Step] = []
-        for place, change in enumerate(given.items):
-            row = rows.get(_name(change))
-            _check(change, row, place)
+    async def _plan(
+        self, session: TenantSession, given: ChangesIn, drafts: Mapping[int, MonitorDraft]
+    ) -> list[_PlannedChange]:
+        rows = await monitors.lock_many(session, [_monitor_name(change) for change in given.items])
+        clusters = await monitor_writes.cluster_ids(session, {draft.cluster for draft in drafts.values()})
+        field_errors: list[FieldError] = []
+        steps: list[_PlannedChange] = []
+        for index, change in enumerate(given.items):
+            row = rows.get(_monitor_name(change))
+            _check_precondition(change, row, index)
             if change.delete is not None:
-                steps.append(_Step(change.delete, "unchanged" if row is None else "deleted", row))
+                steps.append(_PlannedChange(change.delete, "unchanged" if row is None else "deleted", row))
                 continue
-            draft = drafts[place]
+            draft = drafts[index]
             if draft.cluster not in clusters:
-                faults.append(monitor_writes.no_cluster(f"items.{place}.put.cluster"))
+                field_errors.append(monitor_writes.unknown_cluster(f"items.{index}.put.cluster"))
             try:
-                steps.append(_step(row, draft, self._operations.built(draft, work)))
-            except InvalidInput as wrong:
-                if row is not None and monitors.describes(draft, row):
+                steps.append(_plan_change(row, draft, self._operations.build_spec(draft, session)))
+            except InvalidInput as error:
+                if row is not None and monitors.is_unchanged(draft, row):
                     # The tenant's rules came later than the monitor: as it is it goes on.
-                    steps.append(_Step(draft.name, "unchanged", row))
+                    steps.append(_PlannedChange(draft.name, "unchanged", row))
                 else:
-                    faults += [Fault(f"items.{place}.put.{fault.field}", fault.text) for fault in wrong.faults]
-        if faults:
-            raise InvalidInput(faults)
+                    field_errors += [
+                        FieldError(f"items.{index}.put.{field_error.field}", field_error.text)
+                        for field_error in error.field_errors
+                    ]
+        if field_errors:
+            raise InvalidInput(field_errors)
         return steps
 
 
-def _drafts(given: ChangesIn) -> dict[int, Draft]:
+def _parse_drafts(given: ChangesIn) -> dict[int, MonitorDraft]:
     """The monitors of the items that have one, by place.
 
     Raises:
         InvalidInput: a monitor has no name, or a name comes twice.
     """
-    faults: list[Fault] = []
-    places: dict[str, int] = {}
-    drafts: dict[int, Draft] = {}
-    for place, change in enumerate(given.items):
-        field = f"items.{place}.delete" if change.put is None else f"items.{place}.put.name"
-        name = _name(change)
+    field_errors: list[FieldError] = []
+    index_by_name: dict[str, int] = {}
+    drafts: dict[int, MonitorDraft] = {}
+    for index, change in enumerate(given.items):
+        field = f"items.{index}.delete" if change.put is None else f"items.{index}.put.name"
+        name = _monitor_name(change)
         if not name:
-            faults.append(Fault(field, "must be given"))
-        elif name in places:
-            faults.append(Fault(field, f"is that of items.{places[name]} too; give each name once"))
-        places.setdefault(name, place)
+            field_errors.append(FieldError(field, "must be given"))
+        elif name in index_by_name:
+            field_errors.append(FieldError(field, f"is that of items.{index_by_name[name]} too; give each name once"))
+        index_by_name.setdefault(name, index)
         if change.put is not None:
-            drafts[place] = drafted(name, change.put)
-    if faults:
-        raise InvalidInput(faults)
+            drafts[index] = parse_draft(name, change.put)
+    if field_errors:
+        raise InvalidInput(field_errors)
     return drafts
 
 
-def _name(change: ChangeIn) -> str:
+def _monitor_name(change: ChangeIn) -> str:
     return (change.delete if change.put is None else change.put.name) or ""
 
 
-def _check(change: ChangeIn, row: Row | None, place: int) -> None:
+def _check_precondition(change: ChangeIn, row: Row | None, index: int) -> None:
     if change.version is None:
         return
-    seen = Seen(frozenset({change.version})) if change.version else Seen(absent=True)
+    precondition = Precondition(frozenset({change.version})) if change.version else Precondition(absent=True)
     try:
-        check_version(row, seen)
-    except PreconditionFailed as wrong:
-        field = f"items.{place}.version"
-        raise PreconditionFailed(f"{field}, monitor {_name(change)!r}: {wrong.message}", field=field) from wrong
+        check_precondition(row, precondition)
+    except PreconditionFailed as error:
+        field = f"items.{index}.version"
+        raise PreconditionFailed(f"{field}, monitor {_monitor_name(change)!r}: {error.message}", field=field) from error
 
 
-def _step(row: Row | None, draft: Draft, spec: MonitorSpec) -> _Step:
+def _plan_change(row: Row | None, draft: MonitorDraft, spec: MonitorSpec) -> _PlannedChange:
     if row is None:
-        return _Step(draft.name, "created", None, spec)
-    return _Step(draft.name, "unchanged" if monitor_writes.is_so(row, spec) else "changed", row, spec)
+        return _PlannedChange(draft.name, "created", None, spec)
+    return _PlannedChange(draft.name, "unchanged" if monitor_writes.matches_spec(row, spec) else "changed", row, spec)
 
 
-async def _room_for(work: TenantWork, steps: list[_Step]) -> None:
-    """What `_made` would find of the quotas, without a row written: locks that all tenants share are not taken."""
-    kinds = [step.kind for step in steps]
-    await quotas.room_for(work, Quota.MONITORS, kinds.count("created") - kinds.count("deleted"))
-    if "deleted" not in kinds:
+async def _check_quotas(session: TenantSession, steps: list[_PlannedChange]) -> None:
+    """What `_apply_changes` would find of the quotas, without a row written: locks that all tenants share are not taken."""
+    outcomes = [step.outcome for step in steps]
+    await quotas.check_quota(session, Quota.MONITORS, outcomes.count("created") - outcomes.count("deleted"))
+    if "deleted" not in outcomes:
         # What a deletion gives back is counted when it is made.
-        await quotas.room_for(work, Quota.PARTITIONS, min(1, kinds.count("created")))
-    more = sum(step.kind in {"created", "changed"} and _looks_up(step.spec) for step in steps)
-    less = sum(
-        step.kind in {"deleted", "changed"} and step.row is not None and step.row["topics"] is None for step in steps
+        await quotas.check_quota(session, Quota.PARTITIONS, min(1, outcomes.count("created")))
+    added = sum(step.outcome in {"created", "changed"} and _discovers_topics(step.spec) for step in steps)
+    removed = sum(
+        step.outcome in {"deleted", "changed"} and step.row is not None and step.row["topics"] is None for step in steps
     )
-    await quotas.room_for(work, Quota.PATTERNS, more - less)
+    await quotas.check_quota(session, Quota.PATTERNS, added - removed)
 
 
-def _looks_up(spec: MonitorSpec | None) -> bool:
+def _discovers_topics(spec: MonitorSpec | None) -> bool:
     return spec is not None and not spec.scope.is_listed
 
 
-async def _made(work: TenantWork, steps: list[_Step]) -> dict[str, Row | None]:
+async def _apply_changes(session: TenantSession, steps: list[_PlannedChange]) -> dict[str, Row | None]:
     """Make the changes; the rows that are another now, by name."""
-    gone = [step.row for step in steps if step.kind == "deleted" and step.row is not None]
+    deleted_rows = [step.row for step in steps if step.outcome == "deleted" and step.row is not None]
     # Deleted first: the quota counts what is there in the end.
-    await monitor_writes.remove(work, gone)
-    pairs = [(step.row, step.spec) for step in steps if step.kind == "changed" and step.row and step.spec]
-    changed = await monitor_writes.change(work, pairs, adopt=True)
-    created = await monitor_writes.create(work, [step.spec for step in steps if step.kind == "created" and step.spec])
+    await monitor_writes.remove(session, deleted_rows)
+    pairs = [(step.row, step.spec) for step in steps if step.outcome == "changed" and step.row and step.spec]
+    changed = await monitor_writes.change(session, pairs, adopt=True)
+    created = await monitor_writes.create(
+        session, [step.spec for step in steps if step.outcome == "created" and step.spec]
+    )
     rows: dict[str, Row | None] = {row["name"]: row for row in (*changed, *created)}
-    return rows | {row["name"]: None for row in gone}
+    return rows | {row["name"]: None for row in deleted_rows}
 
 
-def _told(step: _Step, after: Row | None) -> ChangeOut:
-    differences = {} if step.spec is None or step.kind == "unchanged" else _differences(step.row, step.spec)
+def _serialize_change(step: _PlannedChange, after: Row | None) -> ChangeOut:
+    differences = {} if step.spec is None or step.outcome == "unchanged" else _find_differences(step.row, step.spec)
     version = None if after is None else int(after["version"])
-    return ChangeOut(name=step.name, outcome=step.kind, version=version, differences=differences)
+    return ChangeOut(name=step.name, outcome=step.outcome, version=version, differences=differences)
 
 
-def _differences(row: Row | None, spec: MonitorSpec) -> dict[str, Difference]:
-    before = {} if row is None else _fields(row)
-    after = _fields(columns(spec) | {"cluster": spec.cluster, "auto_registered": False})
+def _find_differences(row: Row | None, spec: MonitorSpec) -> dict[str, FieldDifference]:
+    before = {} if row is None else _list_fields(row)
+    after = _list_fields(to_columns(spec) | {"cluster": spec.cluster, "auto_registered": False})
     return {
-        name: Difference(before=before.get(name), after=after.get(name))
+        name: FieldDifference(before=before.get(name), after=after.get(name))
         for name in sorted(before.keys() | after.keys())
         if before.get(name) != after.get(name)
     }
 
 
-def _fields(row: Mapping[str, Any]) -> dict[str, Any]:
+def _list_fields(row: Mapping[str, Any]) -> dict[str, Any]:
     """What a monitor is, by the fields of its body; policy keys as given, and those that the tenant's defaults add."""
-    given = given_of(dict(row))
+    given = read_given(dict(row))
     fields = {field: row[column] for column, field in _FIELDS.items()}
     fields |= {f"policy.{name}": text for name, text in given.items()}
     return fields | {f"inheritedPolicy.{name}": text for name, text in row["policy"].items() if name not in given}

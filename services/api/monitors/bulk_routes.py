@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 
 from services.api.auth.access import TenantAdmin
 from services.api.deps import OperationsPart, Tenant
-from services.api.monitors.bulk import Bulk
+from services.api.monitors.bulk import BulkChanges
 from services.api.monitors.bulk_schemas import ChangesIn, ChangesOut
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/monitors", tags=["monitors"])
@@ -20,4 +20,4 @@ DryRun = Annotated[bool, Query(alias="dryRun", description="Only tell what would
 async def change_monitors(
     caller: TenantAdmin, operations: OperationsPart, tenant: Tenant, given: ChangesIn, dry_run: DryRun = False
 ) -> ChangesOut:
-    return await Bulk(operations).change(caller.scope, tenant, given, dry_run=dry_run)
+    return await BulkChanges(operations).change(caller.scope, tenant, given, dry_run=dry_run)

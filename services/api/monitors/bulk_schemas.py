@@ -6,13 +6,13 @@ from typing import Any, Literal, Self
 
 from pydantic import Field, model_validator
 
-from services.api.schemas import MonitorIn, Name, Payload
+from services.api.schemas import ApiSchema, MonitorIn, Name
 
 #: So many changes of one request are made within a few seconds.
-MOST_CHANGES = 1000
+MAX_CHANGES = 1000
 
 
-class ChangeIn(Payload):
+class ChangeIn(ApiSchema):
     """One change: a monitor as it shall be, or the name of one that shall be gone."""
 
     put: MonitorIn | None = Field(
@@ -30,18 +30,18 @@ class ChangeIn(Payload):
     )
 
     @model_validator(mode="after")
-    def _one_of_both(self) -> Self:
+    def _check_put_or_delete(self) -> Self:
         if (self.put is None) == (self.delete is None):
             raise ValueError("must have either put or delete")
         return self
 
 
-class ChangesIn(Payload):
+class ChangesIn(ApiSchema):
     """Changes that are made together, or not at all. A name stands in one of them at most."""
 
     items: list[ChangeIn] = Field(
         min_length=1,
-        max_length=MOST_CHANGES,
+        max_length=MAX_CHANGES,
         examples=[
             [
                 {"put": {"name": "ingest-logs", "cluster": "main", "consumerGroup": "ingest", "topics": ["logs"]}},
@@ -51,14 +51,14 @@ class ChangesIn(Payload):
     )
 
 
-class Difference(Payload):
+class FieldDifference(ApiSchema):
     """A field before and after; null where there was or is none."""
 
     before: Any = Field(examples=["500"])
     after: Any = Field(examples=["700"])
 
 
-class ChangeOut(Payload):
+class ChangeOut(ApiSchema):
     """What became of one change, or would become of it."""
 
     name: str = Field(examples=["ingest-logs"])
@@ -66,14 +66,14 @@ class ChangeOut(Payload):
     version: int | None = Field(
         examples=[4], description="Of the monitor now; null where there is none, and of a dry run as it was."
     )
-    differences: dict[str, Difference] = Field(
+    differences: dict[str, FieldDifference] = Field(
         default_factory=dict,
         examples=[{"policy.lagThreshold": {"before": "500", "after": "700"}}],
         description="What differs, by the fields of the monitor; of a deleted one nothing is listed.",
     )
 
 
-class ChangesOut(Payload):
+class ChangesOut(ApiSchema):
     """What became of the changes, in their order."""
 
     dry_run: bool = Field(description="Nothing was changed: this is what would be.")

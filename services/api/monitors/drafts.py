@@ -4,33 +4,37 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from lagscale.domain.policy.keys import BY_NAME
-from lagscale.domain.policy.limits import unknown_key
-from lagscale.domain.topics import TopicScope, in_order
-from lagscale.errors import Fault
-from lagscale.store.registry.monitor_spec import Draft
+from lagscale.domain.policy.keys import KEYS_BY_NAME
+from lagscale.domain.policy.limits import build_unknown_key_fault
+from lagscale.domain.topics import TopicScope, normalize_names
+from lagscale.errors import FieldError
+from lagscale.store.registry.monitor_spec import MonitorDraft
 from services.api.schemas import MonitorIn, PolicyValue
-from services.api.tenants.policy_schemas import text_of
+from services.api.tenants.policy_schemas import format_policy_value
 
 _SCOPE_NAMES = {"topics": "topics", "pattern": "topicPattern", "exclude": "excludeTopics"}
 
 
-def drafted(name: str, given: MonitorIn) -> Draft:
+def parse_draft(name: str, given: MonitorIn) -> MonitorDraft:
     """The monitor of a body, under this name."""
     pattern = None if given.topic_pattern is None else given.topic_pattern.strip()
-    scope = TopicScope(tuple(dict.fromkeys(given.topics or ())), pattern, in_order(given.exclude_topics))
-    texts, of_policy = policy_texts(given.policy)
-    faults = scope.faults(_SCOPE_NAMES) + [Fault(f"policy.{fault.field}", fault.text) for fault in of_policy]
-    return Draft(name, given.cluster, given.consumer_group.strip(), scope, texts, given.overridable, tuple(faults))
+    scope = TopicScope(tuple(dict.fromkeys(given.topics or ())), pattern, normalize_names(given.exclude_topics))
+    texts, of_policy = format_policy(given.policy)
+    field_errors = scope.field_errors(_SCOPE_NAMES) + [
+        FieldError(f"policy.{field_error.field}", field_error.text) for field_error in of_policy
+    ]
+    return MonitorDraft(
+        name, given.cluster, given.consumer_group.strip(), scope, texts, given.overridable, tuple(field_errors)
+    )
 
 
-def policy_texts(values: Mapping[str, PolicyValue]) -> tuple[dict[str, str], list[Fault]]:
+def format_policy(values: Mapping[str, PolicyValue]) -> tuple[dict[str, str], list[FieldError]]:
     """The policy keys as texts, and a fault for each that is none of ours; null means not given."""
     texts: dict[str, str] = {}
-    faults: list[Fault] = []
+    field_errors: list[FieldError] = []
     for name, value in values.items():
-        if name not in BY_NAME:
-            faults.append(unknown_key(name))
-        elif value is not None and (text := text_of(value)):
+        if name not in KEYS_BY_NAME:
+            field_errors.append(build_unknown_key_fault(name))
+        elif value is not None and (text := format_policy_value(value)):
             texts[name] = text
-    return texts, faults
+    return texts, field_errors

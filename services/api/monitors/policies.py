@@ -7,7 +7,7 @@ from lagscale.errors import InvalidInput
 from lagscale.store.registry.session import Row
 
 
-def policy_of(row: Row, minimum_interval: int) -> Policy:
+def read_policy(row: Row, minimum_interval: int) -> Policy:
     """The policy of a monitor's row; the rules of tick and minimum were checked when it was written."""
     given = {str(name): str(text) for name, text in row["policy"].items()}
     try:

@@ -7,23 +7,23 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import AwareDatetime
 
-from lagscale.store.registry.monitors import Filters
-from lagscale.store.registry.observations import Span
+from lagscale.store.registry.monitors import MonitorFilter
+from lagscale.store.registry.observations import SampleRange
 from services.api.auth.access import TenantAdmin, Viewer
 from services.api.deps import (
-    EvidencePart,
     OperationsPart,
+    PageQuery,
     Tenant,
-    WantedPage,
-    existing,
-    tag,
-    tell,
+    VerdictReaderPart,
+    check_name,
+    set_etag,
+    set_status_and_etag,
 )
-from services.api.dry_run import CAN_TRY
-from services.api.preconditions import Seen
+from services.api.dry_run import SUPPORTS_DRY_RUN
+from services.api.preconditions import Precondition
 from services.api.schemas import Listing, MonitorIn, MonitorOut
-from services.api.serializers import monitor_of
-from services.api.validation.routes import Validating, warned
+from services.api.serializers import serialize_monitor
+from services.api.validation.routes import ValidationPart, add_monitor_warnings
 from services.api.verdicts.schemas import MonitorHealth, RoundOut, VerdictOut
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/monitors", tags=["monitors"])
@@ -32,7 +32,7 @@ From = Annotated[AwareDatetime | None, Query(alias="from", description="The firs
 To = Annotated[AwareDatetime | None, Query(description="The last instant, excluded.")]
 
 
-def _only(
+def _read_filters(
     *,
     cluster: Annotated[str | None, Query(max_length=63, description="Of this cluster.")] = None,
     group: Annotated[str | None, Query(alias="consumerGroup", max_length=255, description="Of this group.")] = None,
@@ -41,21 +41,21 @@ def _only(
         bool | None, Query(description="The state of its cluster, its topics or its targets is another than `ok`.")
     ] = None,
     deleted: Annotated[bool, Query(description="The deleted ones that are still kept, not the live ones.")] = False,
-) -> Filters:
+) -> MonitorFilter:
     # PostgreSQL stores no NUL, so nothing has such a name.
     texts = [text.replace("\0", "\ufffd") if text else text for text in (cluster, group)]
-    return Filters(texts[0], texts[1], auto, failing, deleted)
+    return MonitorFilter(texts[0], texts[1], auto, failing, deleted)
 
 
-Only = Annotated[Filters, Depends(_only)]
+FiltersQuery = Annotated[MonitorFilter, Depends(_read_filters)]
 
 
 @router.get("", summary="List a tenant's monitors")
 async def list_monitors(
-    caller: Viewer, operations: OperationsPart, tenant: Tenant, wanted: WantedPage, only: Only
+    caller: Viewer, operations: OperationsPart, tenant: Tenant, page_request: PageQuery, filters: FiltersQuery
 ) -> Listing[MonitorOut]:
-    page = await operations.list_monitors(caller.scope, tenant, wanted, only)
-    return Listing(items=[monitor_of(row) for row in page.rows], next=page.after)
+    page = await operations.list_monitors(caller.scope, tenant, page_request, filters)
+    return Listing(items=[serialize_monitor(row) for row in page.rows], next=page.after)
 
 
 @router.post("", status_code=201, summary="Create a monitor")
@@ -65,28 +65,28 @@ async def create_monitor(
     operations: OperationsPart,
     tenant: Tenant,
     given: MonitorIn,
-    validation: Validating,
+    validation: ValidationPart,
     response: Response,
 ) -> MonitorOut:
     outcome = await operations.create_monitor(caller.scope, tenant, given)
-    tell(response, outcome)
-    return await warned(validation, caller.scope, tenant, given, monitor_of(outcome.row))
+    set_status_and_etag(response, outcome)
+    return await add_monitor_warnings(validation, caller.scope, tenant, given, serialize_monitor(outcome.row))
 
 
 @router.get("/{monitor}", summary="Show a monitor")
 async def show_monitor(
     caller: Viewer, operations: OperationsPart, tenant: Tenant, monitor: str, response: Response
 ) -> MonitorOut:
-    row = await operations.monitor(caller.scope, tenant, existing(monitor))
-    tag(response, row["version"])
-    return monitor_of(row)
+    row = await operations.monitor(caller.scope, tenant, check_name(monitor))
+    set_etag(response, row["version"])
+    return serialize_monitor(row)
 
 
 @router.put(
     "/{monitor}",
     responses={201: {"model": MonitorOut}},
     summary="Create a monitor, or make it so",
-    dependencies=[CAN_TRY],
+    dependencies=[SUPPORTS_DRY_RUN],
 )
 async def put_monitor(
     *,
@@ -95,51 +95,53 @@ async def put_monitor(
     tenant: Tenant,
     monitor: str,
     given: MonitorIn,
-    seen: Seen,
-    validation: Validating,
+    precondition: Precondition,
+    validation: ValidationPart,
     response: Response,
 ) -> MonitorOut:
-    outcome = await operations.put_monitor(caller.scope, tenant, existing(monitor), given, seen=seen)
-    tell(response, outcome)
-    return await warned(validation, caller.scope, tenant, given, monitor_of(outcome.row))
+    outcome = await operations.put_monitor(caller.scope, tenant, check_name(monitor), given, precondition=precondition)
+    set_status_and_etag(response, outcome)
+    return await add_monitor_warnings(validation, caller.scope, tenant, given, serialize_monitor(outcome.row))
 
 
 @router.delete("/{monitor}", status_code=204, summary="Delete a monitor; it can be restored for 30 days")
 async def delete_monitor(
-    caller: TenantAdmin, operations: OperationsPart, tenant: Tenant, monitor: str, seen: Seen
+    caller: TenantAdmin, operations: OperationsPart, tenant: Tenant, monitor: str, precondition: Precondition
 ) -> None:
-    await operations.delete_monitor(caller.scope, tenant, existing(monitor), seen)
+    await operations.delete_monitor(caller.scope, tenant, check_name(monitor), precondition)
 
 
 @router.post("/{monitor}/restore", summary="Bring back the monitor of this name that was deleted last")
 async def restore_monitor(
     caller: TenantAdmin, operations: OperationsPart, tenant: Tenant, monitor: str, response: Response
 ) -> MonitorOut:
-    outcome = await operations.restore_monitor(caller.scope, tenant, existing(monitor))
-    tell(response, outcome)
-    return monitor_of(outcome.row)
+    outcome = await operations.restore_monitor(caller.scope, tenant, check_name(monitor))
+    set_status_and_etag(response, outcome)
+    return serialize_monitor(outcome.row)
 
 
 @router.get("/{monitor}/verdict", summary="Judge a monitor now, with the evidence")
-async def show_verdict(caller: Viewer, evidence: EvidencePart, tenant: Tenant, monitor: str) -> VerdictOut:
-    return await evidence.verdict(caller.scope, tenant, existing(monitor))
+async def show_verdict(caller: Viewer, verdict_reader: VerdictReaderPart, tenant: Tenant, monitor: str) -> VerdictOut:
+    return await verdict_reader.verdict(caller.scope, tenant, check_name(monitor))
 
 
 @router.get("/{monitor}/samples", summary="List a monitor's samples, the newest round first")
 async def list_samples(
     *,
     caller: Viewer,
-    evidence: EvidencePart,
+    verdict_reader: VerdictReaderPart,
     tenant: Tenant,
     monitor: str,
-    wanted: WantedPage,
+    page_request: PageQuery,
     begin: From = None,
     to: To = None,
 ) -> Listing[RoundOut]:
-    span = Span(wanted.limit, begin, to)
-    return await evidence.samples(caller.scope, tenant, existing(monitor), span, wanted.after)
+    span = SampleRange(page_request.limit, begin, to)
+    return await verdict_reader.samples(caller.scope, tenant, check_name(monitor), span, page_request.after)
 
 
 @router.get("/{monitor}/health", summary="Show the states of a monitor's cluster and targets")
-async def show_monitor_health(caller: Viewer, evidence: EvidencePart, tenant: Tenant, monitor: str) -> MonitorHealth:
-    return await evidence.monitor_health(caller.scope, tenant, existing(monitor))
+async def show_monitor_health(
+    caller: Viewer, verdict_reader: VerdictReaderPart, tenant: Tenant, monitor: str
+) -> MonitorHealth:
+    return await verdict_reader.monitor_health(caller.scope, tenant, check_name(monitor))

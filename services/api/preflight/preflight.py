@@ -6,24 +6,24 @@ from dataclasses import asdict
 
 from lagscale.errors import Conflict, LagscaleError, QuotaExceeded, SecretReferenceBroken, SecretsUnreadable
 from lagscale.kafka.addresses import AddressRules
-from lagscale.kafka.probe.result import AddressSeen, Findings, Holding, Outcome, Question, Step
-from lagscale.kafka.probe.runner import Looks
-from lagscale.kafka.secrets import Outside, resolved
-from lagscale.store.encryption import SecretBox
+from lagscale.kafka.probe.result import AccessStatus, AddressResult, ProbeRequest, ProbeResult, ProbeStep, StepOutcome
+from lagscale.kafka.probe.runner import ProbeRunner
+from lagscale.kafka.secrets import SecretSources, resolve_secrets
+from lagscale.store.encryption import Keyring
 from lagscale.store.registry import clusters
-from lagscale.store.registry.session import RegistryDatabase, Row, Scope
+from lagscale.store.registry.session import AccessScope, RegistryDatabase, Row
 from lagscale.store.registry.watched import watched
-from services.api.metrics import LOOKS
+from services.api.metrics import PREFLIGHT_PROBES
 from services.api.preflight.schemas import PreflightOut
 from services.api.schemas import WarningOut
 
-OFF = "Looking at clusters is switched off: LAGSCALE_PREFLIGHT_SECONDS is 0."
+DISABLED_MESSAGE = "Looking at clusters is switched off: LAGSCALE_PREFLIGHT_SECONDS is 0."
 _OWN_MOUNT = (
     ". The API reads references by itself: mount the tenants' secrets into it as into the scraper, or see the cluster's "
     "state once it is polled."
 )
-_NOTHING_OUTSIDE = Outside()
-_MOST_WARNINGS = 20
+_NO_SECRET_SOURCES = SecretSources()
+_MAX_WARNINGS = 20
 _STEPS = ("resolved", "connected", "tls", "authenticated", "answered")
 
 
@@ -33,24 +33,24 @@ class Preflights:
     def __init__(
         self,
         database: RegistryDatabase,
-        box: SecretBox,
+        keyring: Keyring,
         rules: AddressRules,
-        looks: Looks,
-        outside: Outside = _NOTHING_OUTSIDE,
+        probe_runner: ProbeRunner,
+        secret_sources: SecretSources = _NO_SECRET_SOURCES,
     ) -> None:
-        """Take the parts; references to secrets lead to what this process has `outside`."""
+        """Take the parts; references to secrets lead to what this process has `secret_sources`."""
         self._database = database
-        self._box = box
+        self._keyring = keyring
         self._rules = rules
-        self._looks = looks
-        self._outside = outside
+        self._probe_runner = probe_runner
+        self._secret_sources = secret_sources
 
     @property
-    def off(self) -> bool:
+    def is_disabled(self) -> bool:
         """Whether clusters are never looked at."""
-        return self._looks.seconds == 0
+        return self._probe_runner.seconds == 0
 
-    async def of(self, scope: Scope, tenant: str, name: str) -> PreflightOut:
+    async def build_report(self, scope: AccessScope, tenant: str, name: str) -> PreflightOut:
         """The preflight of one cluster.
 
         Raises:
@@ -59,26 +59,26 @@ class Preflights:
             QuotaExceeded: too many looks are under way.
             SecretsUnreadable: the stored secret cannot be decrypted.
         """
-        async with self._database.tenant(scope, tenant) as work:
-            row = await clusters.named(work, name)
-            groups = await watched(work, row["id"])
-        if self.off:
-            raise Conflict(OFF)
-        found = await self.look(tenant, row, groups=groups)
-        return _shown(name, found)
+        async with self._database.tenant(scope, tenant) as session:
+            row = await clusters.read_by_name(session, name)
+            groups = await watched(session, row["id"])
+        if self.is_disabled:
+            raise Conflict(DISABLED_MESSAGE)
+        result = await self.run(tenant, row, groups=groups)
+        return _build_preflight(name, result)
 
-    async def warnings(self, scope: Scope, tenant: str, row: Row) -> list[WarningOut]:
+    async def warnings(self, scope: AccessScope, tenant: str, row: Row) -> list[WarningOut]:
         """What a look at a cluster just registered says; never an error because of the cluster."""
-        if self.off:
+        if self.is_disabled:
             return []
-        async with self._database.tenant(scope, tenant) as work:
-            groups = await watched(work, row["id"])
+        async with self._database.tenant(scope, tenant) as session:
+            groups = await watched(session, row["id"])
         try:
-            return warnings_of(await self.look(tenant, row, groups=groups, patient=True))
-        except (Conflict, QuotaExceeded, SecretsUnreadable) as busy:
-            return [_not_looked(busy)]
+            return find_cluster_warnings(await self.run(tenant, row, groups=groups, wait_for_slot=True))
+        except (Conflict, QuotaExceeded, SecretsUnreadable) as error_busy:
+            return [_build_skipped_warning(error_busy)]
 
-    async def look(
+    async def run(
         self,
         tenant: str,
         row: Row,
@@ -86,87 +86,95 @@ class Preflights:
         groups: dict[str, tuple[str, ...]] | None = None,
         topics: tuple[str, ...] = (),
         each_address: bool = True,
-        listing: bool = False,
-        patient: bool = False,
-    ) -> Findings:
-        """Look at a cluster of the tenant by its row; see `Question` and `Looks.look`.
+        with_topic_names: bool = False,
+        wait_for_slot: bool = False,
+    ) -> ProbeResult:
+        """Look at a cluster of the tenant by its row; see `ProbeRequest` and `ProbeRunner.run`.
 
         Raises:
-            Conflict, QuotaExceeded: as `of`.
+            Conflict, QuotaExceeded: as `build_report`.
             SecretsUnreadable: the stored secret cannot be decrypted.
         """
-        sealed = row["secrets"]
+        encrypted = row["secrets"]
         try:
-            secrets = resolved(
-                tenant, {} if sealed is None else self._box.open(bytes(sealed)), row["secret_references"], self._outside
+            secrets = resolve_secrets(
+                tenant,
+                {} if encrypted is None else self._keyring.decrypt(bytes(encrypted)),
+                row["secret_references"],
+                self._secret_sources,
             )
-        except SecretReferenceBroken as broken:
-            return Findings(problem="reference_broken", text=f"{broken.message}{_OWN_MOUNT}")
-        question = Question(
+        except SecretReferenceBroken as error:
+            return ProbeResult(problem="reference_broken", text=f"{error.message}{_OWN_MOUNT}")
+        request = ProbeRequest(
             bootstrap=tuple(row["bootstrap"]),
             security=row["security"],
             secrets=secrets,
             properties=row["properties"],
             rules=self._rules.text,
-            seconds=self._looks.seconds,
+            seconds=self._probe_runner.seconds,
             groups=groups or {},
             topics=topics,
             each_address=each_address,
-            listing=listing,
+            with_topic_names=with_topic_names,
         )
-        found = await self._looks.look(int(row["tenant_id"]), int(row["id"]), question, patient=patient)
-        LOOKS.labels(found.problem or "ok").inc()
-        return found
+        result = await self._probe_runner.run(
+            int(row["tenant_id"]), int(row["id"]), request, wait_for_slot=wait_for_slot
+        )
+        PREFLIGHT_PROBES.labels(result.problem or "ok").inc()
+        return result
 
 
-def _not_looked(why: LagscaleError) -> WarningOut:
+def _build_skipped_warning(why: LagscaleError) -> WarningOut:
     return WarningOut(field="preflight", text=f"The cluster was not looked at. {why.message}")
 
 
-def _shown(name: str, found: Findings) -> PreflightOut:
-    warnings = warnings_of(found)
-    unknown = [one for one in found.rights if one.holding is Holding.NOT_KNOWN and one.name]
+def _build_preflight(name: str, result: ProbeResult) -> PreflightOut:
+    warnings = find_cluster_warnings(result)
+    unknown = [one for one in result.access_checks if one.status is AccessStatus.UNKNOWN and one.name]
     return PreflightOut.model_validate(
-        asdict(found, dict_factory=_plain)
-        | {"cluster": name, "ok": not warnings and not unknown and not found.problem, "warnings": warnings}
+        asdict(result, dict_factory=_select_fields)
+        | {"cluster": name, "ok": not warnings and not unknown and not result.problem, "warnings": warnings}
     )
 
 
-def _plain(pairs: list[tuple[str, object]]) -> dict[str, object]:
+def _select_fields(pairs: list[tuple[str, object]]) -> dict[str, object]:
     """The fields that are shown; others serve the validation of monitors."""
-    return {name: value for name, value in pairs if name not in {"topics", "groups", "listed"}}
+    return {name: value for name, value in pairs if name not in {"topics", "groups", "topic_names"}}
 
 
-def warnings_of(found: Findings) -> list[WarningOut]:
+def find_cluster_warnings(result: ProbeResult) -> list[WarningOut]:
     """What is wrong, each with the way out; the most telling first, and not more than can be read."""
     warnings = [
-        WarningOut(field=f"bootstrapServers.{number}", text=f"{seen.address}: {step.text}")
-        for number, seen in enumerate(found.addresses)
-        for step in _failed(seen)
+        WarningOut(field=f"bootstrapServers.{number}", text=f"{address_result.address}: {step.text}")
+        for number, address_result in enumerate(result.addresses)
+        for step in _find_failed_steps(address_result)
     ]
     warnings += [
-        WarningOut(field="bootstrapServers", text=f"{_who(seen)} advertises {seen.address}: {step.text}")
-        for seen in found.advertised
-        for step in _failed(seen)
+        WarningOut(
+            field="bootstrapServers",
+            text=f"{_describe_listener(address_result)} advertises {address_result.address}: {step.text}",
+        )
+        for address_result in result.advertised
+        for step in _find_failed_steps(address_result)
     ]
-    if found.problem and not warnings:
-        warnings.append(WarningOut(field="bootstrapServers", text=found.text))
-    for right in found.rights:
-        if right.holding is Holding.DENIED:
-            what = f"the {right.kind}" + (f" {right.name}" if right.name else "")
-            text = f"The right {right.right} on {what} is missing. {right.text} Grant it: {right.grant}"
+    if result.problem and not warnings:
+        warnings.append(WarningOut(field="bootstrapServers", text=result.text))
+    for permission in result.access_checks:
+        if permission.status is AccessStatus.DENIED:
+            what = f"the {permission.kind}" + (f" {permission.name}" if permission.name else "")
+            text = f"The right {permission.permission} on {what} is missing. {permission.text} Grant it: {permission.grant}"
             warnings.append(WarningOut(field="rights", text=text))
-    left = len(warnings) - _MOST_WARNINGS
-    if left > 0:
-        warnings = warnings[:_MOST_WARNINGS]
-        warnings.append(WarningOut(field="preflight", text=f"{left} more like these; see the cluster's preflight."))
+    omitted = len(warnings) - _MAX_WARNINGS
+    if omitted > 0:
+        warnings = warnings[:_MAX_WARNINGS]
+        warnings.append(WarningOut(field="preflight", text=f"{omitted} more like these; see the cluster's preflight."))
     return warnings
 
 
-def _who(seen: AddressSeen) -> str:
-    return "A broker" if seen.broker is None else f"Broker {seen.broker}"
+def _describe_listener(address_result: AddressResult) -> str:
+    return "A broker" if address_result.broker is None else f"Broker {address_result.broker}"
 
 
-def _failed(seen: AddressSeen) -> list[Step]:
-    steps: list[Step] = [getattr(seen, name) for name in _STEPS]
-    return [step for step in steps if step.outcome is Outcome.FAILED]
+def _find_failed_steps(address_result: AddressResult) -> list[ProbeStep]:
+    steps: list[ProbeStep] = [getattr(address_result, name) for name in _STEPS]
+    return [step for step in steps if step.outcome is StepOutcome.FAILED]

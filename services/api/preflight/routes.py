@@ -8,13 +8,13 @@ import structlog
 from fastapi import APIRouter, Depends, Query, Request
 
 from lagscale.errors import LagscaleError
-from lagscale.store.registry.session import Row, Scope
+from lagscale.store.registry.session import AccessScope, Row
 from services.api.auth.access import TenantAdmin
 from services.api.clusters.schemas import ClusterOut
-from services.api.deps import Tenant, existing
+from services.api.deps import Tenant, check_name
 from services.api.preflight.preflight import Preflights
 from services.api.preflight.schemas import PreflightOut
-from services.api.serializers import cluster_of
+from services.api.serializers import serialize_cluster
 
 log = structlog.get_logger(__name__)
 
@@ -23,11 +23,11 @@ router = APIRouter(prefix="/v1/tenants/{tenant}/clusters", tags=["clusters"])
 
 def preflights(request: Request) -> Preflights:
     """The application's preflights."""
-    found: Preflights = request.app.state.preflights
-    return found
+    part: Preflights = request.app.state.preflights
+    return part
 
 
-def _wanted(
+def _select_preflights(
     preflights: Annotated[Preflights, Depends(preflights)],
     preflight: Annotated[
         bool, Query(description="Whether the cluster is looked at, and warned of what is wrong.")
@@ -37,23 +37,23 @@ def _wanted(
 
 
 #: The preflights that a registration runs; None where it shall not.
-Preflight = Annotated[Preflights | None, Depends(_wanted)]
+Preflight = Annotated[Preflights | None, Depends(_select_preflights)]
 
 
-async def with_warnings(preflight: Preflights | None, scope: Scope, tenant: str, row: Row) -> ClusterOut:
+async def add_cluster_warnings(preflight: Preflights | None, scope: AccessScope, tenant: str, row: Row) -> ClusterOut:
     """The answer to a registration."""
-    shown = cluster_of(row)
+    body = serialize_cluster(row)
     if preflight is not None:
         try:
-            shown.warnings = await preflight.warnings(scope, tenant, row)
-        except LagscaleError as away:
+            body.warnings = await preflight.warnings(scope, tenant, row)
+        except LagscaleError as error:
             # It is registered, so it is answered so, whatever became of the store meanwhile.
-            log.warning("cluster_not_looked_at", error=type(away).__name__)
-    return shown
+            log.warning("cluster_not_looked_at", error=type(error).__name__)
+    return body
 
 
 @router.post("/{cluster}/preflight", summary="Look at a cluster: addresses, credentials, and each right")
 async def run_preflight(
     caller: TenantAdmin, preflights: Annotated[Preflights, Depends(preflights)], tenant: Tenant, cluster: str
 ) -> PreflightOut:
-    return await preflights.of(caller.scope, tenant, existing(cluster))
+    return await preflights.build_report(caller.scope, tenant, check_name(cluster))

@@ -6,36 +6,38 @@ from dataclasses import dataclass
 
 from lagscale.domain.quotas import Quota
 from lagscale.store.registry import quotas
-from lagscale.store.registry.quotas import Usage
-from lagscale.store.registry.session import RegistryDatabase, Row, Scope
-from lagscale.store.registry.versions import Seen
+from lagscale.store.registry.quotas import QuotaUsage
+from lagscale.store.registry.session import AccessScope, RegistryDatabase, Row
+from lagscale.store.registry.versions import Precondition
 from services.api.quotas.schemas import QuotasIn
 
 
 @dataclass(frozen=True, slots=True)
-class Quotas:
+class TenantQuotas:
     """The tenant's row with its limits, and what is used of them."""
 
     tenant: Row
-    usage: Usage
+    usage: QuotaUsage
 
 
 class QuotaOperations:
-    """The use cases. `seen` is what If-Match says, None without one."""
+    """The use cases. `precondition` is what If-Match says, None without one."""
 
     def __init__(self, database: RegistryDatabase) -> None:
         self._database = database
 
-    async def show(self, scope: Scope, tenant: str) -> Quotas:
+    async def show(self, scope: AccessScope, tenant: str) -> TenantQuotas:
         """Limits and usage.
 
         Raises:
             NotFound: no such tenant for this scope.
         """
-        async with self._database.tenant(scope, tenant) as work:
-            return Quotas(work.tenant, await quotas.usage(work))
+        async with self._database.tenant(scope, tenant) as session:
+            return TenantQuotas(session.tenant, await quotas.usage(session))
 
-    async def put(self, scope: Scope, tenant: str, given: QuotasIn, seen: Seen | None) -> Quotas:
+    async def put(
+        self, scope: AccessScope, tenant: str, given: QuotasIn, precondition: Precondition | None
+    ) -> TenantQuotas:
         """Set all limits; one that is not given is the default again.
 
         Raises:
@@ -43,7 +45,7 @@ class QuotaOperations:
             PreconditionFailed: it has changed since the version seen.
         """
         limits = {quota: int(getattr(given, quota.name.lower())) for quota in Quota}
-        async with self._database.tenant(scope, tenant) as work:
-            used = await quotas.usage(work)
-            outcome = await quotas.put(work, limits, seen)
-            return Quotas(outcome.row, used)
+        async with self._database.tenant(scope, tenant) as session:
+            used = await quotas.usage(session)
+            outcome = await quotas.put(session, limits, precondition)
+            return TenantQuotas(outcome.row, used)

@@ -6,53 +6,59 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request, Response
 
-from lagscale.domain.quotas import COLUMNS, Quota
+from lagscale.domain.quotas import QUOTA_COLUMNS, Quota
 from services.api.auth.access import PlatformAdmin, Viewer
-from services.api.deps import Tenant, tag
-from services.api.dry_run import CAN_TRY
-from services.api.preconditions import Seen
-from services.api.quotas.operations import QuotaOperations, Quotas
-from services.api.quotas.schemas import Counted, CountedPartitions, QuotasIn, QuotasOut, Rate
+from services.api.deps import Tenant, set_etag
+from services.api.dry_run import SUPPORTS_DRY_RUN
+from services.api.preconditions import Precondition
+from services.api.quotas.operations import QuotaOperations, TenantQuotas
+from services.api.quotas.schemas import CountQuotaOut, PartitionQuotaOut, QuotasIn, QuotasOut, RateQuotaOut
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/quotas", tags=["quotas"])
 
 
-def _operations(request: Request) -> QuotaOperations:
-    found: QuotaOperations = request.app.state.quotas
-    return found
+def _get_quotas(request: Request) -> QuotaOperations:
+    tenant_quotas: QuotaOperations = request.app.state.quotas
+    return tenant_quotas
 
 
-Operations = Annotated[QuotaOperations, Depends(_operations)]
+QuotasPart = Annotated[QuotaOperations, Depends(_get_quotas)]
 
 
 @router.get("", summary="Show a tenant's quotas and what it uses")
-async def show_quotas(caller: Viewer, operations: Operations, tenant: Tenant, response: Response) -> QuotasOut:
-    return _told(await operations.show(caller.scope, tenant), response)
+async def show_quotas(caller: Viewer, operations: QuotasPart, tenant: Tenant, response: Response) -> QuotasOut:
+    return _serialize_quotas(await operations.show(caller.scope, tenant), response)
 
 
-@router.put("", summary="Set a tenant's quotas", dependencies=[CAN_TRY])
+@router.put("", summary="Set a tenant's quotas", dependencies=[SUPPORTS_DRY_RUN])
 async def put_quotas(
-    *, caller: PlatformAdmin, operations: Operations, tenant: Tenant, given: QuotasIn, seen: Seen, response: Response
+    *,
+    caller: PlatformAdmin,
+    operations: QuotasPart,
+    tenant: Tenant,
+    given: QuotasIn,
+    precondition: Precondition,
+    response: Response,
 ) -> QuotasOut:
-    return _told(await operations.put(caller.scope, tenant, given, seen), response)
+    return _serialize_quotas(await operations.put(caller.scope, tenant, given, precondition), response)
 
 
-def _told(found: Quotas, response: Response) -> QuotasOut:
-    limits = {quota: int(found.tenant[column]) for quota, column in COLUMNS.items()}
-    used = found.usage
-    tag(response, found.tenant["version"])
+def _serialize_quotas(tenant_quotas: TenantQuotas, response: Response) -> QuotasOut:
+    limits = {quota: int(tenant_quotas.tenant[column]) for quota, column in QUOTA_COLUMNS.items()}
+    used = tenant_quotas.usage
+    set_etag(response, tenant_quotas.tenant["version"])
 
-    def counted(quota: Quota) -> Counted:
-        return Counted(limit=limits[quota], used=used.of(quota))
+    def build_count(quota: Quota) -> CountQuotaOut:
+        return CountQuotaOut(limit=limits[quota], used=used.of(quota))
 
     return QuotasOut(
-        monitors=counted(Quota.MONITORS),
-        clusters=counted(Quota.CLUSTERS),
-        patterns=counted(Quota.PATTERNS),
-        partitions=CountedPartitions(
+        monitors=build_count(Quota.MONITORS),
+        clusters=build_count(Quota.CLUSTERS),
+        patterns=build_count(Quota.PATTERNS),
+        partitions=PartitionQuotaOut(
             limit=limits[Quota.PARTITIONS], used=used.partitions, unmeasured=used.unmeasured, refused=used.refused
         ),
-        calls=Rate(limit=limits[Quota.CALLS]),
-        requests=Rate(limit=limits[Quota.REQUESTS]),
-        version=found.tenant["version"],
+        calls=RateQuotaOut(limit=limits[Quota.CALLS]),
+        requests=RateQuotaOut(limit=limits[Quota.REQUESTS]),
+        version=tenant_quotas.tenant["version"],
     )

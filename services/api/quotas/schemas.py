@@ -4,56 +4,56 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from lagscale.domain.quotas import DEFAULTS, Quota
-from services.api.schemas import Payload
+from lagscale.domain.quotas import DEFAULT_QUOTAS, Quota
+from services.api.schemas import ApiSchema
 
-_MOST = 1_000_000
+_MAX_LIMIT = 1_000_000
 
 
-class QuotasIn(Payload):
+class QuotasIn(ApiSchema):
     """A tenant's quotas as they shall be; one that is left out is the default again."""
 
-    monitors: int = Field(default=DEFAULTS[Quota.MONITORS], ge=0, le=_MOST, description="The most monitors.")
+    monitors: int = Field(default=DEFAULT_QUOTAS[Quota.MONITORS], ge=0, le=_MAX_LIMIT, description="The most monitors.")
     clusters: int = Field(
-        default=DEFAULTS[Quota.CLUSTERS], ge=0, le=_MOST, description="The most clusters.", examples=[50]
+        default=DEFAULT_QUOTAS[Quota.CLUSTERS], ge=0, le=_MAX_LIMIT, description="The most clusters.", examples=[50]
     )
     patterns: int = Field(
-        default=DEFAULTS[Quota.PATTERNS],
+        default=DEFAULT_QUOTAS[Quota.PATTERNS],
         ge=0,
-        le=_MOST,
+        le=_MAX_LIMIT,
         description="The most monitors whose topics are looked up, by `topicPattern` or by their group.",
     )
     partitions: int = Field(
-        default=DEFAULTS[Quota.PARTITIONS],
+        default=DEFAULT_QUOTAS[Quota.PARTITIONS],
         ge=0,
-        le=100 * _MOST,
+        le=100 * _MAX_LIMIT,
         description="The most partitions of all targets together: a topic counts once for each group that is measured "
         "on it.",
     )
     calls: int = Field(
-        default=DEFAULTS[Quota.CALLS],
+        default=DEFAULT_QUOTAS[Quota.CALLS],
         ge=1,
-        le=_MOST,
+        le=_MAX_LIMIT,
         alias=Quota.CALLS.value,
         description="KEDA's calls a second, for each monitor and for each replica of the scaler.",
     )
     requests: int = Field(
-        default=DEFAULTS[Quota.REQUESTS],
+        default=DEFAULT_QUOTAS[Quota.REQUESTS],
         ge=1,
-        le=_MOST,
+        le=_MAX_LIMIT,
         alias=Quota.REQUESTS.value,
         description="Requests a second of the tenant's keys, for each replica of the API.",
     )
 
 
-class Counted(Payload):
+class CountQuotaOut(ApiSchema):
     """A quota of objects."""
 
     limit: int = Field(examples=[50])
     used: int = Field(examples=[3])
 
 
-class CountedPartitions(Counted):
+class PartitionQuotaOut(CountQuotaOut):
     """The quota of partitions, which are known only when they were measured."""
 
     unmeasured: int = Field(examples=[0], description="Targets whose partitions were not counted yet.")
@@ -62,19 +62,19 @@ class CountedPartitions(Counted):
     )
 
 
-class Rate(Payload):
+class RateQuotaOut(ApiSchema):
     """A quota of calls in a time, for each replica."""
 
     limit: int = Field(examples=[500])
 
 
-class QuotasOut(Payload):
+class QuotasOut(ApiSchema):
     """A tenant's quotas and what it uses of them."""
 
-    monitors: Counted
-    clusters: Counted
-    patterns: Counted
-    partitions: CountedPartitions
-    calls: Rate = Field(alias=Quota.CALLS.value)
-    requests: Rate = Field(alias=Quota.REQUESTS.value)
+    monitors: CountQuotaOut
+    clusters: CountQuotaOut
+    patterns: CountQuotaOut
+    partitions: PartitionQuotaOut
+    calls: RateQuotaOut = Field(alias=Quota.CALLS.value)
+    requests: RateQuotaOut = Field(alias=Quota.REQUESTS.value)
     version: int = Field(description="The tenant's version, for If-Match.", examples=[2])

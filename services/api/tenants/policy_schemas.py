@@ -8,30 +8,30 @@ from typing import Annotated, Any
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
-_LONGEST = 255
+_MAX_LENGTH = 255
 
 
-def text_of(value: Any) -> str:
+def format_policy_value(value: Any) -> str:
     """A value of a policy as its text; numbers never in the exponent's form, which the policy's language lacks."""
     if isinstance(value, bool):
         return str(value).lower()
     return format(Decimal(repr(value)).normalize(), "f") if isinstance(value, float) else str(value).strip()
 
 
-def _scalar(value: Any) -> str | None:
+def _check_policy_text(value: Any) -> str | None:
     if value is None:
         return None
     if not isinstance(value, str | int | float | bool):
         raise ValueError("must be a text, a number, true or false")
-    text = text_of(value)
-    if len(text) > _LONGEST or not text.isprintable():
-        raise ValueError(f"must be at most {_LONGEST} printable characters")
+    text = format_policy_value(value)
+    if len(text) > _MAX_LENGTH or not text.isprintable():
+        raise ValueError(f"must be at most {_MAX_LENGTH} printable characters")
     return text
 
 
-_KINDS = [{"type": kind} for kind in ("string", "number", "boolean", "null")]
+_JSON_TYPES = [{"type": json_type} for json_type in ("string", "number", "boolean", "null")]
 # One fault for a value, where a union would tell one for each of its kinds; kept as a text.
-PolicyText = Annotated[Any, AfterValidator(_scalar), WithJsonSchema({"anyOf": _KINDS})]
+PolicyText = Annotated[Any, AfterValidator(_check_policy_text), WithJsonSchema({"anyOf": _JSON_TYPES})]
 
 
 class PolicyLimit(BaseModel):

@@ -9,7 +9,7 @@ from lagscale.errors import InvalidInput
 from services.api.tenants.schemas import TenantIn
 
 
-def tenant_values(given: TenantIn, tick_seconds: float) -> dict[str, Any]:
+def build_tenant_columns(given: TenantIn, tick_seconds: float) -> dict[str, Any]:
     """The columns of the tenant.
 
     Raises:
@@ -18,7 +18,7 @@ def tenant_values(given: TenantIn, tick_seconds: float) -> dict[str, Any]:
     defaults = {name: text for name, text in given.policy_defaults.items() if text}
     limits = {name: limit.model_dump(exclude_none=True) for name, limit in given.policy_limits.items()}
     rules = PolicyRules.read(defaults, limits)
-    faults = rules.own_faults(tick_seconds=tick_seconds, minimum_interval=given.min_sampling_seconds)
-    if faults:
-        raise InvalidInput(faults)
+    field_errors = rules.own_faults(tick_seconds=tick_seconds, minimum_interval=given.min_sampling_seconds)
+    if field_errors:
+        raise InvalidInput(field_errors)
     return given.model_dump(exclude={"name"}) | {"policy_defaults": defaults, "policy_limits": limits}

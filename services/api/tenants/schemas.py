@@ -6,11 +6,11 @@ from datetime import datetime
 
 from pydantic import Field
 
-from services.api.schemas import Line, Name, Payload
+from services.api.schemas import ApiSchema, Line, Name
 from services.api.tenants.policy_schemas import PolicyLimit, PolicyText, PolicyWarning
 
 
-class TenantIn(Payload):
+class TenantIn(ApiSchema):
     """A tenant as it shall be."""
 
     name: Name | None = Field(default=None, examples=["shop"], description="May be left out where the URL names it.")

@@ -8,7 +8,7 @@ import structlog
 from fastapi import APIRouter, Depends, Query, Request
 
 from lagscale.errors import LagscaleError
-from lagscale.store.registry.session import Scope
+from lagscale.store.registry.session import AccessScope
 from services.api.auth.access import TenantAdmin
 from services.api.deps import Tenant
 from services.api.schemas import MonitorIn, MonitorOut
@@ -20,37 +20,37 @@ log = structlog.get_logger(__name__)
 router = APIRouter(prefix="/v1/tenants/{tenant}/monitors", tags=["monitors"])
 
 
-def _validation(request: Request) -> Validation:
-    found: Validation = request.app.state.validation
-    return found
+def _get_validation(request: Request) -> Validation:
+    part: Validation = request.app.state.validation
+    return part
 
 
-def _wanted(
-    validation: Annotated[Validation, Depends(_validation)],
+def _select_validation(
+    validation: Annotated[Validation, Depends(_get_validation)],
     validate: Annotated[bool, Query(description="Whether the cluster is asked, and warned of what it says.")] = True,
 ) -> Validation | None:
     return validation if validate else None
 
 
 #: The validation that a registration runs; None where it shall not.
-Validating = Annotated[Validation | None, Depends(_wanted)]
+ValidationPart = Annotated[Validation | None, Depends(_select_validation)]
 
 
-async def warned(
-    validation: Validation | None, scope: Scope, tenant: str, given: MonitorIn, shown: MonitorOut
+async def add_monitor_warnings(
+    validation: Validation | None, scope: AccessScope, tenant: str, given: MonitorIn, body: MonitorOut
 ) -> MonitorOut:
     """The answer to a registration, with its warnings."""
     if validation is not None:
         try:
-            shown.warnings = (await validation.of(scope, tenant, given)).warnings
-        except LagscaleError as away:
+            body.warnings = (await validation.check(scope, tenant, given)).warnings
+        except LagscaleError as error:
             # It is registered, so it is answered so, whatever became of the store meanwhile.
-            log.warning("monitor_not_validated", error=type(away).__name__)
-    return shown
+            log.warning("monitor_not_validated", error=type(error).__name__)
+    return body
 
 
 @router.post("/validate", summary="Tell what registering a monitor would say, and store nothing")
 async def validate_monitor(
-    caller: TenantAdmin, validation: Annotated[Validation, Depends(_validation)], tenant: Tenant, given: MonitorIn
+    caller: TenantAdmin, validation: Annotated[Validation, Depends(_get_validation)], tenant: Tenant, given: MonitorIn
 ) -> ValidationOut:
-    return await validation.of(caller.scope, tenant, given)
+    return await validation.check(caller.scope, tenant, given)

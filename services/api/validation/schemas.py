@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from pydantic import Field
 
-from services.api.schemas import Payload, WarningOut
+from services.api.schemas import ApiSchema, WarningOut
 
 
-class FaultOut(Payload):
+class FieldErrorOut(ApiSchema):
     """A fault for which the registration would be refused."""
 
     field: str = Field(examples=["policy.windowSize"])
     text: str = Field(examples=["(windowSize - 1) x samplingInterval must be at least sustainSeconds"])
 
 
-class TopicChecked(Payload):
+class TopicCheckOut(ApiSchema):
     """A topic."""
 
     name: str = Field(examples=["orders"])
@@ -25,7 +25,7 @@ class TopicChecked(Payload):
     lag: int | None = Field(default=None, description="Of the partitions committed on, messages, just now.")
 
 
-class GroupChecked(Payload):
+class GroupCheckOut(ApiSchema):
     """The consumer group."""
 
     name: str = Field(examples=["lakerunner.ingest.logs"])
@@ -33,20 +33,20 @@ class GroupChecked(Payload):
     members: int | None = Field(default=None, description="Null: that could not be told.")
 
 
-class WindowChecked(Payload):
+class WindowOut(ApiSchema):
     """What the policy looks back on. Samples are kept for longer than any policy may look back."""
 
     sustain_seconds: float = Field(examples=[120.0])
     sampling_interval: float = Field(examples=[10.0])
-    samples: int = Field(examples=[13], description="Samples in a row, at least, until lag has lasted.")
+    min_samples: int = Field(examples=[13], description="Samples in a row, at least, until lag has lasted.")
     lookback_seconds: float = Field(examples=[305.0])
-    most_lookback_seconds: float = Field(
-        examples=[64_800.0], description="A policy that looks back on more is refused."
+    max_lookback_seconds: float = Field(examples=[64_800.0], description="A policy that looks back on more is refused.")
+    first_verdict_within_seconds: float = Field(
+        examples=[130.0], description="The first verdict comes so late at most."
     )
-    known_within_seconds: float = Field(examples=[130.0], description="The first verdict comes so late at most.")
 
 
-class VerdictChecked(Payload):
+class CurrentVerdictOut(ApiSchema):
     """What the verdict would be now."""
 
     verdict: str = Field(examples=["unknown"], description="`sustained`, `calm` or `unknown`.")
@@ -56,13 +56,13 @@ class VerdictChecked(Payload):
     lag: int | None = Field(default=None, description="Messages at present; null where that could not be told.")
 
 
-class ValidationOut(Payload):
+class ValidationOut(ApiSchema):
     """What a registration would say. Nothing is stored."""
 
     valid: bool = Field(examples=[True], description="The registration would not be refused. There may be warnings.")
-    errors: list[FaultOut] = Field(default_factory=list)
+    errors: list[FieldErrorOut] = Field(default_factory=list)
     warnings: list[WarningOut] = Field(default_factory=list)
-    topics: list[TopicChecked] = Field(default_factory=list)
-    group: GroupChecked | None = None
-    window: WindowChecked | None = None
-    now: VerdictChecked | None = None
+    topics: list[TopicCheckOut] = Field(default_factory=list)
+    group: GroupCheckOut | None = None
+    window: WindowOut | None = None
+    current_verdict: CurrentVerdictOut | None = None

@@ -8,41 +8,41 @@ from datetime import UTC, datetime
 from typing import Protocol
 
 from lagscale.domain.lag.samples import Flag
-from lagscale.domain.policy.policy import MEMBERS_KNOWN_MS, Policy
-from lagscale.domain.policy.values import resolved
-from lagscale.domain.verdict.contract import Ask, Island, Judgement, Told, told
-from lagscale.domain.verdict.partial import by_a_part
-from lagscale.domain.wording.verdicts import answer_sentence, sentence
-from lagscale.errors import Fault, InvalidInput
+from lagscale.domain.policy.policy import MEMBERS_MAX_AGE_MS, Policy
+from lagscale.domain.policy.values import list_effective_values
+from lagscale.domain.verdict.contract import Answer, Island, Judgment, VerdictRequest, choose_answer
+from lagscale.domain.verdict.partial import apply_partial_coverage
+from lagscale.domain.wording.verdicts import describe_answer, describe_verdict
+from lagscale.errors import FieldError, InvalidInput
 from lagscale.store.registry import clusters, freezes, history, monitors, observations
-from lagscale.store.registry.observations import Span
-from lagscale.store.registry.paging import Wanted, decoded, encoded
-from lagscale.store.registry.session import RegistryDatabase, Row, Scope, TenantWork
-from services.api.freezes.freezing import frozen_answer, frozen_of
-from services.api.monitors.policies import policy_of
+from lagscale.store.registry.observations import SampleRange
+from lagscale.store.registry.paging import PageRequest, decode_cursor, encode_cursor
+from lagscale.store.registry.session import AccessScope, RegistryDatabase, Row, TenantSession
+from services.api.freezes.freezing import find_frozen_answer, serialize_frozen
+from services.api.monitors.policies import read_policy
 from services.api.schemas import Listing
-from services.api.serializers import state_of
+from services.api.serializers import serialize_state
 from services.api.verdicts import schemas as out
 
 _NO_TOPIC = 1
 #: The state of a monitor that means more topics than it may measure.
-_TOO_MANY = "too_many_topics"
-_FLAGS = (Flag.UNCOMMITTED, Flag.LOST, Flag.RESET, Flag.REWIND, Flag.BORN)
-_EVERY_CLUSTER = 500
+_TOO_MANY_TOPICS = "too_many_topics"
+_FLAGS = (Flag.UNCOMMITTED, Flag.LOST, Flag.RESET, Flag.REWIND, Flag.FIRST_SEEN)
+_CLUSTER_PAGE_SIZE = 500
 
 
-class Verdicts(Protocol):
+class VerdictStore(Protocol):
     """The part of the verdict's store that is used here."""
 
-    async def judge(self, asks: Sequence[Ask], *, evidence: bool = False) -> list[Judgement]: ...
+    async def judge(self, requests: Sequence[VerdictRequest], *, evidence: bool = False) -> list[Judgment]: ...
 
-    async def hold(self, ask: Ask, judgement: Judgement) -> Told | None: ...
+    async def find_last_known(self, request: VerdictRequest, judgment: Judgment) -> Answer | None: ...
 
 
-class Evidence:
+class VerdictReader:
     """Answers what was seen. Each monitor and target is looked for behind the tenant's wall first."""
 
-    def __init__(self, database: RegistryDatabase, verdicts: Verdicts) -> None:
+    def __init__(self, database: RegistryDatabase, verdicts: VerdictStore) -> None:
         """Take the registry, and the verdicts in the scaler's role.
 
         That role sees every tenant's samples, because it judges many tenants in one statement; so only targets that
@@ -52,148 +52,157 @@ class Evidence:
         self._verdicts = verdicts
 
     @property
-    def verdicts(self) -> Verdicts:
+    def verdicts(self) -> VerdictStore:
         """The verdicts that it asks, for what else is judged in the same way."""
         return self._verdicts
 
-    async def verdict(self, scope: Scope, tenant: str, name: str) -> out.VerdictOut:
+    async def verdict(self, scope: AccessScope, tenant: str, name: str) -> out.VerdictOut:
         """The verdict of now, and what KEDA is told."""
-        async with self._database.tenant(scope, tenant) as work:
-            row = await monitors.named(work, name)
-            targets = await monitors.targets(work, row["id"])
-            present = await freezes.covering(work, row, await history.clock(work))
-            kept = await freezes.answer(work, present, row["id"]) if present else None
-        policy = policy_of(row, int(work.tenant["min_sampling_seconds"]))
+        async with self._database.tenant(scope, tenant) as session:
+            row = await monitors.read_by_name(session, name)
+            targets = await monitors.targets(session, row["id"])
+            in_force = await freezes.read_covering(session, row, await history.read_clock(session))
+            stored_answer = await freezes.answer(session, in_force, row["id"]) if in_force else None
+        policy = read_policy(row, int(session.tenant["min_sampling_seconds"]))
         topics = {int(target["id"]): str(target["topic"]) for target in targets}
-        ask = Ask(work.tenant_id, tuple(sorted(topics)), policy)
-        judgement = (await self._verdicts.judge([ask], evidence=True))[0]
-        partial = row["scope_message"] if row["scope_code"] == _TOO_MANY else ""
+        request = VerdictRequest(session.tenant_id, tuple(sorted(topics)), policy)
+        judgment = (await self._verdicts.judge([request], evidence=True))[0]
+        partial = row["scope_message"] if row["scope_code"] == _TOO_MANY_TOPICS else ""
         if partial:
-            judgement = by_a_part(judgement, policy)
-        known = judgement.value is not None or partial
-        answer = told(judgement, policy, None if known else await self._verdicts.hold(ask, judgement))
+            judgment = apply_partial_coverage(judgment, policy)
+        known = judgment.value is not None or partial
+        answer = choose_answer(
+            judgment, policy, None if known else await self._verdicts.find_last_known(request, judgment)
+        )
         frozen = None
-        if present:
-            answer = None if partial else await frozen_answer(self._verdicts, ask, present, kept)
-            frozen = frozen_of(present, answer)
+        if in_force:
+            answer = None if partial else await find_frozen_answer(self._verdicts, request, in_force, stored_answer)
+            frozen = serialize_frozen(in_force, answer)
         return out.VerdictOut(
             monitor=name,
-            verdict=judgement.verdict.value,
-            reason=judgement.reason.value,
-            sentence=_sentence(judgement, policy, topics, partial),
-            value=judgement.value,
-            active=judgement.active,
-            judged_at=_instant(judgement.now_ms),
-            newest_at=None if judgement.at_ms is None else _instant(judgement.at_ms),
-            total=judgement.known_total,
-            partitions=judgement.partitions,
-            missing=judgement.missing,
-            members=judgement.members,
-            wakes=judgement.wakes,
-            island=None if judgement.island is None else _island(judgement.island, topics),
-            absent_topics=[topics[target] for target in judgement.absent if target in topics],
-            told=None if answer is None else _told(answer),
-            answer=answer_sentence(judgement, policy, answer) if frozen is None else frozen.sentence,
+            verdict=judgment.verdict.value,
+            reason=judgment.reason.value,
+            sentence=_build_sentence(judgment, policy, topics, partial),
+            value=judgment.value,
+            active=judgment.active,
+            judged_at=_to_time(judgment.now_ms),
+            newest_round_at=None if judgment.at_ms is None else _to_time(judgment.at_ms),
+            total=judgment.measured_total,
+            partitions=judgment.partitions,
+            missing=judgment.missing,
+            members=judgment.members,
+            activates_from_zero=judgment.activates_from_zero,
+            island=None if judgment.island is None else _serialize_island(judgment.island, topics),
+            absent_topics=[topics[target] for target in judgment.absent if target in topics],
+            answer=None if answer is None else _serialize_answer(answer),
+            answer_sentence=describe_answer(judgment, policy, answer) if frozen is None else frozen.sentence,
             frozen=frozen,
-            policy=resolved(policy),
+            policy=list_effective_values(policy),
         )
 
     async def samples(
-        self, scope: Scope, tenant: str, name: str, span: Span, cursor: str | None
+        self, scope: AccessScope, tenant: str, name: str, span: SampleRange, cursor: str | None
     ) -> Listing[out.RoundOut]:
         """Rounds of the monitor's targets, the newest first."""
         if cursor is not None:
-            span = Span(span.limit, span.begin, span.end, _position(cursor))
-        async with self._database.tenant(scope, tenant) as work:
-            row = await monitors.named(work, name)
-            targets = await monitors.targets(work, row["id"])
-            rows = await observations.samples(work, [target["id"] for target in targets], span)
+            span = SampleRange(span.limit, span.begin, span.end, _decode_position(cursor))
+        async with self._database.tenant(scope, tenant) as session:
+            row = await monitors.read_by_name(session, name)
+            targets = await monitors.targets(session, row["id"])
+            rows = await observations.samples(session, [target["id"] for target in targets], span)
         topics = {int(target["id"]): str(target["topic"]) for target in targets}
         shown = rows[: span.limit]
-        more = encoded([shown[-1]["ts"].isoformat(), str(shown[-1]["target_id"])]) if len(rows) > span.limit else None
-        return Listing(items=[_round(sample, topics[sample["target_id"]]) for sample in shown], next=more)
+        more = (
+            encode_cursor([shown[-1]["ts"].isoformat(), str(shown[-1]["target_id"])])
+            if len(rows) > span.limit
+            else None
+        )
+        return Listing(items=[_serialize_round(sample, topics[sample["target_id"]]) for sample in shown], next=more)
 
-    async def monitor_health(self, scope: Scope, tenant: str, name: str) -> out.MonitorHealth:
+    async def monitor_health(self, scope: AccessScope, tenant: str, name: str) -> out.MonitorHealth:
         """States and newest samples of a monitor's cluster and targets."""
-        async with self._database.tenant(scope, tenant) as work:
-            row = await monitors.named(work, name)
-            cluster = await clusters.named(work, row["cluster"])
-            targets = await observations.target_states(work, row["id"])
+        async with self._database.tenant(scope, tenant) as session:
+            row = await monitors.read_by_name(session, name)
+            cluster = await clusters.read_by_name(session, row["cluster"])
+            targets = await observations.read_target_states(session, row["id"])
         return out.MonitorHealth(
             monitor=name,
-            cluster_state=state_of(cluster, "state_"),
-            scope=state_of(row, "scope_"),
-            targets=[_target(target) for target in targets],
+            cluster_state=serialize_state(cluster, "state_"),
+            scope=serialize_state(row, "scope_"),
+            targets=[_serialize_target(target) for target in targets],
         )
 
-    async def tenant_health(self, scope: Scope, tenant: str) -> out.TenantHealth:
+    async def tenant_health(self, scope: AccessScope, tenant: str) -> out.TenantHealth:
         """All clusters of the tenant, with their targets counted by state."""
-        async with self._database.tenant(scope, tenant) as work:
-            rows = await _every_cluster(work)
-            targets = await observations.target_states(work)
-        found = [_cluster(row, [target for target in targets if target["cluster"] == row["name"]]) for row in rows]
-        fine = all(
+        async with self._database.tenant(scope, tenant) as session:
+            rows = await _list_all_clusters(session)
+            targets = await observations.read_target_states(session)
+        found = [
+            _serialize_cluster_health(row, [target for target in targets if target["cluster"] == row["name"]])
+            for row in rows
+        ]
+        healthy = all(
             (cluster.state is None or cluster.state.code == "ok") and set(cluster.targets_by_code) <= {"ok"}
             for cluster in found
         )
-        return out.TenantHealth(tenant=tenant, ok=fine, clusters=found)
+        return out.TenantHealth(tenant=tenant, ok=healthy, clusters=found)
 
 
-async def _every_cluster(work: TenantWork) -> list[Row]:
+async def _list_all_clusters(session: TenantSession) -> list[Row]:
     rows: list[Row] = []
-    wanted = Wanted(_EVERY_CLUSTER)
+    page_request = PageRequest(_CLUSTER_PAGE_SIZE)
     while True:
-        found = await clusters.listed(work, wanted)
+        found = await clusters.list_page(session, page_request)
         rows.extend(found.rows)
         if found.after is None:
             return rows
-        wanted = Wanted(_EVERY_CLUSTER, found.after)
+        page_request = PageRequest(_CLUSTER_PAGE_SIZE, found.after)
 
 
-def _sentence(judgement: Judgement, policy: Policy, topics: dict[int, str], partial: str) -> str:
+def _build_sentence(judgment: Judgment, policy: Policy, topics: dict[int, str], partial: str) -> str:
     if not partial:
-        return sentence(judgement, policy, topics)
+        return describe_verdict(judgment, policy, topics)
     # Of a part only what lasted is worth telling.
-    return partial if judgement.value is None else f"{sentence(judgement, policy, topics)} {partial}"
+    return partial if judgment.value is None else f"{describe_verdict(judgment, policy, topics)} {partial}"
 
 
-def _instant(milliseconds: int) -> datetime:
+def _to_time(milliseconds: int) -> datetime:
     return datetime.fromtimestamp(milliseconds / 1000, UTC)
 
 
-def _island(island: Island, topics: dict[int, str]) -> out.IslandOut:
+def _serialize_island(island: Island, topics: dict[int, str]) -> out.IslandOut:
     return out.IslandOut(
         topic=None if island.target_id is None else topics.get(island.target_id),
         partition=island.partition,
         lag=island.lag,
-        since=_instant(island.since_ms),
-        span_seconds=island.span_ms / 1000,
-        bounded=island.bounded,
+        since=_to_time(island.since_ms),
+        duration_seconds=island.span_ms / 1000,
+        start_known=island.start_known,
     )
 
 
-def _told(answer: Told) -> out.ToldOut:
-    since = answer.held_since_ms
-    return out.ToldOut(
+def _serialize_answer(answer: Answer) -> out.AnswerOut:
+    since = answer.last_known_ms
+    return out.AnswerOut(
         value=answer.value,
         active=answer.active,
-        held=since is not None,
-        held_since=None if since is None else _instant(since),
+        last_known=since is not None,
+        known_at=None if since is None else _to_time(since),
     )
 
 
-def _round(row: Row, topic: str) -> out.RoundOut:
-    measured: list[out.PartitionOut] = []
+def _serialize_round(row: Row, topic: str) -> out.RoundOut:
+    partitions: list[out.PartitionOut] = []
     missing: list[int] = []
     for number, lag in enumerate(row["lags"]):
         flags = Flag(row["flags"][number] or 0) if row["flags"] else Flag(0)
-        if Flag.OUTSIDE in flags:
+        if Flag.EXCLUDED in flags:
             continue
         if lag is None:
             missing.append(number)
             continue
         end = row["ends"][number]
-        measured.append(
+        partitions.append(
             out.PartitionOut(
                 partition=number,
                 lag=lag,
@@ -203,49 +212,49 @@ def _round(row: Row, topic: str) -> out.RoundOut:
                 lost=(row["lost"][number] or 0) if row["lost"] else 0,
             )
         )
-    known = row["members"] is not None and (row["members_age"] or 0) <= MEMBERS_KNOWN_MS
+    known = row["members"] is not None and (row["members_age"] or 0) <= MEMBERS_MAX_AGE_MS
     return out.RoundOut(
         at=row["ts"],
         topic=topic,
-        partitions=measured,
+        partitions=partitions,
         missing=missing,
         members=row["members"] if known else None,
         topic_exists=not row["notes"] & _NO_TOPIC,
     )
 
 
-def _position(cursor: str) -> tuple[datetime, int]:
-    when, target = decoded(cursor, 2)
+def _decode_position(cursor: str) -> tuple[datetime, int]:
+    when, target = decode_cursor(cursor, 2)
     try:
         return datetime.fromisoformat(when), int(target)
     except ValueError:
-        raise InvalidInput([Fault("cursor", "is no cursor of this listing; leave it out to begin anew")]) from None
+        raise InvalidInput([FieldError("cursor", "is no cursor of this listing; leave it out to begin anew")]) from None
 
 
-def _target(row: Row) -> out.TargetHealth:
+def _serialize_target(row: Row) -> out.TargetHealth:
     return out.TargetHealth(
         cluster=row["cluster"],
         consumer_group=row["consumer_group"],
         topic=row["topic"],
-        state=state_of(row, ""),
+        state=serialize_state(row, ""),
         newest_sample_at=row["newest_at"],
-        newest_sample_age_seconds=_age(row),
+        newest_sample_age_seconds=_compute_age(row),
     )
 
 
-def _age(row: Row) -> float | None:
+def _compute_age(row: Row) -> float | None:
     newest: datetime | None = row["newest_at"]
     return None if newest is None else max(0.0, round((row["present"] - newest).total_seconds(), 3))
 
 
-def _cluster(row: Row, targets: Sequence[Row]) -> out.ClusterHealth:
-    ages = [_age(target) for target in targets]
+def _serialize_cluster_health(row: Row, targets: Sequence[Row]) -> out.ClusterHealth:
+    ages = [_compute_age(target) for target in targets]
     known = [age for age in ages if age is not None]
     return out.ClusterHealth(
         cluster=row["name"],
-        state=state_of(row, "state_"),
+        state=serialize_state(row, "state_"),
         targets=len(targets),
         targets_by_code=dict(Counter(str(target["code"] or "not_asked") for target in targets)),
         newest_sample_age_seconds=min(known, default=None),
-        oldest_newest_sample_age_seconds=max(known) if known and len(known) == len(ages) else None,
+        stalest_target_age_seconds=max(known) if known and len(known) == len(ages) else None,
     )

@@ -6,30 +6,30 @@ from datetime import datetime
 
 from pydantic import Field
 
-from services.api.schemas import Payload, State
+from services.api.schemas import ApiSchema, StateOut
 
 
-class IslandOut(Payload):
+class IslandOut(ApiSchema):
     """The trailing run of samples above the threshold that matters most; without a topic it is the total's."""
 
     topic: str | None = Field(default=None, examples=["orders"])
     partition: int | None = Field(default=None, examples=[2])
     lag: int = Field(examples=[4000], description="Newest lag, messages.")
     since: datetime
-    span_seconds: float = Field(examples=[130.0], description="Last sample's time minus the first's.")
-    bounded: bool = Field(description="Whether it is known to have begun there.")
+    duration_seconds: float = Field(examples=[130.0], description="Last sample's time minus the first's.")
+    start_known: bool = Field(description="Whether it is known to have begun there.")
 
 
-class ToldOut(Payload):
+class AnswerOut(ApiSchema):
     """What KEDA is told of the monitor."""
 
     value: float = Field(examples=[1500.0])
     active: bool
-    held: bool = Field(description="Whether this is the last known answer, held while the lag is unknown.")
-    held_since: datetime | None = None
+    last_known: bool = Field(description="Whether this is the last known answer, held while the lag is unknown.")
+    known_at: datetime | None = None
 
 
-class FrozenOut(Payload):
+class FrozenOut(ApiSchema):
     """What a monitor under a freeze answers."""
 
     sentence: str = Field(
@@ -38,10 +38,10 @@ class FrozenOut(Payload):
     since: datetime = Field(description="The answer is that of this moment.")
     until: datetime = Field(description="When the last of its freezes ends.")
     reasons: list[str] = Field(examples=[["brokers move to another rack"]], description="Of each, the oldest first.")
-    answer: ToldOut | None = Field(default=None, description="Null: nothing was known that could be held.")
+    answer: AnswerOut | None = Field(default=None, description="Null: nothing was known that could be held.")
 
 
-class VerdictOut(Payload):
+class VerdictOut(ApiSchema):
     """A verdict with its evidence, judged when it was asked for."""
 
     monitor: str = Field(examples=["ingest-logs"])
@@ -56,25 +56,27 @@ class VerdictOut(Payload):
     value: float | None = Field(default=None, examples=[1500.0], description="Messages; null while unknown.")
     active: bool | None = Field(default=None, description="Null while unknown.")
     judged_at: datetime = Field(description="The database's clock.")
-    newest_at: datetime | None = Field(default=None, description="The time of the newest round.")
+    newest_round_at: datetime | None = Field(default=None, description="The time of the newest round.")
     total: int | None = Field(
         examples=[5000], description="Lag of the fresh partitions, messages, before caps; null where none is fresh."
     )
     partitions: int = Field(examples=[3], description="In scope.")
     missing: int = Field(examples=[0], description="Of these without a fresh sample.")
     members: int | None = Field(default=None, examples=[2], description="Of the group; null when not known.")
-    wakes: bool = Field(description="Backlog is proven and the group has no members, though the verdict is unknown.")
+    activates_from_zero: bool = Field(
+        description="Backlog is proven and the group has no members, though the verdict is unknown."
+    )
     island: IslandOut | None = None
     absent_topics: list[str] = Field(default_factory=list, description="Topics of the monitor that do not exist.")
-    told: ToldOut | None = Field(default=None, description="Null: KEDA gets an error.")
-    answer: str = Field(examples=["KEDA gets value 1,500, active."])
+    answer: AnswerOut | None = Field(default=None, description="Null: KEDA gets an error.")
+    answer_sentence: str = Field(examples=["KEDA gets value 1,500, active."])
     frozen: FrozenOut | None = Field(
         default=None, description="What a freeze tells KEDA in place of the verdict; null while there is none."
     )
     policy: dict[str, str | int | float | bool] = Field(description="Every key of the policy, resolved.")
 
 
-class PartitionOut(Payload):
+class PartitionOut(ApiSchema):
     """One partition of one round. An offset is a message's number."""
 
     partition: int = Field(examples=[0])
@@ -85,7 +87,7 @@ class PartitionOut(Payload):
     lost: int = Field(default=0, description="Messages lost to retention.")
 
 
-class RoundOut(Payload):
+class RoundOut(ApiSchema):
     """One poll of one topic."""
 
     at: datetime
@@ -96,40 +98,40 @@ class RoundOut(Payload):
     topic_exists: bool = True
 
 
-class TargetHealth(Payload):
+class TargetHealth(ApiSchema):
     """What is measured, its state, and how old its newest sample is."""
 
     cluster: str = Field(examples=["main"])
     consumer_group: str = Field(examples=["lakerunner.ingest.logs"])
     topic: str = Field(examples=["orders"])
-    state: State | None = Field(default=None, description="Null until the scraper has asked.")
+    state: StateOut | None = Field(default=None, description="Null until the scraper has asked.")
     newest_sample_at: datetime | None = None
     newest_sample_age_seconds: float | None = Field(default=None, examples=[4.2])
 
 
-class MonitorHealth(Payload):
+class MonitorHealth(ApiSchema):
     """A monitor's cluster and targets."""
 
     monitor: str = Field(examples=["ingest-logs"])
-    cluster_state: State | None = None
-    scope: State | None = Field(default=None, description="How looking up its topics went; null for a list.")
+    cluster_state: StateOut | None = None
+    scope: StateOut | None = Field(default=None, description="How looking up its topics went; null for a list.")
     targets: list[TargetHealth]
 
 
-class ClusterHealth(Payload):
+class ClusterHealth(ApiSchema):
     """A cluster's state, and how its targets fare."""
 
     cluster: str = Field(examples=["main"])
-    state: State | None = Field(default=None, description="Null until the scraper has asked.")
+    state: StateOut | None = Field(default=None, description="Null until the scraper has asked.")
     targets: int = Field(examples=[12])
     targets_by_code: dict[str, int] = Field(examples=[{"ok": 11, "no_topic": 1}])
     newest_sample_age_seconds: float | None = Field(default=None, examples=[4.2])
-    oldest_newest_sample_age_seconds: float | None = Field(
+    stalest_target_age_seconds: float | None = Field(
         default=None, examples=[9.8], description="Of the target that waits the longest; null if one has no sample."
     )
 
 
-class TenantHealth(Payload):
+class TenantHealth(ApiSchema):
     """All clusters of a tenant."""
 
     tenant: str = Field(examples=["shop"])

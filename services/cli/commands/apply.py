@@ -9,17 +9,17 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from lagscale.errors import Fault, InvalidInput, LagscaleError
+from lagscale.errors import FieldError, InvalidInput, LagscaleError
 from lagscale.settings import load
 from services.cli import output
-from services.cli.client import Client
-from services.cli.exits import PartlyDone, exit_code
-from services.cli.objects.apply import Applying, Outcome
-from services.cli.objects.documents import read
-from services.cli.objects.manifests import declared
-from services.cli.objects.plan import Action, Planner, Step
-from services.cli.objects.remote import Remote
-from services.cli.progress import progress
+from services.cli.client import ApiClient
+from services.cli.exits import PartiallyApplied, find_exit_code
+from services.cli.objects.apply import PlanExecutor, PlanStepResult
+from services.cli.objects.documents import read_documents
+from services.cli.objects.manifests import parse_manifests
+from services.cli.objects.plan import PlanAction, PlanBuilder, PlanStep
+from services.cli.objects.remote import ObjectClient
+from services.cli.progress import show_progress
 from services.cli.settings import CliSettings, environment
 
 Files = Annotated[
@@ -42,81 +42,81 @@ def apply(
     as_json: AsJson = False,
 ) -> None:
     """Make tenants, clusters, monitors and bindings as files declare them; exit 10 if only a part could be done."""
-    with Client(load(CliSettings)) as client:
-        remote = Remote(client)
-        steps = planned(remote, file, prune=prune)
-        tell_warnings(steps)
+    with ApiClient(load(CliSettings)) as client:
+        remote = ObjectClient(client)
+        steps = build_plan(remote, file, prune=prune)
+        print_warnings(steps)
         if dry_run:
-            _show(steps, as_json=as_json)
-            end(output.refused(steps))
+            _print_plan(steps, as_json=as_json)
+            raise_if(output.find_rejection_error(steps))
             return
-        deleting = [step for step in steps if step.action is Action.DELETE]
+        deleting = [step for step in steps if step.action is PlanAction.DELETE]
         confirm(deleting, yes=yes)
-        carry_out(remote, steps, as_json=as_json)
+        execute_plan(remote, steps, as_json=as_json)
 
 
 def diff(file: Files, prune: Prune = False, as_json: AsJson = False) -> None:
     """Compare files with what is there: exit 0 if it is the same, 1 if it differs, more if that cannot be told."""
     try:
-        with Client(load(CliSettings)) as client:
-            steps = planned(Remote(client), file, prune=prune)
-        tell_warnings(steps)
-        _show(steps, as_json=as_json)
-        end(output.refused(steps))
+        with ApiClient(load(CliSettings)) as client:
+            steps = build_plan(ObjectClient(client), file, prune=prune)
+        print_warnings(steps)
+        _print_plan(steps, as_json=as_json)
+        raise_if(output.find_rejection_error(steps))
     except LagscaleError as wrong:
-        if exit_code(wrong) > 1:
+        if find_exit_code(wrong) > 1:
             raise
         # 1 would read as a difference.
-        raise PartlyDone(wrong.message, **wrong.facts) from wrong
-    end(output.differs(steps))
+        raise PartiallyApplied(wrong.message, **wrong.facts) from wrong
+    raise_if(output.find_difference_error(steps))
 
 
-def planned(remote: Remote, sources: Sequence[str], *, prune: bool) -> list[Step]:
+def build_plan(remote: ObjectClient, sources: Sequence[str], *, prune: bool) -> list[PlanStep]:
     """The steps that files ask for.
 
     Raises:
         InvalidInput: with every fault of every file.
         LagscaleError: the API does not answer, or refuses the key.
     """
-    faults: list[Fault] = []
-    documents = read(sources, faults)
-    objects = declared(documents, remote.schemas, environment(), faults)
-    if not documents and not faults:
-        faults.append(Fault(", ".join(sources), "declares nothing"))
-    with progress("comparing", len(objects.manifests)) as advance:
-        steps = Planner(remote, advance).plan(objects, prune=prune, faults=faults)
-    if faults:
-        raise InvalidInput(faults)
+    field_errors: list[FieldError] = []
+    documents = read_documents(sources, field_errors)
+    objects = parse_manifests(documents, remote.schemas, environment(), field_errors)
+    if not documents and not field_errors:
+        field_errors.append(FieldError(", ".join(sources), "declares nothing"))
+    with show_progress("comparing", len(objects.manifests)) as advance:
+        steps = PlanBuilder(remote, advance).build(objects, prune=prune, field_errors=field_errors)
+    if field_errors:
+        raise InvalidInput(field_errors)
     return steps
 
 
-def carry_out(remote: Remote, steps: Sequence[Step], *, as_json: bool) -> None:
+def execute_plan(remote: ObjectClient, steps: Sequence[PlanStep], *, as_json: bool) -> None:
     """Do the steps and tell what became of them, also when the run is interrupted.
 
     Raises:
         LagscaleError: why something was not done.
     """
-    todo = [step for step in steps if step.action is not Action.SAME]
-    with progress("applying", len(todo)) as advance:
-        applying = Applying(remote, advance)
+    todo = [step for step in steps if step.action is not PlanAction.SAME]
+    with show_progress("applying", len(todo)) as advance:
+        executor = PlanExecutor(remote, advance)
         try:
-            applying.run(steps)
+            executor.run(steps)
         except KeyboardInterrupt:
-            _show_outcomes(applying, steps, as_json=as_json)
+            _print_outcomes(executor, steps, as_json=as_json)
             raise
-    end(output.ended(_show_outcomes(applying, steps, as_json=as_json)))
+    raise_if(output.find_run_error(_print_outcomes(executor, steps, as_json=as_json)))
 
 
-def _show_outcomes(applying: Applying, steps: Sequence[Step], *, as_json: bool) -> list[Outcome]:
-    outcomes = [applying.outcomes[step.ref] for step in steps if step.ref in applying.outcomes]
+def _print_outcomes(executor: PlanExecutor, steps: Sequence[PlanStep], *, as_json: bool) -> list[PlanStepResult]:
+    outcomes = [executor.outcomes[step.ref] for step in steps if step.ref in executor.outcomes]
     if as_json:
         typer.echo(output.as_json([one.step for one in outcomes], [one.error for one in outcomes]))
     else:
-        output.show_outcomes(outcomes, Console())
+        output.print_outcomes(outcomes, Console())
     return outcomes
 
 
-def confirm(deleting: Sequence[Step], *, yes: bool) -> None:
+def confirm(deleting: Sequence[PlanStep], *, yes: bool) -> None:
     """Ask before anything is deleted.
 
     Raises:
@@ -126,26 +126,26 @@ def confirm(deleting: Sequence[Step], *, yes: bool) -> None:
     if not deleting or yes:
         return
     if not sys.stdin.isatty():
-        named = ", ".join(str(step.ref) for step in deleting[:3]) + (" and more" if len(deleting) > 3 else "")
-        raise InvalidInput([Fault("--yes", f"must be given to delete {len(deleting)} object(s): {named}")])
-    output.show_plan(deleting, Console(stderr=True))
+        names = ", ".join(str(step.ref) for step in deleting[:3]) + (" and more" if len(deleting) > 3 else "")
+        raise InvalidInput([FieldError("--yes", f"must be given to delete {len(deleting)} object(s): {names}")])
+    output.print_plan(deleting, Console(stderr=True))
     typer.confirm("Delete them?", abort=True, err=True)
 
 
-def tell_warnings(steps: Sequence[Step]) -> None:
+def print_warnings(steps: Sequence[PlanStep]) -> None:
     """Warnings go where errors go, so that output can be read by scripts."""
-    for line in output.warnings_of(steps):
+    for line in output.list_warnings(steps):
         typer.echo(f"lagscale: {line}", err=True)
 
 
-def end(error: LagscaleError | None) -> None:
+def raise_if(error: LagscaleError | None) -> None:
     """Raise it if there is one."""
     if error is not None:
         raise error
 
 
-def _show(steps: Sequence[Step], *, as_json: bool) -> None:
+def _print_plan(steps: Sequence[PlanStep], *, as_json: bool) -> None:
     if as_json:
-        typer.echo(output.as_json(steps, [step.refused for step in steps]))
+        typer.echo(output.as_json(steps, [step.rejection for step in steps]))
     else:
-        output.show_plan(steps, Console())
+        output.print_plan(steps, Console())

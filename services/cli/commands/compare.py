@@ -16,13 +16,13 @@ from rich.table import Table
 from rich.text import Text
 
 from lagscale.domain.tenancy import is_name
-from lagscale.errors import Fault, InvalidInput, LagscaleError, NotAuthenticated, StoreUnavailable
+from lagscale.errors import FieldError, InvalidInput, LagscaleError, NotAuthenticated, StoreUnavailable
 from lagscale.settings import load
-from services.cli.client import Client
-from services.cli.commands.plot import Frame, Point, plot
+from services.cli.client import ApiClient
+from services.cli.commands.plot import PlotFrame, PlotPoint, draw_plot
 from services.cli.settings import CliSettings
 
-Found = Mapping[str, Any]
+JsonObject = Mapping[str, Any]
 _BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
 _PAGE = "500"
 _SECONDS = 120.0
@@ -35,7 +35,7 @@ class NotEverythingCompared(LagscaleError):
     """Not every monitor could be compared."""
 
 
-class PatientClient(Client):
+class ComparisonClient(ApiClient):
     """A client that waits for answers that are long in the making: hundreds of moments are judged for one."""
 
     def __init__(self, settings: CliSettings, transport: httpx.BaseTransport | None = None) -> None:
@@ -44,7 +44,7 @@ class PatientClient(Client):
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class ComparedMonitor:
     """A monitor to compare, and what KEDA's trigger was given."""
 
     tenant: str
@@ -76,56 +76,64 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="The API's answers as they are.")] = False,
 ) -> None:
     """Compare monitors with KEDA's kafka trigger, both worked out from the samples; exit 1 if one cannot be."""
-    query = _query(keda or [], least, most)
-    with PatientClient(load(CliSettings)) as client:
-        subjects = _subjects(client, which, imported)
-        answers = [(one, _asked(client, one, {**one.query, **query, "hours": f"{hours:g}"})) for one in subjects]
+    query = _build_query(keda or [], least, most)
+    with ComparisonClient(load(CliSettings)) as client:
+        monitors = _select_monitors(client, which, imported)
+        answers = [
+            (one, _fetch_comparison(client, one, {**one.query, **query, "hours": f"{hours:g}"})) for one in monitors
+        ]
     if as_json:
-        typer.echo(json.dumps([_plain(one, answer) for one, answer in answers], indent=2))
+        typer.echo(json.dumps([_to_json(one, answer) for one, answer in answers], indent=2))
     else:
-        _show(answers, Console())
+        _print_comparisons(answers, Console())
     failed = [one.name for one, answer in answers if isinstance(answer, LagscaleError)]
     if failed:
         raise NotEverythingCompared(f"{len(failed)} of {len(answers)} monitors could not be compared.")
 
 
-def _query(keys: Sequence[str], least: int | None, most: int | None) -> dict[str, str]:
+def _build_query(keys: Sequence[str], least: int | None, most: int | None) -> dict[str, str]:
     query: dict[str, str] = {}
-    faults = []
+    field_errors = []
     for text in keys:
         name, equals, value = text.partition("=")
         if not equals or not name.strip() or not value.strip():
-            faults.append(Fault("--keda", "must read like lagThreshold=10"))
+            field_errors.append(FieldError("--keda", "must read like lagThreshold=10"))
         query[name.strip()] = value.strip()
-    if faults:
-        raise InvalidInput(faults)
+    if field_errors:
+        raise InvalidInput(field_errors)
     query |= {} if least is None else {"minReplicas": str(least)}
     return query | ({} if most is None else {"maxReplicas": str(most)})
 
 
-def _subjects(client: Client, which: str | None, imported: Path | None) -> list[Subject]:
+def _select_monitors(client: ApiClient, which: str | None, imported: Path | None) -> list[ComparedMonitor]:
     tenant, slash, monitor = (which or "").partition("/")
     if which is not None and (not is_name(tenant) or (slash and not is_name(monitor))):
-        raise InvalidInput([Fault("TENANT/MONITOR", "must read like shop, or shop/ingest-logs")])
+        raise InvalidInput([FieldError("TENANT/MONITOR", "must read like shop, or shop/ingest-logs")])
     if imported is not None:
-        found = [one for one in _of_import(imported) if tenant in {"", one.tenant} and monitor in {"", one.monitor}]
-        if not found:
-            raise InvalidInput([Fault("--imported", "holds no such monitor; leave TENANT/MONITOR out for all of it")])
-        return found
+        selected = [
+            one for one in _read_import(imported) if tenant in {"", one.tenant} and monitor in {"", one.monitor}
+        ]
+        if not selected:
+            raise InvalidInput(
+                [FieldError("--imported", "holds no such monitor; leave TENANT/MONITOR out for all of it")]
+            )
+        return selected
     if monitor:
-        return [Subject(tenant, monitor)]
-    tenants = [tenant] if tenant else [str(one["name"]) for one in _every(client, "/v1/tenants")]
+        return [ComparedMonitor(tenant, monitor)]
+    tenants = [tenant] if tenant else [str(one["name"]) for one in _list_all(client, "/v1/tenants")]
     return [
-        Subject(name, str(one["name"])) for name in tenants for one in _every(client, f"/v1/tenants/{name}/monitors")
+        ComparedMonitor(name, str(one["name"]))
+        for name in tenants
+        for one in _list_all(client, f"/v1/tenants/{name}/monitors")
     ]
 
 
-def _of_import(directory: Path) -> list[Subject]:
+def _read_import(directory: Path) -> list[ComparedMonitor]:
     path = directory / "report.json"
     try:
         objects = json.loads(path.read_text(encoding="utf-8"))["objects"]
         return [
-            Subject(
+            ComparedMonitor(
                 one["tenant"],
                 monitor["name"],
                 {
@@ -138,14 +146,14 @@ def _of_import(directory: Path) -> list[Subject]:
             for monitor in one["monitors"]
         ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise InvalidInput([Fault("--imported", f"{path} is no report of `lagscale import`")]) from None
+        raise InvalidInput([FieldError("--imported", f"{path} is no report of `lagscale import`")]) from None
 
 
 def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _every(client: Client, path: str) -> Iterator[Found]:
+def _list_all(client: ApiClient, path: str) -> Iterator[JsonObject]:
     cursor: str | None = None
     while True:
         page = client.get(path, {"limit": _PAGE, **({"cursor": cursor} if cursor else {})})
@@ -155,7 +163,7 @@ def _every(client: Client, path: str) -> Iterator[Found]:
             return
 
 
-def _asked(client: Client, one: Subject, query: Mapping[str, str]) -> Found | LagscaleError:
+def _fetch_comparison(client: ApiClient, one: ComparedMonitor, query: Mapping[str, str]) -> JsonObject | LagscaleError:
     """The comparison, or why there is none; what concerns all of them is raised."""
     try:
         return client.get(f"/v1/tenants/{one.tenant}/monitors/{one.monitor}/compare", query)
@@ -165,23 +173,23 @@ def _asked(client: Client, one: Subject, query: Mapping[str, str]) -> Found | La
         return wrong
 
 
-def _plain(one: Subject, answer: Found | LagscaleError) -> dict[str, Any]:
+def _to_json(one: ComparedMonitor, answer: JsonObject | LagscaleError) -> dict[str, Any]:
     if isinstance(answer, LagscaleError):
         return {"tenant": one.tenant, "monitor": one.monitor, "error": answer.message}
     return {"tenant": one.tenant, **answer}
 
 
-def _show(answers: Sequence[tuple[Subject, Found | LagscaleError]], console: Console) -> None:
+def _print_comparisons(answers: Sequence[tuple[ComparedMonitor, JsonObject | LagscaleError]], console: Console) -> None:
     if len(answers) != 1:
-        console.print(_table(answers))
+        console.print(_build_table(answers))
     for one, answer in answers:
         if isinstance(answer, LagscaleError):
             console.print(Text(f"{one.name}: {answer.message}", "yellow"))
         elif len(answers) == 1 or answer["differences"]:
-            _page(one.name, answer, console, whole=len(answers) == 1)
+            _print_comparison(one.name, answer, console, single=len(answers) == 1)
 
 
-def _table(answers: Sequence[tuple[Subject, Found | LagscaleError]]) -> Table:
+def _build_table(answers: Sequence[tuple[ComparedMonitor, JsonObject | LagscaleError]]) -> Table:
     table = Table(
         "monitor", "scalings", "most replicas", "on average", "without an answer", caption="KEDA's trigger / Lagscale"
     )
@@ -190,50 +198,55 @@ def _table(answers: Sequence[tuple[Subject, Found | LagscaleError]]) -> Table:
             table.add_row(Text(one.name), Text("not compared", "yellow"))
             continue
         both = (answer["keda"], answer["lagscale"])
-        names = ("scaleEvents", "greatestReplicas", "averageReplicas", "errors")
+        names = ("scaleEvents", "peakReplicas", "averageReplicas", "errors")
         table.add_row(Text(one.name), *(" / ".join(f"{side[name]:g}" for side in both) for name in names))
     return table
 
 
-def _page(name: str, answer: Found, console: Console, *, whole: bool) -> None:
+def _print_comparison(name: str, answer: JsonObject, console: Console, *, single: bool) -> None:
     width = min(console.width, _WIDEST)
     console.print(Text.assemble((name, "bold"), f": {answer['sentence']}"))
-    if whole:
+    if single:
         for side, title in (("keda", "KEDA's kafka trigger"), ("lagscale", "Lagscale")):
             console.print(Text(f"{title}, replicas", "dim"))
-            for line in _plot(answer, side, width):
+            for line in _draw_replicas(answer, side, width):
                 console.print(line)
-        begin, end = (_time(answer[key]) for key in ("begin", "end"))
+        begin, end = (_parse_time(answer[key]) for key in ("begin", "end"))
         console.print(
             Text(f"{begin:%H:%M:%S} to {end:%H:%M:%S} UTC, a moment every {answer['stepSeconds']:g} s", "dim")
         )
-    shown = answer["differences"][: _LISTED if whole else 3]
+    shown = answer["differences"][: _LISTED if single else 3]
     for one in shown:
-        begin, end = _time(one["begin"]), _time(one["end"])
+        begin, end = _parse_time(one["begin"]), _parse_time(one["end"])
         console.print(
             Text(
-                f"  {begin:%H:%M:%S} to {end:%H:%M:%S}: {one['kedaGreatest']} against {one['lagscaleGreatest']}. {one['sentence']}"
+                f"  {begin:%H:%M:%S} to {end:%H:%M:%S}: {one['kedaPeakReplicas']} against {one['lagscalePeakReplicas']}. {one['sentence']}"
             )
         )
     if len(answer["differences"]) > len(shown):
         console.print(Text(f"  and {len(answer['differences']) - len(shown)} more", "dim"))
-    for note in answer["notes"] if whole else ():
+    for note in answer["notes"] if single else ():
         console.print(Text(note, "yellow"))
 
 
-def _plot(answer: Found, side: str, width: int) -> list[Text]:
+def _draw_replicas(answer: JsonObject, side: str, width: int) -> list[Text]:
     step_ms = round(answer["stepSeconds"] * 1000)
-    frame = Frame(_ms(answer["begin"]), max(_ms(answer["end"]), _ms(answer["begin"]) + 1), 2 * step_ms)
+    frame = PlotFrame(
+        _to_milliseconds(answer["begin"]),
+        max(_to_milliseconds(answer["end"]), _to_milliseconds(answer["begin"]) + 1),
+        2 * step_ms,
+    )
     points = [
-        Point(_ms(one["at"]), float(one[side]["replicas"]), float(one[side]["replicas"])) for one in answer["moments"]
+        PlotPoint(_to_milliseconds(one["at"]), float(one[side]["replicas"]), float(one[side]["replicas"]))
+        for one in answer["points"]
     ]
-    most = max(one[name]["replicas"] for one in answer["moments"] for name in ("keda", "lagscale"))
-    return plot(points, None, frame, width, _HEIGHT, top=float(max(most, 1)))
+    most = max(one[name]["replicas"] for one in answer["points"] for name in ("keda", "lagscale"))
+    return draw_plot(points, None, frame, width, _HEIGHT, top=float(max(most, 1)))
 
 
-def _time(text: str) -> datetime:
+def _parse_time(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
-def _ms(text: str) -> int:
-    return (_time(text) - _BEGIN) // timedelta(milliseconds=1)
+def _to_milliseconds(text: str) -> int:
+    return (_parse_time(text) - _BEGIN) // timedelta(milliseconds=1)

@@ -11,13 +11,13 @@ import typer
 from rich.console import Console
 
 from lagscale.domain.tenancy import is_name
-from lagscale.errors import Fault, InvalidInput, LagscaleError
-from services.cli.commands.trigger_options import DEFAULT_ADDRESS, Address, Mtls, Push, asking
-from services.cli.importing.conversion import converted
-from services.cli.importing.documents import read
-from services.cli.importing.options import Options
-from services.cli.importing.report import Report
-from services.cli.importing.writing import checked, files, write
+from lagscale.errors import FieldError, InvalidInput, LagscaleError
+from services.cli.commands.trigger_options import DEFAULT_ADDRESS, Address, Mtls, Push, parse_trigger_options
+from services.cli.importing.conversion import convert_all
+from services.cli.importing.documents import read_sources
+from services.cli.importing.options import ImportOptions
+from services.cli.importing.report import ReportData
+from services.cli.importing.writing import build_files, check_directory, write_files
 
 
 class NotEverythingConverted(LagscaleError):
@@ -60,9 +60,9 @@ def import_(
 ) -> None:
     """Turn KEDA's kafka triggers into monitors; exit 1 if something could not be converted."""
     if tenant is not None and not is_name(tenant):
-        raise InvalidInput([Fault("--tenant", "must be 1 to 63 of a-z, 0-9 and -, with no - at either end")])
-    options = Options(
-        asking=asking(scaler_address, push, mtls_auth),
+        raise InvalidInput([FieldError("--tenant", "must be 1 to 63 of a-z, 0-9 and -, with no - at either end")])
+    options = ImportOptions(
+        trigger_options=parse_trigger_options(scaler_address, push, mtls_auth),
         tenant=tenant,
         namespace=namespace,
         instance=instance,
@@ -71,22 +71,24 @@ def import_(
         batch=write_batches,
         tenants=with_tenants,
     )
-    checked(out)
-    conversion = converted(read(sources, sys.stdin), options)
+    check_directory(out)
+    conversion = convert_all(read_sources(sources, sys.stdin), options)
     if not conversion.objects and not conversion.unreadable:
-        raise InvalidInput([Fault("-f", "there is no ScaledObject or ScaledJob with a kafka trigger in it")])
-    texts, report = files(conversion, options, str(out))
-    write(texts, out)
+        raise InvalidInput([FieldError("-f", "there is no ScaledObject or ScaledJob with a kafka trigger in it")])
+    texts, report = build_files(conversion, options, str(out))
+    write_files(texts, out)
     if as_json:
         typer.echo(json.dumps(report, indent=2, ensure_ascii=False))
     else:
-        _show(report, out)
-    left = report["summary"]["notConverted"] + report["summary"]["unreadable"]
-    if left:
-        raise NotEverythingConverted(f"{left} could not be converted; {out}/report.md says why, the rest is written.")
+        _print_summary(report, out)
+    failed_count = report["summary"]["notConverted"] + report["summary"]["unreadable"]
+    if failed_count:
+        raise NotEverythingConverted(
+            f"{failed_count} could not be converted; {out}/report.md says why, the rest is written."
+        )
 
 
-def _show(report: Report, out: Path) -> None:
+def _print_summary(report: ReportData, out: Path) -> None:
     console = Console(soft_wrap=True)
     summary = report["summary"]
     console.print(
@@ -95,8 +97,8 @@ def _show(report: Report, out: Path) -> None:
         highlight=False,
     )
     for one in report["objects"]:
-        for fault in one["faults"]:
-            console.print(f"not converted: {one['kind']} {one['namespace']}/{one['name']}: {fault}", markup=False)
+        for field_error in one["faults"]:
+            console.print(f"not converted: {one['kind']} {one['namespace']}/{one['name']}: {field_error}", markup=False)
     for one in report["unreadable"]:
         console.print(f"not read: {one['where']}: {one['why']}", markup=False)
     if report["wanted"]:

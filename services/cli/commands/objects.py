@@ -13,25 +13,25 @@ from rich.table import Table
 from rich.text import Text
 
 from lagscale.domain.tenancy import DEFAULT_INSTANCE, is_name
-from lagscale.errors import Fault, InvalidInput
+from lagscale.errors import FieldError, InvalidInput
 from lagscale.settings import load
 from services.cli import output as report
-from services.cli.client import Client
-from services.cli.commands.apply import AsJson, Yes, carry_out, confirm
-from services.cli.objects.documents import read
-from services.cli.objects.kinds import BINDING, KINDS, TENANT, Kind, Ref, named_kind
-from services.cli.objects.manifests import named
-from services.cli.objects.plan import Action, Step
-from services.cli.objects.remote import Answer, Remote
+from services.cli.client import ApiClient
+from services.cli.commands.apply import AsJson, Yes, confirm, execute_plan
+from services.cli.objects.documents import read_documents
+from services.cli.objects.kinds import BINDING, KINDS, TENANT, ObjectKind, ObjectRef, parse_kind
+from services.cli.objects.manifests import read_refs
+from services.cli.objects.plan import PlanAction, PlanStep
+from services.cli.objects.remote import ApiObject, ObjectClient
 from services.cli.objects.render import as_json as json_of
-from services.cli.objects.render import as_yaml, manifest_of
+from services.cli.objects.render import as_yaml, build_manifest
 from services.cli.settings import CliSettings, environment
 
 _SHOWN_ITEMS = 3
 _KIND = "tenant, cluster, monitor or binding; the plural means the same."
 
 
-class Form(StrEnum):
+class OutputFormat(StrEnum):
     """How objects are printed."""
 
     TABLE = "table"
@@ -45,18 +45,22 @@ def get(
         str | None,
         typer.Argument(metavar="[TENANT[/NAME]]", help="All that the key may see, a tenant's, or one."),
     ] = None,
-    output: Annotated[Form, typer.Option("--output", "-o", help="yaml and json are what `apply` takes.")] = Form.TABLE,
+    output: Annotated[
+        OutputFormat, typer.Option("--output", "-o", help="yaml and json are what `apply` takes.")
+    ] = OutputFormat.TABLE,
 ) -> None:
     """Show objects: what they are at present as a table, or as files that declare them."""
-    of_kind = named_kind(kind)
-    with Client(load(CliSettings)) as client:
-        remote = Remote(client)
-        found = _found(remote, of_kind, which)
-        if output is Form.TABLE:
-            Console().print(_table(of_kind, found))
+    of_kind = parse_kind(kind)
+    with ApiClient(load(CliSettings)) as client:
+        remote = ObjectClient(client)
+        current = _fetch_objects(remote, of_kind, which)
+        if output is OutputFormat.TABLE:
+            Console().print(_build_table(of_kind, current))
             return
-        manifests = [manifest_of(ref, answer, remote.schemas) for ref, answer in found.items()]
-    typer.echo(as_yaml(manifests) if output is Form.YAML else json_of(manifests), nl=output is Form.JSON)
+        manifests = [build_manifest(ref, answer, remote.schemas) for ref, answer in current.items()]
+    typer.echo(
+        as_yaml(manifests) if output is OutputFormat.YAML else json_of(manifests), nl=output is OutputFormat.JSON
+    )
 
 
 def delete(
@@ -77,23 +81,23 @@ def delete(
 ) -> None:
     """Delete one object, or all that files declare; what is not there is no error with files, and exit 3 without."""
     if (kind is None) == (file is None) or (kind is None) != (which is None):
-        raise InvalidInput([Fault("KIND TENANT[/NAME]", "must be given, or else -f with files")])
-    with Client(load(CliSettings)) as client:
-        remote = Remote(client)
+        raise InvalidInput([FieldError("KIND TENANT[/NAME]", "must be given, or else -f with files")])
+    with ApiClient(load(CliSettings)) as client:
+        remote = ObjectClient(client)
         if file is not None:
-            steps = _declared(remote, file)
+            steps = _plan_deletions(remote, file)
         else:
-            ref = _ref(named_kind(kind or ""), which or "")
-            steps = [Step(Action.DELETE, ref, seen=remote.one(ref).get("version"))]
+            ref = _parse_ref_argument(parse_kind(kind or ""), which or "")
+            steps = [PlanStep(PlanAction.DELETE, ref, version=remote.one(ref).get("version"))]
         if dry_run:
             if as_json:
                 typer.echo(report.as_json(steps, [None] * len(steps)))
             else:
-                report.show_plan(steps, Console())
+                report.print_plan(steps, Console())
             return
         # One object that is named in full is meant.
-        confirm([step for step in steps if step.action is Action.DELETE], yes=yes or file is None)
-        carry_out(remote, steps, as_json=as_json)
+        confirm([step for step in steps if step.action is PlanAction.DELETE], yes=yes or file is None)
+        execute_plan(remote, steps, as_json=as_json)
 
 
 def export(
@@ -109,17 +113,19 @@ def export(
 ) -> None:
     """Write everything of a tenant as files that apply back to no change. Secrets are never in it."""
     if (tenant is None) != everything:
-        raise InvalidInput([Fault("TENANT", "must be given, or else --all")])
-    with Client(load(CliSettings)) as client:
-        remote = Remote(client)
-        found = _found(remote, TENANT, tenant)
-        for name in [ref.tenant for ref in found]:
+        raise InvalidInput([FieldError("TENANT", "must be given, or else --all")])
+    with ApiClient(load(CliSettings)) as client:
+        remote = ObjectClient(client)
+        current = _fetch_objects(remote, TENANT, tenant)
+        for name in [ref.tenant for ref in current]:
             for kind in KINDS[1:]:
-                found |= remote.listed(kind, name)
-        kept = {ref: answer for ref, answer in found.items() if automatic or not answer.get("autoRegistered")}
-        manifests = [manifest_of(ref, kept[ref], remote.schemas) for ref in sorted(kept, key=lambda ref: ref.rank)]
+                current |= remote.list_objects(kind, name)
+        exported = {ref: answer for ref, answer in current.items() if automatic or not answer.get("autoRegistered")}
+        manifests = [
+            build_manifest(ref, exported[ref], remote.schemas) for ref in sorted(exported, key=lambda ref: ref.sort_key)
+        ]
     text = json_of(manifests) + "\n" if as_json else as_yaml(manifests)
-    for line in _left_out(found, kept):
+    for line in _list_omissions(current, exported):
         typer.echo(f"lagscale: {line}", err=True)
     if output is None:
         typer.echo(text, nl=False)
@@ -127,66 +133,74 @@ def export(
     try:
         output.write_text(text, encoding="utf-8")
     except OSError as wrong:
-        raise InvalidInput([Fault(f"--output {output}", f"cannot be written: {wrong.strerror}")]) from wrong
+        raise InvalidInput([FieldError(f"--output {output}", f"cannot be written: {wrong.strerror}")]) from wrong
 
 
-def _left_out(found: Mapping[Ref, Answer], kept: Mapping[Ref, Answer]) -> Iterator[str]:
-    for ref, answer in kept.items():
+def _list_omissions(current: Mapping[ObjectRef, ApiObject], exported: Mapping[ObjectRef, ApiObject]) -> Iterator[str]:
+    for ref, answer in exported.items():
         if answer.get("hasSecrets"):
             yield f"{ref}: its secrets are not in the export; another system needs them under spec.secrets"
-    if len(found) > len(kept):
-        yield f"left out: {len(found) - len(kept)} monitors that ScaledObjects registered (--auto-registered)"
+    if len(current) > len(exported):
+        yield f"left out: {len(current) - len(exported)} monitors that ScaledObjects registered (--auto-registered)"
 
 
-def _found(remote: Remote, kind: Kind, which: str | None) -> dict[Ref, Answer]:
+def _fetch_objects(remote: ObjectClient, kind: ObjectKind, which: str | None) -> dict[ObjectRef, ApiObject]:
     if which is not None and (kind is TENANT or "/" in which):
-        ref = _ref(kind, which)
+        ref = _parse_ref_argument(kind, which)
         return {ref: remote.one(ref)}
     if kind is TENANT or which is not None:
-        return remote.listed(kind, "" if which is None else _ref(TENANT, which).tenant)
-    return {ref: one for tenant in remote.listed(TENANT) for ref, one in remote.listed(kind, tenant.tenant).items()}
+        return remote.list_objects(kind, "" if which is None else _parse_ref_argument(TENANT, which).tenant)
+    return {
+        ref: one
+        for tenant in remote.list_objects(TENANT)
+        for ref, one in remote.list_objects(kind, tenant.tenant).items()
+    }
 
 
-def _ref(kind: Kind, text: str) -> Ref:
+def _parse_ref_argument(kind: ObjectKind, text: str) -> ObjectRef:
     tenant, slash, name = text.partition("/")
     if kind is TENANT and is_name(text):
-        return Ref(kind, text)
+        return ObjectRef(kind, text)
     if kind is TENANT or not is_name(tenant) or not (name if kind is BINDING else is_name(name)):
         form = "TENANT" if kind is TENANT else "TENANT/NAMESPACE" if kind is BINDING else "TENANT/NAME"
-        raise InvalidInput([Fault(form, "must name one " + kind.word + (", as in shop/orders" if slash else ""))])
+        raise InvalidInput([FieldError(form, "must name one " + kind.word + (", as in shop/orders" if slash else ""))])
     if kind is BINDING and "/" not in name:
         name = f"{DEFAULT_INSTANCE}/{name}"
-    return Ref(kind, tenant, name)
+    return ObjectRef(kind, tenant, name)
 
 
-def _declared(remote: Remote, sources: Sequence[str]) -> list[Step]:
+def _plan_deletions(remote: ObjectClient, sources: Sequence[str]) -> list[PlanStep]:
     """A step for each object of the files, what needs others first."""
-    faults: list[Fault] = []
-    refs = named(read(sources, faults), environment(), faults)
-    if faults:
-        raise InvalidInput(faults)
-    present: dict[Ref, Answer] = {}
-    tenants = remote.those({Ref(TENANT, ref.tenant) for ref in refs})
+    field_errors: list[FieldError] = []
+    refs = read_refs(read_documents(sources, field_errors), environment(), field_errors)
+    if field_errors:
+        raise InvalidInput(field_errors)
+    existing: dict[ObjectRef, ApiObject] = {}
+    tenants = remote.get_many({ObjectRef(TENANT, ref.tenant) for ref in refs})
     for tenant in tenants:
-        present[tenant] = tenants[tenant]
+        existing[tenant] = tenants[tenant]
         for kind in KINDS[1:]:
-            present |= remote.those({ref for ref in refs if ref.kind is kind and ref.tenant == tenant.tenant})
+            existing |= remote.get_many({ref for ref in refs if ref.kind is kind and ref.tenant == tenant.tenant})
     return [
-        Step(Action.DELETE if ref in present else Action.SAME, ref, seen=present.get(ref, {}).get("version"))
+        PlanStep(
+            PlanAction.DELETE if ref in existing else PlanAction.SAME, ref, version=existing.get(ref, {}).get("version")
+        )
         for ref in reversed(refs)
     ]
 
 
-def _table(kind: Kind, found: Mapping[Ref, Answer]) -> Table:
+def _build_table(kind: ObjectKind, current: Mapping[ObjectRef, ApiObject]) -> Table:
     names = ["tenant"] if kind is TENANT else ["tenant"] if kind is BINDING else ["tenant", kind.word]
     table = Table(*names, *kind.columns, *([] if kind is BINDING else ["version"]))
-    for ref, answer in found.items():
-        cells = [ref.tenant, ref.name][: len(names)] + [_cell(answer.get(field)) for field in kind.columns.values()]
+    for ref, answer in current.items():
+        cells = [ref.tenant, ref.name][: len(names)] + [
+            _format_cell(answer.get(field)) for field in kind.columns.values()
+        ]
         table.add_row(*map(Text, cells), *([] if kind is BINDING else [str(answer["version"])]))
     return table
 
 
-def _cell(value: Any) -> str:
+def _format_cell(value: Any) -> str:
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, Mapping):

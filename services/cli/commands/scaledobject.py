@@ -11,11 +11,18 @@ import typer
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 
-from lagscale.errors import Fault, InvalidInput
+from lagscale.errors import FieldError, InvalidInput
 from lagscale.settings import load
-from services.cli.client import Client
-from services.cli.commands.trigger_options import DEFAULT_ADDRESS, Address, Mtls, Push, asking, tenant_and_monitor
-from services.cli.importing.options import Asking
+from services.cli.client import ApiClient
+from services.cli.commands.trigger_options import (
+    DEFAULT_ADDRESS,
+    Address,
+    Mtls,
+    Push,
+    parse_monitor_argument,
+    parse_trigger_options,
+)
+from services.cli.importing.options import TriggerOptions
 from services.cli.settings import CliSettings
 
 _KUBERNETES_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
@@ -50,71 +57,81 @@ def scaledobject(
     mtls_auth: Mtls = None,
 ) -> None:
     """Print a ScaledObject for a monitor, ready to apply."""
-    tenant, of = tenant_and_monitor(monitor)
-    how = asking(scaler_address, push, mtls_auth)
-    with Client(load(CliSettings)) as client:
-        verdict = client.get(f"/v1/tenants/{tenant}/monitors/{of}/verdict")
-        namespace = namespace or _bound(client, tenant)
-    most = most or _feedable(verdict)
+    tenant, monitor_name = parse_monitor_argument(monitor)
+    trigger_options = parse_trigger_options(scaler_address, push, mtls_auth)
+    with ApiClient(load(CliSettings)) as client:
+        verdict = client.get(f"/v1/tenants/{tenant}/monitors/{monitor_name}/verdict")
+        namespace = namespace or _find_namespace(client, tenant)
+    most = most or _compute_max_replicas(verdict)
     if least > most:
-        raise InvalidInput([Fault("--min", f"must not be above --max, which is {most}")])
+        raise InvalidInput([FieldError("--min", f"must not be above --max, which is {most}")])
     typer.echo(
-        _text(
-            _document(name or of, namespace, _target(target or of), (least, most), _trigger(of, how)), verdict, least
+        _render_yaml(
+            _build_scaled_object(
+                name or monitor_name,
+                namespace,
+                _build_target(target or monitor_name),
+                (least, most),
+                _build_trigger(monitor_name, trigger_options),
+            ),
+            verdict,
+            least,
         ),
         nl=False,
     )
 
 
-def _bound(client: Client, tenant: str) -> str:
+def _find_namespace(client: ApiClient, tenant: str) -> str:
     """The namespace that is bound to the tenant, where there is one and no other."""
-    found = {str(one["namespace"]) for one in client.get(f"/v1/tenants/{tenant}/bindings")["items"]}
-    if len(found) == 1 and found != {"*"}:
-        return found.pop()
-    bound = f"bound to the tenant are {', '.join(sorted(found))}" if found else "none is bound to the tenant yet"
-    raise InvalidInput([Fault("--namespace", f"must be given: {bound}")])
+    namespaces = {str(one["namespace"]) for one in client.get(f"/v1/tenants/{tenant}/bindings")["items"]}
+    if len(namespaces) == 1 and namespaces != {"*"}:
+        return namespaces.pop()
+    available = (
+        f"bound to the tenant are {', '.join(sorted(namespaces))}" if namespaces else "none is bound to the tenant yet"
+    )
+    raise InvalidInput([FieldError("--namespace", f"must be given: {available}")])
 
 
-def _feedable(verdict: dict[str, Any]) -> int:
+def _compute_max_replicas(verdict: dict[str, Any]) -> int:
     partitions = int(verdict["partitions"] or 0)
     if not partitions:
-        raise InvalidInput([Fault("--max", "must be given: the number of partitions is not known yet")])
+        raise InvalidInput([FieldError("--max", "must be given: the number of partitions is not known yet")])
     return max(1, math.ceil(partitions / int(verdict["policy"]["consumersPerReplica"])))
 
 
-def _target(text: str) -> CommentedMap:
+def _build_target(text: str) -> CommentedMap:
     kind, _, name = text.rpartition("/")
     if kind.lower() not in {*_TARGETS, ""} or _KUBERNETES_NAME.fullmatch(name) is None:
-        raise InvalidInput([Fault("--target", f"must be a name, or {', '.join(_TARGETS)} and a name by a slash")])
-    known = _TARGETS[kind.lower() or "deployment"]
+        raise InvalidInput([FieldError("--target", f"must be a name, or {', '.join(_TARGETS)} and a name by a slash")])
+    target_kind = _TARGETS[kind.lower() or "deployment"]
     reference = CommentedMap()
-    if known is not None:
-        reference["apiVersion"], reference["kind"] = known
+    if target_kind is not None:
+        reference["apiVersion"], reference["kind"] = target_kind
     reference["name"] = name
     return reference
 
 
-def _trigger(monitor: str, how: Asking) -> CommentedMap:
-    trigger = CommentedMap(type=how.type, metricType="AverageValue")
-    trigger["metadata"] = CommentedMap(scalerAddress=how.address, serviceType=monitor)
-    if how.mtls is not None:
-        kind, name = how.mtls
+def _build_trigger(monitor: str, trigger_options: TriggerOptions) -> CommentedMap:
+    trigger = CommentedMap(type=trigger_options.type, metricType="AverageValue")
+    trigger["metadata"] = CommentedMap(scalerAddress=trigger_options.address, serviceType=monitor)
+    if trigger_options.mtls is not None:
+        kind, name = trigger_options.mtls
         trigger["authenticationRef"] = CommentedMap(name=name)
         if kind != "TriggerAuthentication":
             trigger["authenticationRef"]["kind"] = kind
     return trigger
 
 
-def _document(
+def _build_scaled_object(
     name: str, namespace: str, target: CommentedMap, replicas: tuple[int, int], trigger: CommentedMap
 ) -> CommentedMap:
-    faults = [
-        Fault(field, "must be 1 to 253 of a-z, 0-9, - and ., as Kubernetes names things")
+    field_errors = [
+        FieldError(field, "must be 1 to 253 of a-z, 0-9, - and ., as Kubernetes names things")
         for field, text in (("--name", name), ("--namespace", namespace))
         if _KUBERNETES_NAME.fullmatch(text) is None
     ]
-    if faults:
-        raise InvalidInput(faults)
+    if field_errors:
+        raise InvalidInput(field_errors)
     spec = CommentedMap(scaleTargetRef=target, minReplicaCount=replicas[0], maxReplicaCount=replicas[1])
     spec["triggers"] = [trigger]
     return CommentedMap(
@@ -125,7 +142,7 @@ def _document(
     )
 
 
-def _text(document: CommentedMap, verdict: dict[str, Any], least: int) -> str:
+def _render_yaml(document: CommentedMap, verdict: dict[str, Any], least: int) -> str:
     if least == 0 and not float(verdict["policy"]["holdSeconds"]):
         document["spec"].yaml_set_comment_before_after_key(
             "minReplicaCount",

@@ -24,19 +24,19 @@ def secrets() -> None:
 @secrets_app.command("rotate")
 def rotate() -> None:
     """Encrypt every stored secret anew with the first key of LAGSCALE_SECRET_KEYS. May be interrupted and repeated."""
-    from lagscale.store.encryption import SecretBox
-    from lagscale.store.registry.reencrypt import Rotated
-    from lagscale.store.registry.reencrypt import rotate as run
+    from lagscale.store.encryption import Keyring
+    from lagscale.store.registry.reencrypt import ReencryptionProgress
+    from lagscale.store.registry.reencrypt import reencrypt_all as run
     from lagscale.store.registry.session import RegistryDatabase
 
     settings = load(CliSettings)
     if settings.database_url is None:
         raise SettingsInvalid("LAGSCALE_DATABASE_URL: must be set for this command.")
     url = settings.database_url.get_secret_value()
-    box = SecretBox(settings.secret_keys.get_secret_value())
+    keyring = Keyring(settings.secret_keys.get_secret_value())
     console = Console(soft_wrap=True)
 
-    async def work() -> Rotated:
+    async def run_rotation() -> ReencryptionProgress:
         database = RegistryDatabase(url, size=1, seconds=30)
         try:
             with Progress(
@@ -44,13 +44,15 @@ def rotate() -> None:
             ) as bar:
                 task = bar.add_task("", total=None)
                 return await run(
-                    database, box, lambda done: bar.update(task, completed=done.seen, total=max(done.total, done.seen))
+                    database,
+                    keyring,
+                    lambda done: bar.update(task, completed=done.processed, total=max(done.total, done.processed)),
                 )
         finally:
             await database.close()
 
-    done = asyncio.run(work())
-    console.print(f"{done.sealed} encrypted anew, {done.fresh} were so already.", markup=False)
+    done = asyncio.run(run_rotation())
+    console.print(f"{done.reencrypted} encrypted anew, {done.current} were so already.", markup=False)
     if done.unreadable:
         more = len(done.unreadable) - _MOST_NAMED
         named = ", ".join(done.unreadable[:_MOST_NAMED]) + (f" and {more} more" if more > 0 else "")

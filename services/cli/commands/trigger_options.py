@@ -8,8 +8,8 @@ from typing import Annotated
 import typer
 
 from lagscale.domain.tenancy import is_name
-from lagscale.errors import Fault, InvalidInput
-from services.cli.importing.options import Asking
+from lagscale.errors import FieldError, InvalidInput
+from services.cli.importing.options import TriggerOptions
 
 _KINDS = {
     "triggerauthentication": "TriggerAuthentication",
@@ -27,34 +27,34 @@ Mtls = Annotated[
         help="The TriggerAuthentication (or ClusterTriggerAuthentication/NAME) with KEDA's client certificate.",
     ),
 ]
-DEFAULT_ADDRESS = Asking().address
+DEFAULT_ADDRESS = TriggerOptions().address
 
 
-def asking(address: str, push: bool, mtls: str | None) -> Asking:
+def parse_trigger_options(address: str, push: bool, mtls: str | None) -> TriggerOptions:
     """How a trigger asks.
 
     Raises:
         InvalidInput: an option has a fault.
     """
-    faults = []
+    field_errors = []
     if _ADDRESS.fullmatch(address) is None:
-        faults.append(Fault("--scaler-address", f"must read like {DEFAULT_ADDRESS}"))
+        field_errors.append(FieldError("--scaler-address", f"must read like {DEFAULT_ADDRESS}"))
     reference = None
     if mtls is not None:
         kind, _, name = mtls.rpartition("/")
-        known = _KINDS.get(kind.lower() or "triggerauthentication")
-        if known is None or not re.fullmatch(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", name):
-            faults.append(
-                Fault("--mtls-auth", f"must be a name, or {' or '.join(_KINDS.values())} and a name by a slash")
+        kind_name = _KINDS.get(kind.lower() or "triggerauthentication")
+        if kind_name is None or not re.fullmatch(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", name):
+            field_errors.append(
+                FieldError("--mtls-auth", f"must be a name, or {' or '.join(_KINDS.values())} and a name by a slash")
             )
         else:
-            reference = (known, name)
-    if faults:
-        raise InvalidInput(faults)
-    return Asking(address, push, reference)
+            reference = (kind_name, name)
+    if field_errors:
+        raise InvalidInput(field_errors)
+    return TriggerOptions(address, push, reference)
 
 
-def tenant_and_monitor(text: str) -> tuple[str, str]:
+def parse_monitor_argument(text: str) -> tuple[str, str]:
     """The two names of TENANT/MONITOR.
 
     Raises:
@@ -62,5 +62,5 @@ def tenant_and_monitor(text: str) -> tuple[str, str]:
     """
     tenant, _, monitor = text.partition("/")
     if not is_name(tenant) or not is_name(monitor):
-        raise InvalidInput([Fault("TENANT/MONITOR", "must read like shop/ingest-logs")])
+        raise InvalidInput([FieldError("TENANT/MONITOR", "must read like shop/ingest-logs")])
     return tenant, monitor

@@ -7,17 +7,17 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from services.cli.importing.findings import Findings, Outcome
-from services.cli.importing.kafka_keys import KEDA_KEYS, Fate
-from services.cli.importing.sources import SECRETS, Given
-from services.cli.importing.trigger import Trigger
+from services.cli.importing.findings import ConversionLog, KeyOutcome
+from services.cli.importing.kafka_keys import KEDA_KEYS, KeyTarget
+from services.cli.importing.sources import SECRETS, SourcedValue
+from services.cli.importing.trigger import KedaTrigger
 
 _USER = ("username", "password")
 #: `sasl` of KEDA's -> what it needs, and what it may have.
-_NEEDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
+_SASL_KEYS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "none": ((), ()),
     "plaintext": (_USER, ()),
     "scram_sha256": (_USER, ()),
@@ -25,159 +25,187 @@ _NEEDS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "oauthbearer": ((*_USER, "oauthTokenEndpointUri"), ("scopes", "oauthExtensions", "saslTokenProvider")),
     "gssapi": (("username",), ("password", "realm", "kerberosServiceName")),
 }
-_MSK = ("awsRegion",), ("saslTokenProvider", "awsRoleArn", "awsAccessKeyID", "awsSecretAccessKey", "awsSessionToken")
+_MSK_KEYS = (
+    ("awsRegion",),
+    ("saslTokenProvider", "awsRoleArn", "awsAccessKeyID", "awsSecretAccessKey", "awsSessionToken"),
+)
 _TLS = ("ca", "cert", "key", "keyPassword")
 _AWS = {"aws", "aws-eks", "aws-kiam"}
 _NAME_LENGTH = 50
 
 
 @dataclass(frozen=True, slots=True)
-class Cluster:
+class ImportedCluster:
     """A cluster to be registered.
 
     Attributes:
-        servers: addresses in their order; one `Given` without a text where they are not known.
+        servers: addresses in their order; one `SourcedValue` without a text where they are not known.
         security, secrets: KEDA's key -> value or place; of secrets only places.
         pod_role: the pod's own role at AWS is meant.
     """
 
     tenant: str
-    servers: tuple[Given, ...]
-    security: tuple[tuple[str, Given], ...]
-    secrets: tuple[tuple[str, Given], ...]
+    servers: tuple[SourcedValue, ...]
+    security: tuple[tuple[str, SourcedValue], ...]
+    secrets: tuple[tuple[str, SourcedValue], ...]
     pod_role: bool = False
 
     @property
     def digest(self) -> str:
         """Eight hex digits of its content, the same in every run."""
-        return hashlib.sha256(repr(self).encode()).hexdigest()[:8]
+        return hashlib.sha256(_canonical_text(self).encode()).hexdigest()[:8]
 
     @property
-    def stem(self) -> str:
+    def name_candidate(self) -> str:
         """A name for it, from its first address; not yet unique."""
         text = self.servers[0].text or "kafka"
         host = re.sub(r":\d+$", "", text).lower()
         host = re.sub(r"\.svc(\.cluster\.local)?$", "", host)
-        stem = re.sub(r"[^a-z0-9]+", "-", host).strip("-")[:_NAME_LENGTH].strip("-") or "kafka"
-        return f"kafka-{stem}"[:_NAME_LENGTH].strip("-") if stem[0].isdigit() else stem
+        name_candidate = re.sub(r"[^a-z0-9]+", "-", host).strip("-")[:_NAME_LENGTH].strip("-") or "kafka"
+        return f"kafka-{name_candidate}"[:_NAME_LENGTH].strip("-") if name_candidate[0].isdigit() else name_candidate
 
 
-def cluster_of(trigger: Trigger, tenant: str, findings: Findings) -> Cluster:
+def _canonical_text(cluster: ImportedCluster) -> str:
+    """What the digest is computed from. Its form is fixed: names of registered clusters depend on it."""
+
+    def values(items: Sequence[str]) -> str:
+        return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+
+    def value(one: SourcedValue) -> str:
+        return f"Given(text={one.text!r}, told={one.source!r})"
+
+    def pairs(items: Sequence[tuple[str, SourcedValue]]) -> str:
+        return values([f"({key!r}, {value(one)})" for key, one in items])
+
+    servers = values([value(server) for server in cluster.servers])
+    return (
+        f"Cluster(tenant={cluster.tenant!r}, servers={servers}, security={pairs(cluster.security)}, "
+        f"secrets={pairs(cluster.secrets)}, pod_role={cluster.pod_role!r})"
+    )
+
+
+def build_cluster(trigger: KedaTrigger, tenant: str, log: ConversionLog) -> ImportedCluster:
     """The cluster of a trigger; tells of every key that belongs to it."""
-    security: dict[str, Given] = {}
-    secrets: dict[str, Given] = {}
-    sasl, needs, may = _kind(trigger, findings)
+    security: dict[str, SourcedValue] = {}
+    secrets: dict[str, SourcedValue] = {}
+    sasl, required, optional = _find_sasl_keys(trigger, log)
     tls = trigger.text("tls")
     if tls not in {"enable", "disable"}:
-        findings.faults.append(f"{trigger.key('tls')}: must be enable or disable, for KEDA too")
-    unknown_tls = _is_elsewhere(trigger, "tls")
+        log.field_errors.append(f"{trigger.key('tls')}: must be enable or disable, for KEDA too")
+    tls_unresolved = _is_unresolved(trigger, "tls")
     for name in ("sasl", "tls"):
         if name in trigger.values:
             security[name] = trigger.values[name]
-        elif trigger.authentication.missing:
-            security[name] = Given(None, f"{trigger.authentication.told}, parameter {name}, if it has it")
+        elif trigger.credentials.missing:
+            security[name] = SourcedValue(None, f"{trigger.credentials.source}, parameter {name}, if it has it")
     if sasl and sasl != "none":
-        security["sasl"] = Given(sasl, "the trigger")
-    used = {*needs, *may, *(_TLS if tls == "enable" or unknown_tls else ())}
+        security["sasl"] = SourcedValue(sasl, "the trigger")
+    used = {*required, *optional, *(_TLS if tls == "enable" or tls_unresolved else ())}
     for name in used & trigger.values.keys():
-        if KEDA_KEYS[name].fate in {Fate.SECURITY, Fate.SECRET}:
+        if KEDA_KEYS[name].target in {KeyTarget.SECURITY, KeyTarget.SECRET}:
             (secrets if name in SECRETS else security)[name] = trigger.values[name]
-    pod_role = _of_aws(trigger, needs, security, secrets, findings)
-    for name in needs:
+    pod_role = _uses_pod_role(trigger, required, security, secrets, log)
+    for name in required:
         if name not in security and name not in secrets:
-            _missing(trigger, name, secrets if name in SECRETS else security, findings)
+            _add_missing(trigger, name, secrets if name in SECRETS else security, log)
     if tls == "enable" and ("cert" in trigger.values) != ("key" in trigger.values):
-        findings.faults.append(f"{trigger.path}: cert and key must be given together, for KEDA too")
-    _tell(trigger, used, sasl, findings)
-    servers = _servers(trigger, findings)
+        log.field_errors.append(f"{trigger.path}: cert and key must be given together, for KEDA too")
+    _log_keys(trigger, used, sasl, log)
+    servers = _parse_servers(trigger, log)
     _drop_defaults(security)
-    return Cluster(tenant, servers, tuple(sorted(security.items())), tuple(sorted(secrets.items())), pod_role)
+    return ImportedCluster(tenant, servers, tuple(sorted(security.items())), tuple(sorted(secrets.items())), pod_role)
 
 
-def _kind(trigger: Trigger, findings: Findings) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def _find_sasl_keys(trigger: KedaTrigger, log: ConversionLog) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """The kind of SASL, what it needs, and what it may have; empty where the manifests do not tell it."""
-    if _is_elsewhere(trigger, "sasl") or (trigger.authentication.missing and "sasl" not in trigger.values):
-        every = tuple(name for needs, may in (*_NEEDS.values(), _MSK) for name in (*needs, *may))
+    if _is_unresolved(trigger, "sasl") or (trigger.credentials.missing and "sasl" not in trigger.values):
+        every = tuple(
+            name for required, optional in (*_SASL_KEYS.values(), _MSK_KEYS) for name in (*required, *optional)
+        )
         return "", (), every
     sasl = trigger.text("sasl")
     if sasl == "aws_msk_iam" or (sasl == "oauthbearer" and trigger.text("saslTokenProvider") == "aws_msk_iam"):
-        return sasl, *_MSK
-    if sasl not in _NEEDS:
-        findings.faults.append(f"{trigger.key('sasl')}: must be one of {', '.join(_NEEDS)}, for KEDA too")
+        return sasl, *_MSK_KEYS
+    if sasl not in _SASL_KEYS:
+        log.field_errors.append(f"{trigger.key('sasl')}: must be one of {', '.join(_SASL_KEYS)}, for KEDA too")
         return sasl, (), ()
-    return sasl, *_NEEDS[sasl]
+    return sasl, *_SASL_KEYS[sasl]
 
 
-def _is_elsewhere(trigger: Trigger, name: str) -> bool:
+def _is_unresolved(trigger: KedaTrigger, name: str) -> bool:
     given = trigger.values.get(name)
     return given is not None and given.text is None
 
 
-def _of_aws(
-    trigger: Trigger, needs: tuple[str, ...], security: dict[str, Given], secrets: dict[str, Given], findings: Findings
+def _uses_pod_role(
+    trigger: KedaTrigger,
+    required: tuple[str, ...],
+    security: dict[str, SourcedValue],
+    secrets: dict[str, SourcedValue],
+    log: ConversionLog,
 ) -> bool:
     """Whether the pod's own role is meant."""
-    identity = trigger.authentication.identity
-    msk = needs == _MSK[0]
+    identity = trigger.credentials.identity
+    msk = required == _MSK_KEYS[0]
     if identity:
         path = f"{trigger.path}.authenticationRef.podIdentity"
         if msk and identity in _AWS:
-            role = trigger.authentication.role
+            role = trigger.credentials.role
             if role:
-                security.setdefault("awsRoleArn", Given(role, ""))
+                security.setdefault("awsRoleArn", SourcedValue(role, ""))
             key = "awsRoleArn" if role else "awsPodRole"
-            findings.say(path, Outcome.CHANGED, f"becomes {key} of the cluster, by the role of Lagscale's scraper")
+            log.add_key(path, KeyOutcome.CHANGED, f"becomes {key} of the cluster, by the role of Lagscale's scraper")
         else:
             why = f"{identity} is KEDA's own identity towards its cloud; Lagscale reads nothing from there"
-            findings.say(path, Outcome.DROPPED, why)
+            log.add_key(path, KeyOutcome.DROPPED, why)
     if not msk or "awsAccessKeyID" in secrets:
         return False
-    findings.need(
+    log.add_task(
         "A cluster on MSK takes the role of the scraper's pod (awsPodRole, awsRoleArn): give that pod a role that may "
         "connect and describe, or take on the other one, and let a platform administrator apply the cluster."
     )
     return "awsRoleArn" not in security
 
 
-def _missing(trigger: Trigger, name: str, into: dict[str, Given], findings: Findings) -> None:
+def _add_missing(trigger: KedaTrigger, name: str, into: dict[str, SourcedValue], log: ConversionLog) -> None:
     """What KEDA needs and nobody gives: a fault, unless it may stand in an authentication that was not read."""
-    if trigger.authentication.missing:
-        into[name] = Given(None, f"{trigger.authentication.told}, parameter {name}")
+    if trigger.credentials.missing:
+        into[name] = SourcedValue(None, f"{trigger.credentials.source}, parameter {name}")
     else:
         sasl = trigger.text("sasl")
-        findings.faults.append(
+        log.field_errors.append(
             f"{trigger.path}: sasl {sasl} needs {name}, for KEDA too; name an authenticationRef with it"
         )
 
 
-def _tell(trigger: Trigger, used: Iterable[str], sasl: str, findings: Findings) -> None:
+def _log_keys(trigger: KedaTrigger, used: Iterable[str], sasl: str, log: ConversionLog) -> None:
     for name, given in trigger.values.items():
         key, path = KEDA_KEYS[name], trigger.key(name)
-        if key.fate is Fate.NOWHERE:
-            findings.say(path, Outcome.DROPPED, key.why)
+        if key.target is KeyTarget.NOWHERE:
+            log.add_key(path, KeyOutcome.DROPPED, key.why)
         elif name in {"sasl", "tls"}:
-            findings.say(path, Outcome.CHANGED, _with_source("moves to the cluster, in KEDA's spelling", given))
-        elif key.fate in {Fate.SECURITY, Fate.SECRET}:
+            log.add_key(path, KeyOutcome.CHANGED, _append_source("moves to the cluster, in KEDA's spelling", given))
+        elif key.target in {KeyTarget.SECURITY, KeyTarget.SECRET}:
             if name in used:
                 where = "secrets" if name in SECRETS else "security"
-                findings.say(path, Outcome.CHANGED, _with_source(f"becomes {where}.{name} of the cluster", given))
+                log.add_key(path, KeyOutcome.CHANGED, _append_source(f"becomes {where}.{name} of the cluster", given))
             else:
-                findings.say(path, Outcome.DROPPED, f"has no use with sasl {sasl or 'none'} and this tls")
+                log.add_key(path, KeyOutcome.DROPPED, f"has no use with sasl {sasl or 'none'} and this tls")
     if trigger.flag("unsafeSsl"):
-        findings.need(
+        log.add_task(
             "A trigger does not check certificates (unsafeSsl); Lagscale always does: give that cluster `ca`, and "
             "`verifyHostname: false` where names differ."
         )
-    if trigger.authentication.missing:
-        told = trigger.authentication.told
-        findings.need(f"{told} is not among the manifests; add it and import again, or fill in the cluster by hand.")
+    if trigger.credentials.missing:
+        source = trigger.credentials.source
+        log.add_task(f"{source} is not among the manifests; add it and import again, or fill in the cluster by hand.")
 
 
-def _with_source(text: str, given: Given) -> str:
-    return text if given.text is not None else f"{text}; its value stands in {given.told}"
+def _append_source(text: str, given: SourcedValue) -> str:
+    return text if given.text is not None else f"{text}; its value stands in {given.source}"
 
 
-def _drop_defaults(security: dict[str, Given]) -> None:
+def _drop_defaults(security: dict[str, SourcedValue]) -> None:
     """One cluster, whether KEDA's defaults are written or not."""
     for name, default in (("sasl", "none"), ("tls", "disable"), ("saslTokenProvider", "bearer")):
         given = security.get(name)
@@ -185,16 +213,16 @@ def _drop_defaults(security: dict[str, Given]) -> None:
             del security[name]
     for name, given in security.items():
         # Where a value came from does not make it another one.
-        security[name] = given if given.text is None else Given(given.text.strip(), "")
+        security[name] = given if given.text is None else SourcedValue(given.text.strip(), "")
 
 
-def _servers(trigger: Trigger, findings: Findings) -> tuple[Given, ...]:
-    given = trigger.values.get("bootstrapServers", Given(None, "nowhere"))
+def _parse_servers(trigger: KedaTrigger, log: ConversionLog) -> tuple[SourcedValue, ...]:
+    given = trigger.values.get("bootstrapServers", SourcedValue(None, "nowhere"))
     if given.text is None:
         return (given,)
     servers = sorted({part.strip() for part in given.text.split(",") if part.strip()})
     for number, server in enumerate(servers):
         if re.fullmatch(r"[^\s:/]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}", server) is None:
             text = f"address {number} must read like kafka.example:9092, for KEDA too"
-            findings.faults.append(f"{trigger.key('bootstrapServers')}: {text}")
-    return tuple(Given(one, "") for one in servers) or (Given(None, "nowhere"),)
+            log.field_errors.append(f"{trigger.key('bootstrapServers')}: {text}")
+    return tuple(SourcedValue(one, "") for one in servers) or (SourcedValue(None, "nowhere"),)

@@ -6,20 +6,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from lagscale.domain.tenancy import is_name
-from services.cli.importing.clusters import Cluster, cluster_of
-from services.cli.importing.documents import Read
-from services.cli.importing.findings import Findings
-from services.cli.importing.manifests import Manifests, Scaled
-from services.cli.importing.monitors import Monitor, monitor_of
-from services.cli.importing.naming import named
-from services.cli.importing.options import Options
-from services.cli.importing.rewriting import original, replaced
-from services.cli.importing.surroundings import tell
+from services.cli.importing.clusters import ImportedCluster, build_cluster
+from services.cli.importing.documents import ParsedDocument
+from services.cli.importing.findings import ConversionLog
+from services.cli.importing.manifests import ManifestIndex, ScaledResource
+from services.cli.importing.monitors import ImportedMonitor, build_monitor
+from services.cli.importing.naming import assign_names
+from services.cli.importing.options import ImportOptions
+from services.cli.importing.rewriting import build_replacement, build_rollback
+from services.cli.importing.surroundings import log_unchanged_keys
 from services.cli.importing.trigger import read_trigger
 
 
 @dataclass(slots=True)
-class Converted:
+class ConvertedObject:
     """One object with what becomes of it.
 
     Attributes:
@@ -30,12 +30,12 @@ class Converted:
         new, old: texts of what replaces it and of the way back; None where nothing is converted.
     """
 
-    scaled: Scaled
+    resource: ScaledResource
     tenant: str
-    findings: Findings = field(default_factory=Findings)
-    monitors: dict[int, Monitor] = field(default_factory=dict)
+    log: ConversionLog = field(default_factory=ConversionLog)
+    monitors: dict[int, ImportedMonitor] = field(default_factory=dict)
     names: dict[int, str] = field(default_factory=dict)
-    clusters: dict[int, Cluster] = field(default_factory=dict)
+    clusters: dict[int, ImportedCluster] = field(default_factory=dict)
     new: str | None = None
     old: str | None = None
 
@@ -46,95 +46,103 @@ class Conversion:
 
     Attributes:
         objects: all that KEDA scales by Kafka, in order of kind, namespace and name.
-        untouched: titles of those without a kafka trigger.
+        without_kafka: titles of those without a kafka trigger.
         clusters: cluster -> its name.
         bindings: (tenant, namespace).
         unreadable: (where, why).
         notes: about several objects.
     """
 
-    objects: list[Converted]
-    untouched: list[str]
-    clusters: dict[Cluster, str]
+    objects: list[ConvertedObject]
+    without_kafka: list[str]
+    clusters: dict[ImportedCluster, str]
     bindings: list[tuple[str, str]]
     unreadable: list[tuple[str, str]]
     notes: list[str]
 
     @property
-    def done(self) -> list[Converted]:
+    def converted_objects(self) -> list[ConvertedObject]:
         """What was converted."""
         return [one for one in self.objects if one.new is not None]
 
 
-def converted(found: Sequence[Read], options: Options) -> Conversion:
+def convert_all(parsed: Sequence[ParsedDocument], options: ImportOptions) -> Conversion:
     """Convert everything that was read."""
-    manifests = Manifests(found, options.namespace)
-    every = manifests.scaled()
-    objects = [_read(manifests, scaled, options) for scaled in every if scaled.kafka()]
-    fine = [one for one in objects if not one.findings.faults]
-    clusters = _clusters(fine)
-    _name(fine)
-    for one in fine:
-        one.new = replaced(one.scaled.document.node, one.names, options.asking, one.findings)
-        one.old = original(one.scaled.document.node, one.scaled.document.text)
+    manifests = ManifestIndex(parsed, options.namespace)
+    all_resources = manifests.resource()
+    objects = [
+        _convert_object(manifests, resource, options) for resource in all_resources if resource.list_kafka_triggers()
+    ]
+    convertible = [one for one in objects if not one.log.field_errors]
+    clusters = _name_clusters(convertible)
+    _name_monitors(convertible)
+    for one in convertible:
+        one.new = build_replacement(one.resource.document.node, one.names, options.trigger_options, one.log)
+        one.old = build_rollback(one.resource.document.node, one.resource.document.text)
     return Conversion(
         objects=objects,
-        untouched=[scaled.title for scaled in every if not scaled.kafka()],
+        without_kafka=[resource.title for resource in all_resources if not resource.list_kafka_triggers()],
         clusters=clusters,
-        bindings=sorted({(one.tenant, one.scaled.namespace) for one in fine}),
+        bindings=sorted({(one.tenant, one.resource.namespace) for one in convertible}),
         unreadable=[(one.where, one.why) for one in manifests.unreadable],
-        notes=[*manifests.twice, *_shared(fine), *_alike(clusters)],
+        notes=[*manifests.duplicates, *_note_shared_groups(convertible), *_note_similar_clusters(clusters)],
     )
 
 
-def _read(manifests: Manifests, scaled: Scaled, options: Options) -> Converted:
-    one = Converted(scaled, options.tenant or scaled.namespace)
-    version = str(scaled.node.get("apiVersion") or "")
+def _convert_object(manifests: ManifestIndex, resource: ScaledResource, options: ImportOptions) -> ConvertedObject:
+    one = ConvertedObject(resource, options.tenant or resource.namespace)
+    version = str(resource.node.get("apiVersion") or "")
     if not version.startswith("keda.sh/"):
         text = f"apiVersion: {version or 'is missing'}; only keda.sh/v1alpha1 is read, bring it to KEDA 2 first"
-        one.findings.faults.append(text)
+        one.log.field_errors.append(text)
         return one
     if not is_name(one.tenant):
         text = f"metadata.namespace: {one.tenant} cannot be a tenant's name; give --tenant, or render the manifest"
-        one.findings.faults.append(text)
-    tell(scaled, one.findings)
-    for place in scaled.kafka():
-        trigger = read_trigger(manifests, scaled, place, one.findings)
-        one.clusters[place] = cluster_of(trigger, one.tenant, one.findings)
-        one.monitors[place] = monitor_of(trigger, scaled, one.tenant, options, one.findings)
+        one.log.field_errors.append(text)
+    log_unchanged_keys(resource, one.log)
+    for trigger_index in resource.list_kafka_triggers():
+        trigger = read_trigger(manifests, resource, trigger_index, one.log)
+        one.clusters[trigger_index] = build_cluster(trigger, one.tenant, one.log)
+        one.monitors[trigger_index] = build_monitor(trigger, resource, one.tenant, options, one.log)
     return one
 
 
-def _clusters(fine: Sequence[Converted]) -> dict[Cluster, str]:
-    every = {cluster for one in fine for cluster in one.clusters.values()}
-    things = {}
-    for cluster in every:
+def _name_clusters(convertible: Sequence[ConvertedObject]) -> dict[ImportedCluster, str]:
+    all_resources = {cluster for one in convertible for cluster in one.clusters.values()}
+    candidates = {}
+    for cluster in all_resources:
         security = dict(cluster.security)
         kind = security["sasl"].text if "sasl" in security else "tls" if "tls" in security else "plain"
-        things[cluster] = (cluster.tenant, (cluster.stem, f"{cluster.stem}-{kind or 'sasl'}", repr(cluster)))
-    names = named(
-        {thing: (tenant, (*stems[:2], f"{stems[0]}-{thing.digest}")) for thing, (tenant, stems) in things.items()}
+        candidates[cluster] = (
+            cluster.tenant,
+            (cluster.name_candidate, f"{cluster.name_candidate}-{kind or 'sasl'}", repr(cluster)),
+        )
+    names = assign_names(
+        {
+            thing: (tenant, (*name_candidates[:2], f"{name_candidates[0]}-{thing.digest}"))
+            for thing, (tenant, name_candidates) in candidates.items()
+        }
     )
     return dict(sorted(names.items(), key=lambda one: (one[0].tenant, one[1])))
 
 
-def _name(fine: Sequence[Converted]) -> None:
-    things = {
-        (number, place): (monitor.tenant, monitor.stems)
-        for number, one in enumerate(fine)
-        for place, monitor in one.monitors.items()
+def _name_monitors(convertible: Sequence[ConvertedObject]) -> None:
+    candidates = {
+        (number, trigger_index): (monitor.tenant, monitor.name_candidates)
+        for number, one in enumerate(convertible)
+        for trigger_index, monitor in one.monitors.items()
     }
-    for (number, place), name in named(things).items():
-        fine[number].names[place] = name
+    for (number, trigger_index), name in assign_names(candidates).items():
+        convertible[number].names[trigger_index] = name
 
 
-def _shared(fine: Sequence[Converted]) -> list[str]:
+def _note_shared_groups(convertible: Sequence[ConvertedObject]) -> list[str]:
     """Monitors of one group and topic: measured once, judged apart."""
     same: dict[object, list[str]] = {}
-    for one in fine:
-        for place, monitor in one.monitors.items():
-            key = (one.clusters[place], monitor.group, monitor.topics)
-            same.setdefault(key, []).append(f"{one.tenant}/{one.names[place]}")
+    for one in convertible:
+        for trigger_index, monitor in one.monitors.items():
+            key = (one.clusters[trigger_index], monitor.group, monitor.topics)
+            same.setdefault(key, []).append(f"{one.tenant}/{one.names[trigger_index]}")
     return [
         f"{', '.join(names)} read the same group and topic: Kafka is asked once for all of them, and each is judged by its own policy"
         for names in same.values()
@@ -142,7 +150,7 @@ def _shared(fine: Sequence[Converted]) -> list[str]:
     ]
 
 
-def _alike(clusters: dict[Cluster, str]) -> list[str]:
+def _note_similar_clusters(clusters: dict[ImportedCluster, str]) -> list[str]:
     same: dict[object, list[str]] = {}
     for cluster, name in clusters.items():
         same.setdefault((cluster.tenant, cluster.servers), []).append(name)

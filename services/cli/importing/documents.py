@@ -17,7 +17,7 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 
-from lagscale.errors import Fault, InvalidInput
+from lagscale.errors import FieldError, InvalidInput
 
 _SUFFIXES = {".yaml", ".yml", ".json"}
 _SEPARATOR = re.compile(r"^(?:---(?=\s|$)|\.\.\.\s*$).*$", re.MULTILINE)
@@ -28,7 +28,7 @@ _WIDTH = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Document:
+class KubernetesDocument:
     """One object of Kubernetes.
 
     Attributes:
@@ -43,103 +43,103 @@ class Document:
 
 
 @dataclass(frozen=True, slots=True)
-class Unreadable:
+class UnreadableDocument:
     """A document that is no YAML, and why."""
 
     where: str
     why: str
 
 
-Read = Document | Unreadable
+ParsedDocument = KubernetesDocument | UnreadableDocument
 
 
-def read(sources: Sequence[str], stdin: TextIO) -> list[Read]:
+def read_sources(sources: Sequence[str], stdin: TextIO) -> list[ParsedDocument]:
     """Every document of files, of directories (with those below), or of stdin (`-`).
 
     Raises:
         InvalidInput: a source is not there, or holds no manifest.
     """
-    faults: list[Fault] = []
-    found: list[Read] = []
+    field_errors: list[FieldError] = []
+    parsed: list[ParsedDocument] = []
     for source in sources:
         if source == "-":
-            found += documents(stdin.read(), "stdin")
+            parsed += parse_documents(stdin.read(), "stdin")
             continue
         path = Path(source)
         if path.is_dir():
             files = sorted(one for one in path.rglob("*") if one.suffix.lower() in _SUFFIXES and one.is_file())
             if not files:
-                faults.append(Fault("-f", f"{source} holds no file that ends in .yaml, .yml or .json"))
+                field_errors.append(FieldError("-f", f"{source} holds no file that ends in .yaml, .yml or .json"))
             for file in files:
-                found += _of_file(file, file.relative_to(path).as_posix(), faults)
+                parsed += _read_file(file, file.relative_to(path).as_posix(), field_errors)
         elif path.is_file():
-            found += _of_file(path, path.name, faults)
+            parsed += _read_file(path, path.name, field_errors)
         else:
-            faults.append(Fault("-f", f"{source} is not there; give a file, a directory, or - for stdin"))
-    if faults:
-        raise InvalidInput(faults)
-    return found
+            field_errors.append(FieldError("-f", f"{source} is not there; give a file, a directory, or - for stdin"))
+    if field_errors:
+        raise InvalidInput(field_errors)
+    return parsed
 
 
-def _of_file(path: Path, name: str, faults: list[Fault]) -> list[Read]:
+def _read_file(path: Path, name: str, field_errors: list[FieldError]) -> list[ParsedDocument]:
     try:
-        return list(documents(path.read_text(encoding="utf-8-sig"), name))
+        return list(parse_documents(path.read_text(encoding="utf-8-sig"), name))
     except UnicodeDecodeError:
-        return [Unreadable(f"{name}:1", "is no UTF-8 text")]
+        return [UnreadableDocument(f"{name}:1", "is no UTF-8 text")]
     except OSError as wrong:
-        faults.append(Fault("-f", f"{name} cannot be read: {wrong.strerror}"))
+        field_errors.append(FieldError("-f", f"{name} cannot be read: {wrong.strerror}"))
         return []
 
 
-def documents(text: str, name: str) -> Iterator[Read]:
+def parse_documents(text: str, name: str) -> Iterator[ParsedDocument]:
     """The objects of a text; a `List` is taken apart. Empty documents are passed over."""
-    for line, part in _parts(text.replace("\r\n", "\n")):
+    for line, part in _split_text(text.replace("\r\n", "\n")):
         where = f"{name}:{line}"
         try:
             node = _yaml().load(part)
             is_template = _is_template(node)
         except (YAMLError, ValueError, RecursionError) as wrong:
-            yield Unreadable(where, _why(wrong, part, line))
+            yield UnreadableDocument(where, _explain_error(wrong, part, line))
             continue
         if node is None:
             continue
         if is_template:
-            yield Unreadable(where, _NOT_RENDERED)
+            yield UnreadableDocument(where, _NOT_RENDERED)
             continue
         if not isinstance(node, CommentedMap):
-            yield Unreadable(where, "is no object: a manifest begins with apiVersion and kind")
+            yield UnreadableDocument(where, "is no object: a manifest begins with apiVersion and kind")
             continue
         items = node.get("items")
         if str(node.get("kind", "")).endswith("List") and isinstance(items, CommentedSeq):
-            yield from _items(items, name, line)
+            yield from _split_list(items, name, line)
         else:
-            yield Document(where, node, part)
+            yield KubernetesDocument(where, node, part)
 
 
-def _items(items: CommentedSeq, name: str, line: int) -> Iterator[Read]:
+def _split_list(items: CommentedSeq, name: str, line: int) -> Iterator[ParsedDocument]:
     for number, item in enumerate(items):
         where = f"{name}:{line + items.lc.item(number)[0]}" if items.lc.data else f"{name}:{line}"
         if isinstance(item, CommentedMap):
             # Of its own: two items may share a part by an anchor.
-            yield Document(where, copy.deepcopy(item), None)
+            yield KubernetesDocument(where, copy.deepcopy(item), None)
         else:
-            yield Unreadable(where, f"item {number} of the list is no object")
+            yield UnreadableDocument(where, f"item {number} of the list is no object")
 
 
-def _parts(text: str) -> Iterator[tuple[int, str]]:
+def _split_text(text: str) -> Iterator[tuple[int, str]]:
     """First line, counted from 1, and text of each document."""
     begin = 0
-    for found in [*_SEPARATOR.finditer(text), None]:
-        end = len(text) if found is None else found.start()
+    for separator in [*_SEPARATOR.finditer(text), None]:
+        end = len(text) if separator is None else separator.start()
         part = text[begin:end].strip("\n")
         if part.strip():
             blank = text[begin:end]
             skipped = len(blank) - len(blank.lstrip("\n"))
             yield text.count("\n", 0, begin + skipped) + 1, part + "\n"
-        begin = end if found is None else found.end()
+        begin = end if separator is None else separator.end()
 
 
-def _why(wrong: Exception, part: str, line: int) -> str:
+def _explain_error(wrong: Exception, part: str, line: int) -> str:
     if _TEMPLATE.search(part):
         return _NOT_RENDERED
     if isinstance(wrong, RecursionError):
@@ -169,7 +169,7 @@ def _yaml() -> YAML:
     return yaml
 
 
-def written(node: Any) -> str:
+def dump_node(node: Any) -> str:
     """A node as text, with its comments, in the indentation that it came in."""
     yaml = _yaml()
     offset = _dash_offset(node)
@@ -200,12 +200,12 @@ def _pairs(node: Any) -> Iterator[tuple[CommentedMap, Any, Any]]:
             yield from _pairs(child)
 
 
-def plain(node: Any) -> Any:
+def to_plain(node: Any) -> Any:
     """A node without comments, anchors and quotes: dicts, lists, and scalars."""
     if isinstance(node, Mapping):
-        return {str(key): plain(value) for key, value in node.items()}
+        return {str(key): to_plain(value) for key, value in node.items()}
     if isinstance(node, list | tuple):
-        return [plain(value) for value in node]
+        return [to_plain(value) for value in node]
     if isinstance(node, bool) or node is None:
         return node
     if isinstance(node, str):

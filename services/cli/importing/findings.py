@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 
-class Outcome(StrEnum):
+class KeyOutcome(StrEnum):
     """What became of a key."""
 
     TAKEN = "taken over"
@@ -16,40 +16,40 @@ class Outcome(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Entry:
+class KeyNote:
     """One key, what became of it, and why. `key` is its path, as in `triggers[0].metadata.topic`."""
 
     key: str
-    outcome: Outcome
+    outcome: KeyOutcome
     why: str
 
 
 @dataclass(slots=True)
-class Findings:
+class ConversionLog:
     """Of one object.
 
     Attributes:
         entries: every key of it.
         warnings: what its owner should know, once for each object.
-        faults: why it is not converted; KEDA refuses most of these as well.
-        to_do: what apply needs and the manifests do not hold.
+        field_errors: why it is not converted; KEDA refuses most of these as well.
+        tasks: what apply needs and the manifests do not hold.
     """
 
-    entries: list[Entry] = field(default_factory=list)
+    entries: list[KeyNote] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
-    faults: list[str] = field(default_factory=list)
-    to_do: list[str] = field(default_factory=list)
+    field_errors: list[str] = field(default_factory=list)
+    tasks: list[str] = field(default_factory=list)
 
-    def say(self, key: str, outcome: Outcome, why: str) -> None:
+    def add_key(self, key: str, outcome: KeyOutcome, why: str) -> None:
         """Tell of a key."""
-        self.entries.append(Entry(key, outcome, why))
+        self.entries.append(KeyNote(key, outcome, why))
 
-    def warn(self, text: str) -> None:
+    def add_warning(self, text: str) -> None:
         """Warn once."""
         if text not in self.warnings:
             self.warnings.append(text)
 
-    def need(self, text: str) -> None:
+    def add_task(self, text: str) -> None:
         """Ask once for what is missing."""
-        if text not in self.to_do:
-            self.to_do.append(text)
+        if text not in self.tasks:
+            self.tasks.append(text)

@@ -6,12 +6,12 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from services.cli.importing.findings import Findings, Outcome
+from services.cli.importing.findings import ConversionLog, KeyOutcome
 from services.cli.importing.kafka_keys import FLAGS, KEDA_KEYS, WRITTEN_OUT
-from services.cli.importing.manifests import SCALED_JOB, Scaled, inner
-from services.cli.importing.options import Options
-from services.cli.importing.sources import Given
-from services.cli.importing.trigger import TRUE, Trigger
+from services.cli.importing.manifests import SCALED_JOB, ScaledResource, get_map
+from services.cli.importing.options import ImportOptions
+from services.cli.importing.sources import SourcedValue
+from services.cli.importing.trigger import TRUE, KedaTrigger
 
 PolicyValue = str | int | bool
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)
@@ -19,57 +19,59 @@ _PARTITIONS = re.compile(r"\s*\d+(\s*-\s*\d+)?(\s*,\s*\d+(\s*-\s*\d+)?)*\s*", re
 
 
 @dataclass(frozen=True, slots=True)
-class Monitor:
+class ImportedMonitor:
     """A monitor to be registered.
 
     Attributes:
         topics: None for all topics of the group.
         policy: keys as the API takes them.
-        stems: names for it, the shortest first; not yet unique.
+        name_candidates: names for it, the shortest first; not yet unique.
         keda: what KEDA's trigger was given, resolved, for the comparison with it.
     """
 
     tenant: str
-    group: Given
-    topics: tuple[Given, ...] | None
+    group: SourcedValue
+    topics: tuple[SourcedValue, ...] | None
     policy: Mapping[str, PolicyValue]
-    stems: tuple[str, ...]
+    name_candidates: tuple[str, ...]
     keda: Mapping[str, PolicyValue]
 
 
-def monitor_of(trigger: Trigger, scaled: Scaled, tenant: str, options: Options, findings: Findings) -> Monitor:
+def build_monitor(
+    trigger: KedaTrigger, resource: ScaledResource, tenant: str, options: ImportOptions, log: ConversionLog
+) -> ImportedMonitor:
     """The monitor of a trigger; tells of every key that belongs to it."""
-    topics = _topics(trigger, findings)
-    policy = _policy(trigger, topics, options, findings)
-    _hold(scaled, trigger.path, policy, findings)
-    _conflicts(trigger, topics, policy, findings)
-    findings.say(trigger.key("bootstrapServers"), Outcome.CHANGED, _source(trigger, "bootstrapServers"))
-    findings.say(trigger.key("consumerGroup"), Outcome.TAKEN, _source(trigger, "consumerGroup"))
-    return Monitor(
+    topics = _read_topics(trigger, log)
+    policy = _build_policy(trigger, topics, options, log)
+    _add_hold(resource, trigger.path, policy, log)
+    _check_conflicts(trigger, topics, policy, log)
+    log.add_key(trigger.key("bootstrapServers"), KeyOutcome.CHANGED, _describe_source(trigger, "bootstrapServers"))
+    log.add_key(trigger.key("consumerGroup"), KeyOutcome.TAKEN, _describe_source(trigger, "consumerGroup"))
+    return ImportedMonitor(
         tenant=tenant,
-        group=trigger.values.get("consumerGroup", Given(None, "nowhere")),
+        group=trigger.values.get("consumerGroup", SourcedValue(None, "nowhere")),
         topics=topics,
         policy=policy,
-        stems=_stems(trigger, scaled, topics),
-        keda={name: _typed(name, trigger.text(name)) for name in (*WRITTEN_OUT, "excludePersistentLag")},
+        name_candidates=_build_name_candidates(trigger, resource, topics),
+        keda={name: _parse_value(name, trigger.text(name)) for name in (*WRITTEN_OUT, "excludePersistentLag")},
     )
 
 
-def _source(trigger: Trigger, name: str) -> str:
+def _describe_source(trigger: KedaTrigger, name: str) -> str:
     given, why = trigger.values.get(name), "the same" if name == "topic" else KEDA_KEYS[name].why
-    if given is None or given.told == "the trigger":
+    if given is None or given.source == "the trigger":
         return why
-    return f"{why}; {'read from' if given.text is not None else 'its value is not known here, it is'} {given.told}"
+    return f"{why}; {'read from' if given.text is not None else 'its value is not known here, it is'} {given.source}"
 
 
-def _topics(trigger: Trigger, findings: Findings) -> tuple[Given, ...] | None:
+def _read_topics(trigger: KedaTrigger, log: ConversionLog) -> tuple[SourcedValue, ...] | None:
     given = trigger.values.get("topic")
     path = trigger.key("topic")
     if given is None or (given.text is not None and not given.text.strip()):
         text = "is not set: the monitor measures all topics on which the group has commits; where it has none, KEDA counts every topic of the cluster and Lagscale says that there is nothing to measure"
-        findings.say(path, Outcome.CHANGED, text)
+        log.add_key(path, KeyOutcome.CHANGED, text)
         return None
-    findings.say(path, Outcome.TAKEN, _source(trigger, "topic"))
+    log.add_key(path, KeyOutcome.TAKEN, _describe_source(trigger, "topic"))
     if given.text is None:
         return (given,)
     # Only the `apache-kafka` trigger takes several.
@@ -77,12 +79,12 @@ def _topics(trigger: Trigger, findings: Findings) -> tuple[Given, ...] | None:
     topics = tuple(dict.fromkeys(name.strip() for name in names if name.strip()))
     if not all(_TOPIC.fullmatch(name) for name in topics):
         several = "; several by commas are no topic for the kafka trigger" if "," in given.text else ""
-        findings.faults.append(f"{path}: must be a topic's name, for KEDA too{several}")
-    return tuple(Given(name, given.told) for name in topics)
+        log.field_errors.append(f"{path}: must be a topic's name, for KEDA too{several}")
+    return tuple(SourcedValue(name, given.source) for name in topics)
 
 
-def _policy(
-    trigger: Trigger, topics: tuple[Given, ...] | None, options: Options, findings: Findings
+def _build_policy(
+    trigger: KedaTrigger, topics: tuple[SourcedValue, ...] | None, options: ImportOptions, log: ConversionLog
 ) -> dict[str, PolicyValue]:
     policy: dict[str, PolicyValue] = {
         "persistenceScope": "total",
@@ -90,105 +92,109 @@ def _policy(
         "activationSustainSeconds": 0,
     }
     path = f"{trigger.path}.metadata"
-    findings.say(
-        f"{trigger.path}.policy.persistenceScope", Outcome.ADDED, "total: KEDA compares the total, not each partition"
+    log.add_key(
+        f"{trigger.path}.policy.persistenceScope",
+        KeyOutcome.ADDED,
+        "total: KEDA compares the total, not each partition",
     )
-    findings.say(f"{trigger.path}.policy.activationSustainSeconds", Outcome.ADDED, "0: KEDA wakes at once")
-    findings.say(
+    log.add_key(f"{trigger.path}.policy.activationSustainSeconds", KeyOutcome.ADDED, "0: KEDA wakes at once")
+    log.add_key(
         f"{trigger.path}.policy.sustainSeconds",
-        Outcome.ADDED,
+        KeyOutcome.ADDED,
         f"{options.sustain_seconds}: for how long lag must last before it scales; this is what is new, 0 answers as KEDA does",
     )
     for name in WRITTEN_OUT:
         given = trigger.values.get(name)
-        policy[name] = _typed(name, trigger.text(name))
+        policy[name] = _parse_value(name, trigger.text(name))
         if given is None or not (given.text or "").strip():
-            findings.say(f"{path}.{name}", Outcome.ADDED, f"{trigger.text(name)}: KEDA's default, written out")
+            log.add_key(f"{path}.{name}", KeyOutcome.ADDED, f"{trigger.text(name)}: KEDA's default, written out")
         elif name == "scaleToZeroOnInvalidOffset" and trigger.flag(name):
-            findings.say(f"{path}.{name}", Outcome.CHANGED, KEDA_KEYS[name].why)
+            log.add_key(f"{path}.{name}", KeyOutcome.CHANGED, KEDA_KEYS[name].why)
         else:
-            findings.say(f"{path}.{name}", Outcome.TAKEN, KEDA_KEYS[name].why)
-    _partitions(trigger, topics, policy, findings)
+            log.add_key(f"{path}.{name}", KeyOutcome.TAKEN, KEDA_KEYS[name].why)
+    _add_partitions(trigger, topics, policy, log)
     if trigger.flag("excludePersistentLag"):
         seconds = options.stuck_after_seconds
         policy["stuckAfterSeconds"] = seconds
         why = f"{KEDA_KEYS['excludePersistentLag'].why}; {seconds} s were chosen by the import"
-        findings.say(f"{path}.excludePersistentLag", Outcome.CHANGED, why)
+        log.add_key(f"{path}.excludePersistentLag", KeyOutcome.CHANGED, why)
     elif "excludePersistentLag" in trigger.values:
-        findings.say(f"{path}.excludePersistentLag", Outcome.DROPPED, "false is the default: no stuckAfterSeconds")
+        log.add_key(f"{path}.excludePersistentLag", KeyOutcome.DROPPED, "false is the default: no stuckAfterSeconds")
     return policy
 
 
-def _partitions(
-    trigger: Trigger, topics: tuple[Given, ...] | None, policy: dict[str, PolicyValue], findings: Findings
+def _add_partitions(
+    trigger: KedaTrigger, topics: tuple[SourcedValue, ...] | None, policy: dict[str, PolicyValue], log: ConversionLog
 ) -> None:
     text = trigger.text("partitionLimitation")
     if not text:
         return
     path = f"{trigger.path}.metadata.partitionLimitation"
     if topics is None:
-        findings.say(path, Outcome.DROPPED, "without a topic KEDA ignores it")
+        log.add_key(path, KeyOutcome.DROPPED, "without a topic KEDA ignores it")
     elif len(topics) > 1:
-        findings.faults.append(f"{path}: needs exactly one topic here; make a trigger for each topic")
+        log.field_errors.append(f"{path}: needs exactly one topic here; make a trigger for each topic")
     elif _PARTITIONS.fullmatch(text) is None:
-        findings.faults.append(f"{path}: must read like 1,3,5-8, for KEDA too")
+        log.field_errors.append(f"{path}: must read like 1,3,5-8, for KEDA too")
     else:
         policy["partitionLimitation"] = re.sub(r"\s", "", text)
-        findings.say(path, Outcome.TAKEN, KEDA_KEYS["partitionLimitation"].why)
+        log.add_key(path, KeyOutcome.TAKEN, KEDA_KEYS["partitionLimitation"].why)
 
 
-def _hold(scaled: Scaled, path: str, policy: dict[str, PolicyValue], findings: Findings) -> None:
+def _add_hold(resource: ScaledResource, path: str, policy: dict[str, PolicyValue], log: ConversionLog) -> None:
     key = f"{path}.policy.holdSeconds"
-    if scaled.kind == SCALED_JOB:
+    if resource.kind == SCALED_JOB:
         policy["holdSeconds"] = 0
         why = "0: on an error KEDA starts no job, and a held answer would go on starting them"
-        findings.say(key, Outcome.ADDED, why)
-    elif inner(scaled.spec, "fallback"):
+        log.add_key(key, KeyOutcome.ADDED, why)
+    elif get_map(resource.spec, "fallback"):
         policy["holdSeconds"] = 0
-        findings.say(
-            key, Outcome.ADDED, "0: KEDA's fallback counts errors, so it needs errors in place of held answers"
+        log.add_key(
+            key, KeyOutcome.ADDED, "0: KEDA's fallback counts errors, so it needs errors in place of held answers"
         )
 
 
-def _conflicts(
-    trigger: Trigger, topics: tuple[Given, ...] | None, policy: dict[str, PolicyValue], findings: Findings
+def _check_conflicts(
+    trigger: KedaTrigger, topics: tuple[SourcedValue, ...] | None, policy: dict[str, PolicyValue], log: ConversionLog
 ) -> None:
     """Keys that KEDA refuses together, and the one pair that it does not and we do."""
-    limit, even, idle = (
+    limit, even_distribution, idle = (
         trigger.flag(name)
         for name in ("limitToPartitionsWithLag", "ensureEvenDistributionOfPartitions", "allowIdleConsumers")
     )
     path = f"{trigger.path}.metadata"
     if limit and idle:
-        findings.faults.append(
+        log.field_errors.append(
             f"{path}.limitToPartitionsWithLag: excludes allowIdleConsumers, for KEDA too; remove one"
         )
-    if limit and even:
+    if limit and even_distribution:
         text = "excludes ensureEvenDistributionOfPartitions, for KEDA too; remove one"
-        findings.faults.append(f"{path}.limitToPartitionsWithLag: {text}")
-    for name, given in (("limitToPartitionsWithLag", limit), ("ensureEvenDistributionOfPartitions", even)):
+        log.field_errors.append(f"{path}.limitToPartitionsWithLag: {text}")
+    for name, given in (("limitToPartitionsWithLag", limit), ("ensureEvenDistributionOfPartitions", even_distribution)):
         if given and topics is None:
-            findings.faults.append(f"{path}.{name}: needs a topic, for KEDA too")
-    if even and idle:
+            log.field_errors.append(f"{path}.{name}: needs a topic, for KEDA too")
+    if even_distribution and idle:
         policy["allowIdleConsumers"] = False
         why = "true has no effect in KEDA beside ensureEvenDistributionOfPartitions, and is refused here"
-        findings.entries = [one for one in findings.entries if one.key != f"{path}.allowIdleConsumers"]
-        findings.say(f"{path}.allowIdleConsumers", Outcome.CHANGED, why)
+        log.entries = [one for one in log.entries if one.key != f"{path}.allowIdleConsumers"]
+        log.add_key(f"{path}.allowIdleConsumers", KeyOutcome.CHANGED, why)
 
 
-def _typed(name: str, text: str) -> PolicyValue:
+def _parse_value(name: str, text: str) -> PolicyValue:
     """A value as the API takes it; what is none stays a text, and was told as a fault."""
     if name in FLAGS:
         return text in TRUE
     return int(text) if re.fullmatch(r"[+-]?\d+", text, re.ASCII) else text
 
 
-def _stems(trigger: Trigger, scaled: Scaled, topics: tuple[Given, ...] | None) -> tuple[str, ...]:
+def _build_name_candidates(
+    trigger: KedaTrigger, resource: ScaledResource, topics: tuple[SourcedValue, ...] | None
+) -> tuple[str, ...]:
     """The object's name, with the trigger's or its topic's where it has several; then apart by place, and namespace."""
-    stem, apart = scaled.name, "-job" if scaled.kind == SCALED_JOB else ""
-    if len(scaled.kafka()) > 1:
+    name_candidate, suffix = resource.name, "-job" if resource.kind == SCALED_JOB else ""
+    if len(resource.list_kafka_triggers()) > 1:
         first = topics[0].text if topics else None
-        stem = f"{stem}-{trigger.name or first or f'trigger-{trigger.place}'}"
-        apart = f"{apart}-{trigger.place}"
-    longest = f"{scaled.namespace}-{stem}-{scaled.kind}-{trigger.place}"
-    return stem, f"{stem}{apart}", f"{scaled.namespace}-{stem}{apart}", longest
+        name_candidate = f"{name_candidate}-{trigger.name or first or f'trigger-{trigger.trigger_index}'}"
+        suffix = f"{suffix}-{trigger.trigger_index}"
+    longest = f"{resource.namespace}-{name_candidate}-{resource.kind}-{trigger.trigger_index}"
+    return name_candidate, f"{name_candidate}{suffix}", f"{resource.namespace}-{name_candidate}{suffix}", longest

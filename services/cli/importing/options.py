@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class TriggerOptions:
     """How a trigger asks Lagscale.
 
     Attributes:
@@ -26,7 +26,7 @@ class Asking:
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class ImportOptions:
     """Of one import.
 
     Attributes:
@@ -38,7 +38,7 @@ class Options:
         tenants: write the tenants, too.
     """
 
-    asking: Asking
+    trigger_options: TriggerOptions
     tenant: str | None = None
     namespace: str = "default"
     instance: str = "default"

@@ -16,131 +16,144 @@ from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.scalarstring import LiteralScalarString
 
-from services.cli.importing.conversion import Conversion, Converted
-from services.cli.importing.monitors import Monitor
-from services.cli.importing.options import Options
-from services.cli.importing.sources import Given
+from services.cli.importing.conversion import Conversion, ConvertedObject
+from services.cli.importing.monitors import ImportedMonitor
+from services.cli.importing.options import ImportOptions
+from services.cli.importing.sources import SourcedValue
 
 _VERSION = "lagscale/v1"
 _SECRET = re.compile(r"Secret (?P<namespace>\S+)/(?P<name>\S+), key (?P<key>\S+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class MissingValue:
     """A value that apply needs and the manifests do not hold.
 
     Attributes:
         variable: of the environment, that it must be put into.
-        of: whose it is, as in `cluster shop/main, secrets.password`.
-        told: where it stands now.
+        owner: whose it is, as in `cluster shop/main, secrets.password`.
+        source: where it stands now.
     """
 
     variable: str
-    of: str
-    told: str
+    owner: str
+    source: str
 
     @property
     def command(self) -> str:
         """What sets the variable from a Secret of Kubernetes; empty where the value stands elsewhere."""
-        found = _SECRET.fullmatch(self.told)
-        if found is None:
+        match = _SECRET.fullmatch(self.source)
+        if match is None:
             return ""
-        key = found["key"].replace(".", r"\.")
-        get = ["kubectl", "get", "secret", "-n", found["namespace"], found["name"], "-o", f"jsonpath={{.data.{key}}}"]
+        key = match["key"].replace(".", r"\.")
+        get = ["kubectl", "get", "secret", "-n", match["namespace"], match["name"], "-o", f"jsonpath={{.data.{key}}}"]
         return f'export {self.variable}="$({shlex.join(get)} | base64 -d)"'
 
 
 @dataclass(slots=True)
-class Registrations:
+class RegistrationFiles:
     """Texts by file name, and what is wanted for them."""
 
     files: dict[str, str] = field(default_factory=dict)
-    wanted: list[Wanted] = field(default_factory=list)
+    missing_values: list[MissingValue] = field(default_factory=list)
 
 
-def registrations(conversion: Conversion, options: Options) -> Registrations:
+def build_registrations(conversion: Conversion, options: ImportOptions) -> RegistrationFiles:
     """What is to be registered, in files that are applied in the order of their names."""
-    made = Registrations()
+    files_made = RegistrationFiles()
     tenants = sorted({tenant for tenant, _ in conversion.bindings})
     if options.tenants:
-        made.files["00-tenants.yaml"] = _text([_object("Tenant", tenant, None, CommentedMap()) for tenant in tenants])
-    made.files["10-clusters.yaml"] = _text(_clusters(conversion, made))
-    made.files["20-monitors.yaml"] = _text(_monitors(conversion, made))
-    made.files["30-bindings.yaml"] = _text(
+        files_made.files["00-tenants.yaml"] = _dump_objects(
+            [_build_object("Tenant", tenant, None, CommentedMap()) for tenant in tenants]
+        )
+    files_made.files["10-clusters.yaml"] = _dump_objects(_build_clusters(conversion, files_made))
+    files_made.files["20-monitors.yaml"] = _dump_objects(_build_monitors(conversion, files_made))
+    files_made.files["30-bindings.yaml"] = _dump_objects(
         [
-            _object("Binding", None, tenant, CommentedMap(instance=options.instance, namespace=namespace))
+            _build_object("Binding", None, tenant, CommentedMap(instance=options.instance, namespace=namespace))
             for tenant, namespace in conversion.bindings
         ]
     )
-    return made
+    return files_made
 
 
-def _clusters(conversion: Conversion, made: Registrations) -> Iterable[CommentedMap]:
+def _build_clusters(conversion: Conversion, files_made: RegistrationFiles) -> Iterable[CommentedMap]:
     for cluster, name in conversion.clusters.items():
-        stem = f"{cluster.tenant}-{name}"
-        of = f"cluster {cluster.tenant}/{name}"
+        variable_prefix = f"{cluster.tenant}-{name}"
+        owner = f"cluster {cluster.tenant}/{name}"
         spec = CommentedMap()
         if cluster.servers[0].text is None:
-            _put(
+            _set_value(
                 spec,
                 "bootstrapServers",
                 cluster.servers[0],
-                _want(made, stem, of, "bootstrapServers", cluster.servers[0]),
+                _require_value(files_made, variable_prefix, owner, "bootstrapServers", cluster.servers[0]),
             )
         else:
             spec["bootstrapServers"] = [server.text for server in cluster.servers]
         for part, given in (("security", cluster.security), ("secrets", cluster.secrets)):
             values = CommentedMap()
             for key, value in given:
-                _put(values, key, value, _want(made, stem, of, f"{part}.{key}", value))
+                _set_value(
+                    values, key, value, _require_value(files_made, variable_prefix, owner, f"{part}.{key}", value)
+                )
             if part == "security" and cluster.pod_role:
                 values["awsPodRole"] = True
             if values:
                 spec[part] = values
-        yield _object("Cluster", name, cluster.tenant, spec)
+        yield _build_object("Cluster", name, cluster.tenant, spec)
 
 
-def _monitors(conversion: Conversion, made: Registrations) -> Iterable[CommentedMap]:
-    found = [
-        (one.tenant, one.names[place], monitor, one, place)
-        for one in conversion.done
-        for place, monitor in one.monitors.items()
+def _build_monitors(conversion: Conversion, files_made: RegistrationFiles) -> Iterable[CommentedMap]:
+    rows = [
+        (one.tenant, one.names[trigger_index], monitor, one, trigger_index)
+        for one in conversion.converted_objects
+        for trigger_index, monitor in one.monitors.items()
     ]
-    for tenant, name, monitor, one, place in sorted(found, key=lambda row: row[:2]):
-        spec = _monitor(tenant, name, monitor, conversion.clusters[one.clusters[place]], made)
-        whole = _object("Monitor", name, tenant, spec)
-        whole.yaml_set_start_comment(_origin(one, place))
+    for tenant, name, monitor, one, trigger_index in sorted(rows, key=lambda row: row[:2]):
+        spec = _build_monitor_spec(tenant, name, monitor, conversion.clusters[one.clusters[trigger_index]], files_made)
+        whole = _build_object("Monitor", name, tenant, spec)
+        whole.yaml_set_start_comment(_describe_origin(one, trigger_index))
         yield whole
 
 
-def _origin(one: Converted, place: int) -> str:
-    return f"From {one.scaled.title}, trigger {place} ({one.scaled.document.where})."
+def _describe_origin(one: ConvertedObject, trigger_index: int) -> str:
+    return f"From {one.resource.title}, trigger {trigger_index} ({one.resource.document.where})."
 
 
-def _monitor(tenant: str, name: str, monitor: Monitor, cluster: str, made: Registrations) -> CommentedMap:
-    of, stem = f"monitor {tenant}/{name}", f"{tenant}-{name}"
+def _build_monitor_spec(
+    tenant: str, name: str, monitor: ImportedMonitor, cluster: str, files_made: RegistrationFiles
+) -> CommentedMap:
+    owner, variable_prefix = f"monitor {tenant}/{name}", f"{tenant}-{name}"
     spec = CommentedMap(cluster=cluster)
-    _put(spec, "consumerGroup", monitor.group, _want(made, stem, of, "consumerGroup", monitor.group))
+    _set_value(
+        spec,
+        "consumerGroup",
+        monitor.group,
+        _require_value(files_made, variable_prefix, owner, "consumerGroup", monitor.group),
+    )
     topics = monitor.topics
     if topics is not None and topics[0].text is None:
-        _put(spec, "topics", topics[0], _want(made, stem, of, "topics", topics[0]))
+        _set_value(spec, "topics", topics[0], _require_value(files_made, variable_prefix, owner, "topics", topics[0]))
     elif topics is not None:
         spec["topics"] = [topic.text for topic in topics]
     spec["policy"] = CommentedMap(monitor.policy)
     return spec
 
 
-def _want(made: Registrations, stem: str, of: str, field_of: str, given: Given) -> str:
+def _require_value(
+    files_made: RegistrationFiles, variable_prefix: str, owner: str, field_name: str, given: SourcedValue
+) -> str:
     """The variable that a value is read from; empty where the value is known."""
     if given.text is not None:
         return ""
-    key = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", field_of.rpartition(".")[2])
-    variable = re.sub(r"[^A-Z0-9]+", "_", f"KAFKA-{stem}-{key}".upper())
-    made.wanted.append(Wanted(variable, f"{of}, {field_of}", given.told))
+    key = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", field_name.rpartition(".")[2])
+    variable = re.sub(r"[^A-Z0-9]+", "_", f"KAFKA-{variable_prefix}-{key}".upper())
+    files_made.missing_values.append(MissingValue(variable, f"{owner}, {field_name}", given.source))
     return variable
 
 
-def _put(node: CommentedMap, key: str, given: Given, variable: str) -> None:
+def _set_value(node: CommentedMap, key: str, given: SourcedValue, variable: str) -> None:
     if given.text is not None:
         text = given.text.strip()
         node[key] = LiteralScalarString(f"{text}\n") if "\n" in text else text
@@ -149,14 +162,14 @@ def _put(node: CommentedMap, key: str, given: Given, variable: str) -> None:
     reference.fa.set_flow_style()
     reference["valueFrom"].fa.set_flow_style()
     node[key] = reference
-    node.yaml_add_eol_comment(_one_line(given.told), key)
+    node.yaml_add_eol_comment(_one_line(given.source), key)
 
 
 def _one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _object(kind: str, name: str | None, tenant: str | None, spec: Mapping[str, object]) -> CommentedMap:
+def _build_object(kind: str, name: str | None, tenant: str | None, spec: Mapping[str, object]) -> CommentedMap:
     metadata = CommentedMap()
     if name is not None:
         metadata["name"] = name
@@ -165,7 +178,7 @@ def _object(kind: str, name: str | None, tenant: str | None, spec: Mapping[str, 
     return CommentedMap(apiVersion=_VERSION, kind=kind, metadata=metadata, spec=spec)
 
 
-def _text(objects: Iterable[CommentedMap]) -> str:
+def _dump_objects(objects: Iterable[CommentedMap]) -> str:
     yaml = YAML(typ="rt")
     yaml.width = 4096
     yaml.indent(mapping=2, sequence=4, offset=2)

@@ -6,86 +6,88 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from services.cli.importing.conversion import Conversion, Converted
+from services.cli.importing.conversion import Conversion, ConvertedObject
 from services.cli.importing.kafka_keys import KEDA_KEYS
-from services.cli.importing.registrations import Registrations
-from services.cli.importing.surroundings import maximum, minimum
+from services.cli.importing.registrations import RegistrationFiles
+from services.cli.importing.surroundings import read_max_replicas, read_min_replicas
 
-Report = dict[str, Any]
+ReportData = dict[str, Any]
 
 
-def report(conversion: Conversion, made: Registrations, batches: Mapping[str, Sequence[Converted]]) -> Report:
+def build_report(
+    conversion: Conversion, registered: RegistrationFiles, batches: Mapping[str, Sequence[ConvertedObject]]
+) -> ReportData:
     """The whole report; JSON as it is, and what the Markdown is made of.
 
     Args:
         conversion: what was converted.
-        made: what is registered for it.
+        registered: what is registered for it.
         batches: name -> objects.
     """
     batch_of = {id(one): name for name, objects in batches.items() for one in objects}
     return {
         "summary": {
-            "converted": len(conversion.done),
-            "notConverted": len(conversion.objects) - len(conversion.done),
-            "untouched": len(conversion.untouched),
+            "converted": len(conversion.converted_objects),
+            "notConverted": len(conversion.objects) - len(conversion.converted_objects),
+            "untouched": len(conversion.without_kafka),
             "unreadable": len(conversion.unreadable),
             "clusters": len(conversion.clusters),
-            "monitors": sum(len(one.names) for one in conversion.done),
+            "monitors": sum(len(one.names) for one in conversion.converted_objects),
             "batches": len(batches),
         },
-        "objects": [_object(one, batch_of.get(id(one)), conversion) for one in conversion.objects],
+        "objects": [_describe_object(one, batch_of.get(id(one)), conversion) for one in conversion.objects],
         "clusters": [
             {"tenant": cluster.tenant, "name": name, "bootstrapServers": [server.text for server in cluster.servers]}
             for cluster, name in conversion.clusters.items()
         ],
         "bindings": [{"tenant": tenant, "namespace": namespace} for tenant, namespace in conversion.bindings],
         "wanted": [
-            {"variable": one.variable, "of": one.of, "from": one.told, "command": one.command or None}
-            for one in made.wanted
+            {"variable": one.variable, "of": one.owner, "from": one.source, "command": one.command or None}
+            for one in registered.missing_values
         ],
-        "untouched": conversion.untouched,
+        "untouched": conversion.without_kafka,
         "unreadable": [{"where": where, "why": why} for where, why in conversion.unreadable],
         "notes": conversion.notes,
-        "kedaKeys": _keys(conversion),
+        "kedaKeys": _count_keys(conversion),
     }
 
 
-def _object(one: Converted, batch: str | None, conversion: Conversion) -> Report:
-    scaled, findings = one.scaled, one.findings
+def _describe_object(one: ConvertedObject, batch: str | None, conversion: Conversion) -> ReportData:
+    resource, log = one.resource, one.log
     return {
-        "kind": scaled.kind,
-        "namespace": scaled.namespace,
-        "name": scaled.name,
-        "where": scaled.document.where,
+        "kind": resource.kind,
+        "namespace": resource.namespace,
+        "name": resource.name,
+        "where": resource.document.where,
         "tenant": one.tenant,
         "converted": one.new is not None,
         "batch": batch,
         "monitors": [
             {
                 "name": name,
-                "trigger": place,
-                "cluster": conversion.clusters[one.clusters[place]],
-                "minReplicas": minimum(scaled),
-                "maxReplicas": maximum(scaled),
-                "keda": dict(one.monitors[place].keda),
+                "trigger": trigger_index,
+                "cluster": conversion.clusters[one.clusters[trigger_index]],
+                "minReplicas": read_min_replicas(resource),
+                "maxReplicas": read_max_replicas(resource),
+                "keda": dict(one.monitors[trigger_index].keda),
             }
-            for place, name in sorted(one.names.items())
+            for trigger_index, name in sorted(one.names.items())
         ],
-        "faults": list(findings.faults),
-        "toDo": list(findings.to_do),
-        "warnings": list(findings.warnings),
+        "faults": list(log.field_errors),
+        "toDo": list(log.tasks),
+        "warnings": list(log.warnings),
         "keys": [
             {"key": entry.key, "outcome": entry.outcome.value, "why": entry.why}
-            for entry in sorted(findings.entries, key=lambda entry: entry.key)
+            for entry in sorted(log.entries, key=lambda entry: entry.key)
         ],
     }
 
 
-def _keys(conversion: Conversion) -> list[Report]:
-    seen = Counter(
+def _count_keys(conversion: Conversion) -> list[ReportData]:
+    counts = Counter(
         name
         for one in conversion.objects
-        for entry in one.findings.entries
+        for entry in one.log.entries
         if entry.outcome.value != "added"
         for name in [entry.key.rpartition(".")[2].removesuffix("FromEnv")]
         if entry.key.startswith("triggers[")
@@ -94,17 +96,17 @@ def _keys(conversion: Conversion) -> list[Report]:
         {
             "key": key.name,
             "default": key.default or None,
-            "goes": key.fate.value,
+            "goes": key.target.value,
             "why": key.why,
-            "seen": seen[key.name],
+            "seen": counts[key.name],
         }
         for key in KEDA_KEYS.values()
     ]
 
 
-def markdown(found: Report) -> str:
+def render_markdown(data: ReportData) -> str:
     """The report as a page."""
-    summary = found["summary"]
+    summary = data["summary"]
     lines = [
         "# From KEDA's kafka triggers to Lagscale",
         "",
@@ -113,13 +115,19 @@ def markdown(found: Report) -> str:
         f"{summary['clusters']} clusters are to be registered.",
         "",
     ]
-    lines += _section("What apply needs first", _wanted(found["wanted"]))
-    lines += _section("Not converted", [line for one in found["objects"] if one["faults"] for line in _faults(one)])
-    lines += _section("Not readable", [f"- `{one['where']}` {_cell(one['why'])}" for one in found["unreadable"]])
-    lines += _section("About several objects", [f"- {_cell(note)}" for note in found["notes"]])
-    lines += _section("Without a kafka trigger, left alone", [f"- {_cell(title)}" for title in found["untouched"]])
-    for one in found["objects"]:
-        lines += _page(one)
+    lines += _render_section("What apply needs first", _render_missing_values(data["wanted"]))
+    lines += _render_section(
+        "Not converted", [line for one in data["objects"] if one["faults"] for line in _render_errors(one)]
+    )
+    lines += _render_section(
+        "Not readable", [f"- `{one['where']}` {_escape_cell(one['why'])}" for one in data["unreadable"]]
+    )
+    lines += _render_section("About several objects", [f"- {_escape_cell(note)}" for note in data["notes"]])
+    lines += _render_section(
+        "Without a kafka trigger, left alone", [f"- {_escape_cell(title)}" for title in data["untouched"]]
+    )
+    for one in data["objects"]:
+        lines += _render_object(one)
     lines += [
         "## Every key of KEDA's kafka trigger",
         "",
@@ -127,18 +135,18 @@ def markdown(found: Report) -> str:
         "|---|---|---|---|---|",
     ]
     lines += [
-        f"| `{key['key']}` | {key['default'] or ''} | {key['goes']} | {_cell(key['why'])} | {key['seen']} |"
-        for key in found["kedaKeys"]
+        f"| `{key['key']}` | {key['default'] or ''} | {key['goes']} | {_escape_cell(key['why'])} | {key['seen']} |"
+        for key in data["kedaKeys"]
     ]
     return "\n".join(lines) + "\n"
 
 
-def _section(title: str, lines: Sequence[str]) -> list[str]:
+def _render_section(title: str, lines: Sequence[str]) -> list[str]:
     return [f"## {title}", "", *lines, ""] if lines else []
 
 
-def _wanted(wanted: Sequence[Report]) -> list[str]:
-    if not wanted:
+def _render_missing_values(missing_values: Sequence[ReportData]) -> list[str]:
+    if not missing_values:
         return []
     lines = [
         "The manifests do not hold these values, or they are secrets, which an import never copies. Set the variables "
@@ -146,32 +154,42 @@ def _wanted(wanted: Sequence[Report]) -> list[str]:
         "",
         "| variable | is | stands now in |",
         "|---|---|---|",
-        *(f"| `{one['variable']}` | {_cell(one['of'])} | {_cell(one['from'])} |" for one in wanted),
+        *(
+            f"| `{one['variable']}` | {_escape_cell(one['of'])} | {_escape_cell(one['from'])} |"
+            for one in missing_values
+        ),
     ]
-    commands = [one["command"] for one in wanted if one["command"]]
+    commands = [one["command"] for one in missing_values if one["command"]]
     return [*lines, *(["", "```sh", *commands, "```"] if commands else [])]
 
 
-def _faults(one: Report) -> list[str]:
+def _render_errors(one: ReportData) -> list[str]:
     title = f"- **{one['kind']} {one['namespace']}/{one['name']}** (`{one['where']}`)"
-    return [title, *(f"  - {_cell(fault)}" for fault in one["faults"])]
+    return [title, *(f"  - {_escape_cell(field_error)}" for field_error in one["faults"])]
 
 
-def _page(one: Report) -> list[str]:
+def _render_object(one: ReportData) -> list[str]:
     lines = [f"## {one['kind']} {one['namespace']}/{one['name']}", "", f"From `{one['where']}`."]
     if one["converted"]:
-        asks = ", ".join(f"`{one['tenant']}/{monitor['name']}`" for monitor in one["monitors"])
-        lines[-1] += f" Asks for {asks}; in {one['batch']}."
+        monitor_names = ", ".join(f"`{one['tenant']}/{monitor['name']}`" for monitor in one["monitors"])
+        lines[-1] += f" Asks for {monitor_names}; in {one['batch']}."
     else:
-        lines[-1] += " **Not converted**, so it stays as it is: " + "; ".join(_cell(fault) for fault in one["faults"])
+        lines[-1] += " **Not converted**, so it stays as it is: " + "; ".join(
+            _escape_cell(field_error) for field_error in one["faults"]
+        )
     lines.append("")
-    notes = [*(f"- To do: {_cell(text)}" for text in one["toDo"]), *(f"- {_cell(text)}" for text in one["warnings"])]
+    notes = [
+        *(f"- To do: {_escape_cell(text)}" for text in one["toDo"]),
+        *(f"- {_escape_cell(text)}" for text in one["warnings"]),
+    ]
     lines += [*notes, ""] if notes else []
     lines += ["| key | outcome | why |", "|---|---|---|"]
-    lines += [f"| `{_cell(key['key'])}` | {key['outcome']} | {_cell(key['why'])} |" for key in one["keys"]]
+    lines += [
+        f"| `{_escape_cell(key['key'])}` | {key['outcome']} | {_escape_cell(key['why'])} |" for key in one["keys"]
+    ]
     return [*lines, ""]
 
 
-def _cell(text: str) -> str:
+def _escape_cell(text: str) -> str:
     """A text in one cell of a table."""
     return " ".join(text.split()).replace("|", r"\|")

@@ -5,80 +5,82 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from services.cli.importing.findings import Findings, Outcome
-from services.cli.importing.manifests import SCALED_JOB, Node, Scaled, inner
+from services.cli.importing.findings import ConversionLog, KeyOutcome
+from services.cli.importing.manifests import SCALED_JOB, Node, ScaledResource, get_map
 
 _PAUSED = ("autoscaling.keda.sh/paused-replicas", "autoscaling.keda.sh/paused", "autoscaling.keda.sh/paused-scale-in", "autoscaling.keda.sh/paused-scale-out")  # fmt: skip
 RACE = (
     "At minReplicaCount 0 an error is no safe hold: KEDA up to 2.20.2 can take an error of the HPA's path for "
     '"inactive" and send a working group to zero once the cooldown is over. '
 )
-_HELD = "Lagscale therefore answers with the last known value while lag is unknown (holdSeconds, by default an hour)."
-_NOT_HELD = "With a fallback the monitor has holdSeconds 0, so errors reach KEDA, and the fallback does not protect from this; minReplicaCount 1 does."
+_LAST_KNOWN_ANSWER = (
+    "Lagscale therefore answers with the last known value while lag is unknown (holdSeconds, by default an hour)."
+)
+_NO_LAST_KNOWN_ANSWER = "With a fallback the monitor has holdSeconds 0, so errors reach KEDA, and the fallback does not protect from this; minReplicaCount 1 does."
 FALLBACK_ZERO = (
     "fallback.replicas is 0 at minReplicaCount 0: KEDA then goes to zero on an error at once. Give it replicas, or take "
     "the fallback out and let Lagscale hold the last answer."
 )
 
 
-def tell(scaled: Scaled, findings: Findings) -> None:
+def log_unchanged_keys(resource: ScaledResource, log: ConversionLog) -> None:
     """Tell of every key of an object that is none of its triggers'."""
-    _about_metadata(scaled, findings)
-    for name, value in scaled.spec.items():
+    _log_metadata(resource, log)
+    for name, value in resource.spec.items():
         if name == "triggers":
-            for place, trigger in enumerate(scaled.triggers):
-                if place not in scaled.kafka():
+            for trigger_index, trigger in enumerate(resource.triggers):
+                if trigger_index not in resource.list_kafka_triggers():
                     kind = trigger.get("type") if isinstance(trigger, Mapping) else trigger
-                    findings.say(f"triggers[{place}]", Outcome.TAKEN, f"a trigger of type {kind}, untouched")
+                    log.add_key(f"triggers[{trigger_index}]", KeyOutcome.TAKEN, f"a trigger of type {kind}, untouched")
         elif name == "advanced":
-            _about_advanced(scaled, inner(scaled.spec, "advanced"), findings)
+            _log_advanced(resource, get_map(resource.spec, "advanced"), log)
         else:
-            findings.say(name, Outcome.TAKEN, _about(scaled, name, value))
-    if scaled.kind != SCALED_JOB:
-        _about_zero(scaled, findings)
+            log.add_key(name, KeyOutcome.TAKEN, _describe_key(resource, name, value))
+    if resource.kind != SCALED_JOB:
+        _warn_about_zero(resource, log)
 
 
-def minimum(scaled: Scaled) -> int:
+def read_min_replicas(resource: ScaledResource) -> int:
     """minReplicaCount, 0 where it is not set."""
-    return _number(scaled.spec.get("minReplicaCount"), 0)
+    return _parse_number(resource.spec.get("minReplicaCount"), 0)
 
 
-def maximum(scaled: Scaled) -> int:
+def read_max_replicas(resource: ScaledResource) -> int:
     """maxReplicaCount, KEDA's default of 100 where it is not set."""
-    return _number(scaled.spec.get("maxReplicaCount"), 100)
+    return _parse_number(resource.spec.get("maxReplicaCount"), 100)
 
 
-def _number(value: Any, default: int) -> int:
+def _parse_number(value: Any, default: int) -> int:
     try:
         return default if value is None else int(value)
     except (TypeError, ValueError):
         return default
 
 
-def _about_metadata(scaled: Scaled, findings: Findings) -> None:
-    metadata = inner(scaled.node, "metadata")
+def _log_metadata(resource: ScaledResource, log: ConversionLog) -> None:
+    metadata = get_map(resource.node, "metadata")
     if not metadata.get("namespace"):
-        findings.warn(
-            f"It names no namespace; {scaled.namespace} was taken (--namespace), and the binding is for that."
+        log.add_warning(
+            f"It names no namespace; {resource.namespace} was taken (--namespace), and the binding is for that."
         )
     for name in metadata:
         if name in {"name", "namespace", "labels", "finalizers", "ownerReferences"}:
-            findings.say(f"metadata.{name}", Outcome.TAKEN, "the same")
-    owner = str(inner(metadata, "labels").get("app.kubernetes.io/managed-by") or "")
-    for name, value in scaled.annotations.items():
+            log.add_key(f"metadata.{name}", KeyOutcome.TAKEN, "the same")
+    owner = str(get_map(metadata, "labels").get("app.kubernetes.io/managed-by") or "")
+    for name, value in resource.annotations.items():
         if name.startswith("kubectl.kubernetes.io/"):
             continue
-        findings.say(f"metadata.annotations[{name}]", Outcome.TAKEN, "the same")
+        log.add_key(f"metadata.annotations[{name}]", KeyOutcome.TAKEN, "the same")
         if name in _PAUSED and str(value).lower() != "false":
-            findings.warn(f"It is paused ({name}: {value}) and stays paused; the monitor measures meanwhile.")
+            log.add_warning(f"It is paused ({name}: {value}) and stays paused; the monitor measures meanwhile.")
         if name.startswith(("meta.helm.sh/", "argocd.argoproj.io/", "kustomize.toolkit.fluxcd.io/")):
             owner = owner or name.partition("/")[0]
     if owner:
-        findings.warn(f"It is managed from elsewhere ({owner}); make the change there, or it will be undone.")
+        log.add_warning(f"It is managed from elsewhere ({owner}); make the change there, or it will be undone.")
 
 
-def _about(scaled: Scaled, name: str, value: Any) -> str:
-    if name == "pollingInterval" and scaled.kind != SCALED_JOB:
+def _describe_key(resource: ScaledResource, name: str, value: Any) -> str:
+    if name == "pollingInterval" and resource.kind != SCALED_JOB:
         return (
             "the same; it needs no tuning: an answer changes only with a new sample, and the HPA asks every 15 s itself"
         )
@@ -93,11 +95,11 @@ def _about(scaled: Scaled, name: str, value: Any) -> str:
     return "the same"
 
 
-def _about_advanced(scaled: Scaled, advanced: Node, findings: Findings) -> None:
+def _log_advanced(resource: ScaledResource, advanced: Node, log: ConversionLog) -> None:
     for name, value in advanced.items():
         path = f"advanced.{name}"
         if name == "scalingModifiers":
-            _about_modifiers(scaled, inner(advanced, name), findings)
+            _log_modifiers(resource, get_map(advanced, name), log)
         elif name == "horizontalPodAutoscalerConfig" and isinstance(value, Mapping):
             for part in value:
                 why = "the same"
@@ -105,31 +107,31 @@ def _about_advanced(scaled: Scaled, advanced: Node, findings: Findings) -> None:
                     why += (
                         "; its windows work on our answers, so scaleUpStabilization and scaleDownStabilization stay 0"
                     )
-                findings.say(f"{path}.{part}", Outcome.TAKEN, why)
+                log.add_key(f"{path}.{part}", KeyOutcome.TAKEN, why)
         else:
-            findings.say(path, Outcome.TAKEN, "the same")
+            log.add_key(path, KeyOutcome.TAKEN, "the same")
 
 
-def _about_modifiers(scaled: Scaled, modifiers: Node, findings: Findings) -> None:
+def _log_modifiers(resource: ScaledResource, modifiers: Node, log: ConversionLog) -> None:
     formula = str(modifiers.get("formula") or "")
     for name in modifiers:
-        findings.say(f"advanced.scalingModifiers.{name}", Outcome.TAKEN, "the same")
-    named = [
-        str(scaled.triggers[place].get("name"))
-        for place in scaled.kafka()
-        if scaled.triggers[place].get("name") and str(scaled.triggers[place]["name"]) in formula
+        log.add_key(f"advanced.scalingModifiers.{name}", KeyOutcome.TAKEN, "the same")
+    trigger_names = [
+        str(resource.triggers[trigger_index].get("name"))
+        for trigger_index in resource.list_kafka_triggers()
+        if resource.triggers[trigger_index].get("name") and str(resource.triggers[trigger_index]["name"]) in formula
     ]
-    if named:
-        findings.warn(
-            f"The formula names {', '.join(named)}: it stays true, and gets our value, which is 0 until lag has lasted "
+    if trigger_names:
+        log.add_warning(
+            f"The formula names {', '.join(trigger_names)}: it stays true, and gets our value, which is 0 until lag has lasted "
             "above lagThreshold; a formula that divides by it or compares it needs a look."
         )
 
 
-def _about_zero(scaled: Scaled, findings: Findings) -> None:
-    if minimum(scaled) > 0:
+def _warn_about_zero(resource: ScaledResource, log: ConversionLog) -> None:
+    if read_min_replicas(resource) > 0:
         return
-    fallback = inner(scaled.spec, "fallback")
-    findings.warn(RACE + (_NOT_HELD if fallback else _HELD))
-    if fallback and _number(fallback.get("replicas"), 0) == 0:
-        findings.warn(FALLBACK_ZERO)
+    fallback = get_map(resource.spec, "fallback")
+    log.add_warning(RACE + (_NO_LAST_KNOWN_ANSWER if fallback else _LAST_KNOWN_ANSWER))
+    if fallback and _parse_number(fallback.get("replicas"), 0) == 0:
+        log.add_warning(FALLBACK_ZERO)

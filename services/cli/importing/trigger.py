@@ -7,41 +7,41 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from services.cli.importing.findings import Findings, Outcome
-from services.cli.importing.kafka_keys import FROM_ENV, KEDA_KEYS, Fate
-from services.cli.importing.manifests import Manifests, Node, Scaled, inner
-from services.cli.importing.sources import SECRETS, Authentication, Given, authentication, variable
+from services.cli.importing.findings import ConversionLog, KeyOutcome
+from services.cli.importing.kafka_keys import FROM_ENV, KEDA_KEYS, KeyTarget
+from services.cli.importing.manifests import ManifestIndex, Node, ScaledResource, get_map
+from services.cli.importing.sources import SECRETS, SourcedValue, TriggerCredentials, read_credentials, resolve_variable
 
 _UNRENDERED = re.compile(r"\{\{.*?\}\}|\$\{[^}]*\}|\$\([^)]*\)")
 TRUE, _FALSE = {"1", "t", "T", "TRUE", "true", "True"}, {"0", "f", "F", "FALSE", "false", "False"}
 #: Also by a TriggerAuthentication; both at once is an error of KEDA's.
-_NOT_TWICE = ("sasl", "tls")
-_NOT_READ = "KEDA's kafka trigger does not read it"
+_EXCLUSIVE_KEYS = ("sasl", "tls")
+_NOT_READ_REASON = "KEDA's kafka trigger does not read it"
 
 
 @dataclass(frozen=True, slots=True)
-class Trigger:
+class KedaTrigger:
     """A trigger that is to be converted.
 
     Attributes:
-        place: its number in the list.
+        trigger_index: its number in the list.
         kind: `kafka` or `apache-kafka`.
         node: the trigger, without comments.
         values: of every key that is set, wherever it comes from.
         origin: key -> the path that the report calls it by.
     """
 
-    place: int
+    trigger_index: int
     kind: str
     node: Node
-    values: Mapping[str, Given]
+    values: Mapping[str, SourcedValue]
     origin: Mapping[str, str]
-    authentication: Authentication
+    credentials: TriggerCredentials
 
     @property
     def path(self) -> str:
         """As the report calls it."""
-        return f"triggers[{self.place}]"
+        return f"triggers[{self.trigger_index}]"
 
     @property
     def name(self) -> str:
@@ -65,90 +65,96 @@ class Trigger:
 
 
 @dataclass(slots=True)
-class _Reader:
-    manifests: Manifests
-    scaled: Scaled
+class _TriggerParser:
+    manifests: ManifestIndex
+    resource: ScaledResource
     path: str
     metadata: Node
-    findings: Findings
-    values: dict[str, Given] = field(default_factory=dict)
+    log: ConversionLog
+    values: dict[str, SourcedValue] = field(default_factory=dict)
     origin: dict[str, str] = field(default_factory=dict)
 
-    def keep(self, name: str, given: Given, path: str) -> None:
+    def set_value(self, name: str, given: SourcedValue, path: str) -> None:
         self.values[name], self.origin[name] = given, path
 
     def key(self, name: str, value: Any) -> None:
         """One key of the trigger's metadata."""
-        path, text = f"{self.path}.metadata.{name}", _as_text(value)
-        plain = name.removesuffix("FromEnv")
+        path, text = f"{self.path}.metadata.{name}", _to_text(value)
+        base_name = name.removesuffix("FromEnv")
         if _UNRENDERED.search(text):
-            self.findings.faults.append(f"{path}: was not rendered; render it, or take `kubectl get -o yaml`")
+            self.log.field_errors.append(f"{path}: was not rendered; render it, or take `kubectl get -o yaml`")
             # So that it is not called missing as well.
-            self.values[plain] = Given(None, "a template")
-        elif name != plain and plain in FROM_ENV:
-            self.keep(plain, variable(self.manifests, self.scaled, text.strip()), path)
+            self.values[base_name] = SourcedValue(None, "a template")
+        elif name != base_name and base_name in FROM_ENV:
+            self.set_value(base_name, resolve_variable(self.manifests, self.resource, text.strip()), path)
         elif name not in KEDA_KEYS:
-            self.findings.say(path, Outcome.DROPPED, _NOT_READ)
+            self.log.add_key(path, KeyOutcome.DROPPED, _NOT_READ_REASON)
         elif name in SECRETS:
-            self.findings.say(
-                path, Outcome.DROPPED, "KEDA reads it from a TriggerAuthentication, and here all can read it"
+            self.log.add_key(
+                path, KeyOutcome.DROPPED, "KEDA reads it from a TriggerAuthentication, and here all can read it"
             )
-            self.findings.warn(f"{path} holds a secret in the open; take it out, and change that secret.")
+            self.log.add_warning(f"{path} holds a secret in the open; take it out, and change that secret.")
         elif name in FROM_ENV and self.metadata.get(f"{name}FromEnv"):
-            self.findings.say(path, Outcome.DROPPED, f"{name}FromEnv counts where both are given")
+            self.log.add_key(path, KeyOutcome.DROPPED, f"{name}FromEnv counts where both are given")
         else:
             if not isinstance(value, str):
-                self.findings.warn(f"{path} is no text, which Kubernetes refuses; it would have to stand in quotes.")
-            self.keep(name, Given(text, "the trigger"), path)
+                self.log.add_warning(f"{path} is no text, which Kubernetes refuses; it would have to stand in quotes.")
+            self.set_value(name, SourcedValue(text, "the trigger"), path)
 
-    def parameter(self, name: str, given: Given) -> None:
+    def parameter(self, name: str, given: SourcedValue) -> None:
         """One parameter of the trigger's authentication."""
         path = f"{self.path}.authenticationRef.{name}"
         if name not in KEDA_KEYS:
-            self.findings.say(path, Outcome.DROPPED, _NOT_READ)
+            self.log.add_key(path, KeyOutcome.DROPPED, _NOT_READ_REASON)
         elif name not in self.values:
-            self.keep(name, given, path)
-        elif name in _NOT_TWICE:
-            self.findings.faults.append(f"{path}: stands in the trigger too, which KEDA refuses; remove one of the two")
+            self.set_value(name, given, path)
+        elif name in _EXCLUSIVE_KEYS:
+            self.log.field_errors.append(
+                f"{path}: stands in the trigger too, which KEDA refuses; remove one of the two"
+            )
         else:
-            self.findings.say(path, Outcome.DROPPED, "the trigger's own value counts")
+            self.log.add_key(path, KeyOutcome.DROPPED, "the trigger's own value counts")
 
     def check(self) -> None:
         """What KEDA refuses in the values by themselves."""
         for name in ("bootstrapServers", "consumerGroup"):
             given = self.values.get(name)
             if given is None or (given.text is not None and not given.text.strip()):
-                self.findings.faults.append(f"{self.path}.metadata.{name}: is missing, which KEDA refuses; set it")
+                self.log.field_errors.append(f"{self.path}.metadata.{name}: is missing, which KEDA refuses; set it")
         for name, given in self.values.items():
-            wrong = _wrong(name, (given.text or "").strip())
+            wrong = _find_error(name, (given.text or "").strip())
             if wrong:
-                self.findings.faults.append(f"{self.path}.metadata.{name}: {wrong}, for KEDA too")
+                self.log.field_errors.append(f"{self.path}.metadata.{name}: {wrong}, for KEDA too")
 
 
-def read_trigger(manifests: Manifests, scaled: Scaled, place: int, findings: Findings) -> Trigger:
+def read_trigger(
+    manifests: ManifestIndex, resource: ScaledResource, trigger_index: int, log: ConversionLog
+) -> KedaTrigger:
     """Read a trigger of an object; tell of the keys that KEDA does not read, and of what it refuses."""
-    node = scaled.triggers[place]
-    found = authentication(manifests, scaled, node)
-    reader = _Reader(manifests, scaled, f"triggers[{place}]", inner(node, "metadata"), findings)
+    node = resource.triggers[trigger_index]
+    trigger_credentials = read_credentials(manifests, resource, node)
+    reader = _TriggerParser(manifests, resource, f"triggers[{trigger_index}]", get_map(node, "metadata"), log)
     for name, value in reader.metadata.items():
         reader.key(name, value)
-    for name, given in (found.parameters or {}).items():
+    for name, given in (trigger_credentials.parameters or {}).items():
         reader.parameter(name, given)
-    for part in found.unknown:
-        findings.warn(f"{reader.path}: `{part}` of {found.told} is not understood; see to it by hand.")
+    for part in trigger_credentials.unknown:
+        log.add_warning(
+            f"{reader.path}: `{part}` of {trigger_credentials.source} is not understood; see to it by hand."
+        )
     reader.check()
-    return Trigger(place, str(node["type"]), node, reader.values, reader.origin, found)
+    return KedaTrigger(trigger_index, str(node["type"]), node, reader.values, reader.origin, trigger_credentials)
 
 
-def _as_text(value: Any) -> str:
+def _to_text(value: Any) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     return "" if value is None else str(value)
 
 
-def _wrong(name: str, text: str) -> str:
+def _find_error(name: str, text: str) -> str:
     """What KEDA refuses in a key of the policy; empty when nothing."""
-    if not text or KEDA_KEYS[name].fate is not Fate.POLICY or name == "partitionLimitation":
+    if not text or KEDA_KEYS[name].target is not KeyTarget.POLICY or name == "partitionLimitation":
         return ""
     if name in {"lagThreshold", "activationLagThreshold"}:
         least = 1 if name == "lagThreshold" else 0

@@ -7,11 +7,11 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from lagscale.errors import Fault, InvalidInput
-from services.cli.importing.conversion import Conversion, Converted
-from services.cli.importing.options import Options
-from services.cli.importing.registrations import registrations
-from services.cli.importing.report import Report, markdown, report
+from lagscale.errors import FieldError, InvalidInput
+from services.cli.importing.conversion import Conversion, ConvertedObject
+from services.cli.importing.options import ImportOptions
+from services.cli.importing.registrations import build_registrations
+from services.cli.importing.report import ReportData, build_report, render_markdown
 
 _ORDER = """# In which order
 
@@ -41,60 +41,65 @@ _ORDER = """# In which order
 _VARIABLES = "   Set first the variables that the report lists; `apply` names each that is missing.\n"
 
 
-def batches(conversion: Conversion, size: int) -> dict[str, list[Converted]]:
+def split_batches(conversion: Conversion, size: int) -> dict[str, list[ConvertedObject]]:
     """Name -> objects, in the order of their names."""
-    done = conversion.done
-    return {f"batch-{number // size + 1:03}": done[number : number + size] for number in range(0, len(done), size)}
+    converted_objects = conversion.converted_objects
+    return {
+        f"batch-{number // size + 1:03}": converted_objects[number : number + size]
+        for number in range(0, len(converted_objects), size)
+    }
 
 
-def files(conversion: Conversion, options: Options, out: str) -> tuple[dict[str, str], Report]:
+def build_files(conversion: Conversion, options: ImportOptions, out: str) -> tuple[dict[str, str], ReportData]:
     """Path below the directory -> text, and the report. `out` is the directory, as commands call it."""
-    made = registrations(conversion, options)
-    parts = batches(conversion, options.batch)
-    found = report(conversion, made, parts)
-    texts = {f"register/{name}": text for name, text in made.files.items() if text}
+    registered = build_registrations(conversion, options)
+    parts = split_batches(conversion, options.batch)
+    data = build_report(conversion, registered, parts)
+    texts = {f"register/{name}": text for name, text in registered.files.items() if text}
     for batch, objects in parts.items():
         for one in objects:
-            name = _file_name(one)
+            name = _build_file_name(one)
             texts[f"{batch}/new/{name}"] = one.new or ""
             texts[f"{batch}/rollback/{name}"] = one.old or ""
-    texts["README.md"] = _ORDER.format(out=out, variables=f"\n{_VARIABLES}" if made.wanted else "")
-    texts["report.md"] = markdown(found)
-    texts["report.json"] = json.dumps(found, indent=2, ensure_ascii=False) + "\n"
-    return texts, found
+    texts["README.md"] = _ORDER.format(out=out, variables=f"\n{_VARIABLES}" if registered.missing_values else "")
+    texts["report.md"] = render_markdown(data)
+    texts["report.json"] = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
+    return texts, data
 
 
-def checked(out: Path) -> Path:
+def check_directory(out: Path) -> Path:
     """A directory that can be written.
 
     Raises:
         InvalidInput: there is something in it, or it is a file.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InvalidInput([Fault("--out", f"{out} is there already; name a directory that is new or empty")])
+        raise InvalidInput([FieldError("--out", f"{out} is there already; name a directory that is new or empty")])
     return out
 
 
-def write(texts: dict[str, str], out: Path) -> Sequence[Path]:
+def write_files(texts: dict[str, str], out: Path) -> Sequence[Path]:
     """Write the files.
 
     Raises:
         InvalidInput: the directory cannot be written.
     """
-    written = []
+    written_paths = []
     try:
         for name, text in texts.items():
             path = out / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-            written.append(path)
+            written_paths.append(path)
     except OSError as wrong:
-        raise InvalidInput([Fault("--out", f"{out} cannot be written: {wrong.strerror}")]) from wrong
-    return written
+        raise InvalidInput([FieldError("--out", f"{out} cannot be written: {wrong.strerror}")]) from wrong
+    return written_paths
 
 
-def _file_name(one: Converted) -> str:
+def _build_file_name(one: ConvertedObject) -> str:
     """A name of its own for each object, and never a way out of the directory."""
-    scaled = one.scaled
-    parts = (re.sub(r"[^A-Za-z0-9-]+", ".", part).strip(".") for part in (scaled.namespace, scaled.kind, scaled.name))
+    resource = one.resource
+    parts = (
+        re.sub(r"[^A-Za-z0-9-]+", ".", part).strip(".") for part in (resource.namespace, resource.kind, resource.name)
+    )
     return "_".join(parts).lower() + ".yaml"

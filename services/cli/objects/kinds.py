@@ -7,25 +7,25 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
-from lagscale.domain.tenancy import DEFAULT_INSTANCE, near_names
-from lagscale.errors import Fault, InvalidInput
+from lagscale.domain.tenancy import DEFAULT_INSTANCE, suggest_names
+from lagscale.errors import FieldError, InvalidInput
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Kind:
+class ObjectKind:
     """One kind.
 
     Attributes:
         name: as files write it.
         plural: as URLs write it.
-        given, shown: the names of what the API takes and answers in its OpenAPI document.
+        input_schema, output_schema: the names of what the API takes and answers in its OpenAPI document.
         columns: what a table shows beside the name: title -> the answer's field.
     """
 
     name: str
     plural: str
-    given: str
-    shown: str
+    input_schema: str
+    output_schema: str
     columns: Mapping[str, str]
 
     @property
@@ -45,31 +45,31 @@ class Kind:
         return listing if self.method == "post" else f"{listing}/{{{self.word}}}"
 
 
-TENANT = Kind(
+TENANT = ObjectKind(
     "Tenant", "tenants", "TenantIn", "TenantOut",
     {"display name": "displayName", "auto-register": "autoRegister", "most monitors": "maxMonitors"},
 )  # fmt: skip
-CLUSTER = Kind(
+CLUSTER = ObjectKind(
     "Cluster", "clusters", "ClusterIn", "ClusterOut",
     {"bootstrap servers": "bootstrapServers", "secrets": "hasSecrets", "state": "state"},
 )  # fmt: skip
-MONITOR = Kind(
+MONITOR = ObjectKind(
     "Monitor", "monitors", "MonitorIn", "MonitorOut",
     {"cluster": "cluster", "group": "consumerGroup", "topics": "measuredTopics", "auto": "autoRegistered",
      "topics' state": "scope"},
 )  # fmt: skip
-BINDING = Kind(
+BINDING = ObjectKind(
     "Binding", "bindings", "BindingIn", "BindingOut", {"instance": "instance", "namespace": "namespace"}
 )  # fmt: skip
 #: In the order in which they need each other.
 KINDS = (TENANT, CLUSTER, MONITOR, BINDING)
-BY_NAME: Mapping[str, Kind] = {kind.name: kind for kind in KINDS}
+KINDS_BY_NAME: Mapping[str, ObjectKind] = {kind.name: kind for kind in KINDS}
 
 
-class Ref(NamedTuple):
+class ObjectRef(NamedTuple):
     """Which object: a tenant's own name is empty, a binding's is INSTANCE/NAMESPACE."""
 
-    kind: Kind
+    kind: ObjectKind
     tenant: str
     name: str = ""
 
@@ -77,7 +77,7 @@ class Ref(NamedTuple):
         return f"{self.kind.word} {self.tenant}" + (f"/{self.name}" if self.name else "")
 
     @property
-    def rank(self) -> tuple[int, str, str]:
+    def sort_key(self) -> tuple[int, str, str]:
         """By which objects are sorted: what others need first, then by name."""
         return KINDS.index(self.kind), self.tenant, self.name
 
@@ -92,35 +92,35 @@ class Ref(NamedTuple):
         if self.kind is TENANT:
             return f"/v1/tenants/{quote(self.tenant, safe='')}"
         if self.kind is BINDING:
-            instance, namespace = binding_parts(self.name)
+            instance, namespace = split_binding_name(self.name)
             return f"{self.collection}?{urlencode({'instance': instance, 'namespace': namespace})}"
         return f"{self.collection}/{quote(self.name, safe='')}"
 
 
-def collection(kind: Kind, tenant: str) -> str:
+def collection(kind: ObjectKind, tenant: str) -> str:
     """The path of a listing."""
     return "/v1/tenants" if kind is TENANT else f"/v1/tenants/{quote(tenant, safe='')}/{kind.plural}"
 
 
-def binding_name(spec: Mapping[str, Any]) -> str:
+def build_binding_name(spec: Mapping[str, Any]) -> str:
     """A binding's name: INSTANCE/NAMESPACE."""
     return f"{spec.get('instance', DEFAULT_INSTANCE)}/{spec.get('namespace', '')}"
 
 
-def binding_parts(name: str) -> tuple[str, str]:
+def split_binding_name(name: str) -> tuple[str, str]:
     """Instance and namespace of a binding's name. A namespace has no slash; an instance, a URI, may have some."""
     instance, _, namespace = name.rpartition("/")
     return instance or DEFAULT_INSTANCE, namespace
 
 
-def ref_of(kind: Kind, answer: Mapping[str, Any], tenant: str) -> Ref:
+def build_ref(kind: ObjectKind, answer: Mapping[str, Any], tenant: str) -> ObjectRef:
     """Which object an answer of the API shows."""
     if kind is TENANT:
-        return Ref(kind, str(answer["name"]))
-    return Ref(kind, tenant, binding_name(answer) if kind is BINDING else str(answer["name"]))
+        return ObjectRef(kind, str(answer["name"]))
+    return ObjectRef(kind, tenant, build_binding_name(answer) if kind is BINDING else str(answer["name"]))
 
 
-def named_kind(text: str) -> Kind:
+def parse_kind(text: str) -> ObjectKind:
     """The kind that an argument names: `monitor`, `monitors`, `Monitor`.
 
     Raises:
@@ -129,12 +129,12 @@ def named_kind(text: str) -> Kind:
     for kind in KINDS:
         if text.lower() in {kind.word, kind.plural}:
             return kind
-    raise InvalidInput([Fault("KIND", unknown_kind(text))])
+    raise InvalidInput([FieldError("KIND", describe_unknown_kind(text))])
 
 
-def unknown_kind(text: str) -> str:
+def describe_unknown_kind(text: str) -> str:
     """Why a text names no kind, with the nearest that does."""
-    near = near_names(text, [kind.word for kind in KINDS], 1)
+    near = suggest_names(text, [kind.word for kind in KINDS], 1)
     named = [kind for kind in KINDS if near and kind.word == near[0]]
-    known = ", ".join(BY_NAME)
-    return f"is no kind; did you mean {named[0].name}?" if named else f"is no kind of Lagscale's; known are {known}"
+    names = ", ".join(KINDS_BY_NAME)
+    return f"is no kind; did you mean {named[0].name}?" if named else f"is no kind of Lagscale's; known are {names}"

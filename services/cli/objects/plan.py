@@ -8,25 +8,25 @@ from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
-from lagscale.domain.policy.keys import BY_NAME
+from lagscale.domain.policy.keys import KEYS_BY_NAME
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.tenancy import near_names
-from lagscale.errors import Fault, InvalidInput, LagscaleError, NotAuthenticated, StoreUnavailable
-from services.cli.objects.kinds import BINDING, CLUSTER, KINDS, MONITOR, TENANT, Ref
-from services.cli.objects.manifests import Declared, Manifest
-from services.cli.objects.references import leaves
-from services.cli.objects.remote import Answer, Remote
-from services.cli.objects.schemas import policy_text
-from services.cli.objects.writes import Written
+from lagscale.domain.tenancy import suggest_names
+from lagscale.errors import FieldError, InvalidInput, LagscaleError, NotAuthenticated, StoreUnavailable
+from services.cli.objects.kinds import BINDING, CLUSTER, KINDS, MONITOR, TENANT, ObjectRef
+from services.cli.objects.manifests import DeclaredObjects, Manifest
+from services.cli.objects.references import walk_leaves
+from services.cli.objects.remote import ApiObject, ObjectClient
+from services.cli.objects.schemas import format_policy_value
+from services.cli.objects.writes import ObjectWriteResult
 
 #: People put secrets where none belong; until the API refuses them they are not shown either.
-_SECRETIVE = re.compile(r"(security|properties)\..*(pass|secret|token|key|credential|jaas)", re.IGNORECASE)
+_SECRET_PROPERTY = re.compile(r"(security|properties)\..*(pass|secret|token|key|credential|jaas)", re.IGNORECASE)
 #: In place of a value that is never shown.
 HIDDEN = "(not shown)"
 _AUTOMATIC = "autoRegistered"
 
 
-class Action(StrEnum):
+class PlanAction(StrEnum):
     """What is to be done with an object."""
 
     CREATE = "create"
@@ -36,7 +36,7 @@ class Action(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Difference:
+class FieldChange:
     """A field that differs; None where it is not given."""
 
     name: str
@@ -45,41 +45,41 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class PlanStep:
     """What is to be done with one object.
 
     Attributes:
         manifest: as it shall be; None for one that is to be deleted.
         seen: the version that this stands on.
         differences: by field.
-        refused: why the API would not do it now.
+        rejection: why the API would not do it now.
         warnings: what will not work although it can be done.
     """
 
-    action: Action
-    ref: Ref
+    action: PlanAction
+    ref: ObjectRef
     manifest: Manifest | None = None
-    seen: int | None = None
-    differences: tuple[Difference, ...] = ()
-    refused: LagscaleError | None = None
+    version: int | None = None
+    differences: tuple[FieldChange, ...] = ()
+    rejection: LagscaleError | None = None
     warnings: tuple[str, ...] = ()
 
 
 @dataclass(slots=True)
-class _Seen:
+class _CurrentState:
     """What is there now, as far as it was asked for."""
 
-    found: dict[Ref, Answer] = field(default_factory=dict)
+    objects: dict[ObjectRef, ApiObject] = field(default_factory=dict)
     clusters: dict[str, set[str]] = field(default_factory=dict)
 
-    def has(self, ref: Ref) -> bool:
-        return ref in self.found
+    def has(self, ref: ObjectRef) -> bool:
+        return ref in self.objects
 
 
-class Planner:
+class PlanBuilder:
     """Makes plans."""
 
-    def __init__(self, remote: Remote, advance: Callable[[], None]) -> None:
+    def __init__(self, remote: ObjectClient, advance: Callable[[], None]) -> None:
         """Prepare.
 
         Args:
@@ -90,182 +90,203 @@ class Planner:
         self._schemas = remote.schemas
         self._advance = advance
 
-    def plan(self, declared: Declared, *, prune: bool, faults: list[Fault]) -> list[Step]:
+    def build(self, declared: DeclaredObjects, *, prune: bool, field_errors: list[FieldError]) -> list[PlanStep]:
         """One step for each object, what others need first; then what is to be deleted, what needs others first.
 
         Args:
             declared: by the files; those that have faults of their own get no step.
             prune: delete what the files do not declare: only of kinds that they declare in the same tenant, never a
                 tenant, and no monitor that registered itself.
-            faults: takes every fault that is found.
+            field_errors: takes every fault that is found.
 
         Raises:
             LagscaleError: the API does not answer, or refuses the key.
         """
-        seen = self._see(declared.manifests, prune=prune)
+        current = self._fetch_state(declared.manifests, prune=prune)
         by_ref = {one.ref: one for one in declared.manifests}
         to_compare = []
         for manifest in declared.manifests:
-            found = list(self._faults(manifest, by_ref, seen, complete=declared.complete))
-            faults += found
-            if manifest.sound and not found:
+            own_faults = list(self._validate(manifest, by_ref, current, complete=declared.complete))
+            field_errors += own_faults
+            if manifest.valid_alone and not own_faults:
                 to_compare.append(manifest)
-        steps = self._compared(to_compare, seen, faults)
-        return steps + (list(_pruned(by_ref, seen)) if prune else [])
+        steps = self._compare(to_compare, current, field_errors)
+        return steps + (list(_build_deletions(by_ref, current)) if prune else [])
 
-    def _see(self, manifests: Sequence[Manifest], *, prune: bool) -> _Seen:
-        seen = _Seen()
-        tenants = {Ref(TENANT, one.ref.tenant) for one in manifests}
-        for tenant in sorted(tenants, key=lambda ref: ref.rank):
-            seen.found |= self._remote.those({tenant})
-        for tenant in seen.found.copy():
+    def _fetch_state(self, manifests: Sequence[Manifest], *, prune: bool) -> _CurrentState:
+        current = _CurrentState()
+        tenants = {ObjectRef(TENANT, one.ref.tenant) for one in manifests}
+        for tenant in sorted(tenants, key=lambda ref: ref.sort_key):
+            current.objects |= self._remote.get_many({tenant})
+        for tenant in current.objects.copy():
             for kind in KINDS[1:]:
                 refs = {one.ref for one in manifests if one.ref.kind is kind and one.ref.tenant == tenant.tenant}
                 if refs:
-                    seen.found |= self._remote.listed(kind, tenant.tenant) if prune else self._remote.those(refs)
-            used = {Ref(CLUSTER, tenant.tenant, name) for name in _clusters(manifests, tenant.tenant)}
-            if used - seen.found.keys():
-                clusters = self._remote.listed(CLUSTER, tenant.tenant)
-                seen.clusters[tenant.tenant] = {ref.name for ref in clusters}
-        return seen
+                    current.objects |= (
+                        self._remote.list_objects(kind, tenant.tenant) if prune else self._remote.get_many(refs)
+                    )
+            used = {ObjectRef(CLUSTER, tenant.tenant, name) for name in _list_cluster_names(manifests, tenant.tenant)}
+            if used - current.objects.keys():
+                clusters = self._remote.list_objects(CLUSTER, tenant.tenant)
+                current.clusters[tenant.tenant] = {ref.name for ref in clusters}
+        return current
 
-    def _faults(
-        self, manifest: Manifest, declared: Mapping[Ref, Manifest], seen: _Seen, *, complete: bool
-    ) -> Iterator[Fault]:
+    def _validate(
+        self, manifest: Manifest, declared: Mapping[ObjectRef, Manifest], current: _CurrentState, *, complete: bool
+    ) -> Iterator[FieldError]:
         """What is wrong with an object beside the others; what it needs may stand where nothing could be read."""
         ref = manifest.ref
-        tenant = Ref(TENANT, ref.tenant)
+        tenant = ObjectRef(TENANT, ref.tenant)
         if ref.kind is MONITOR:
-            yield from _of_policy(manifest, _tenant_of(ref, declared, seen))
-        if not seen.has(tenant) and tenant not in declared:
+            yield from _check_policy(manifest, _find_tenant(ref, declared, current))
+        if not current.has(tenant) and tenant not in declared:
             if not complete:
                 return
             text = (
                 f"{ref.tenant} is no tenant that this key may see, and these files declare none; add a `kind: Tenant`"
             )
-            yield manifest.fault(("metadata", "tenant"), text)
+            yield manifest.build_error(("metadata", "tenant"), text)
             return
         if ref.kind is MONITOR and isinstance(manifest.spec.get("cluster"), str):
             name = str(manifest.spec["cluster"])
-            cluster = Ref(CLUSTER, ref.tenant, name)
-            known = seen.clusters.get(ref.tenant, set()) | {one.name for one in declared if one[:2] == cluster[:2]}
-            if complete and not seen.has(cluster) and cluster not in declared and name not in known:
-                near = near_names(name, known, 1)
+            cluster = ObjectRef(CLUSTER, ref.tenant, name)
+            available = current.clusters.get(ref.tenant, set()) | {
+                one.name for one in declared if one[:2] == cluster[:2]
+            }
+            if complete and not current.has(cluster) and cluster not in declared and name not in available:
+                near = suggest_names(name, available, 1)
                 text = f"{name} is no cluster of tenant {ref.tenant}, and these files declare none"
-                yield manifest.fault(("spec", "cluster"), text + (f"; did you mean {near[0]}?" if near else ""))
-        if manifest.has_secrets and not self._given_secrets(manifest):
-            stored = seen.found.get(ref, {}).get("hasSecrets")
+                yield manifest.build_error(("spec", "cluster"), text + (f"; did you mean {near[0]}?" if near else ""))
+        if manifest.has_secrets and not self._has_secrets_given(manifest):
+            stored = current.objects.get(ref, {}).get("hasSecrets")
             if not stored:
                 text = "must be given: an export leaves secrets out, and there are none stored here"
-                yield manifest.fault(("spec", "secrets"), text)
+                yield manifest.build_error(("spec", "secrets"), text)
 
-    def _given_secrets(self, manifest: Manifest) -> bool:
-        return any(manifest.spec.get(name) is not None for name in self._schemas.hidden(manifest.ref.kind))
+    def _has_secrets_given(self, manifest: Manifest) -> bool:
+        return any(manifest.spec.get(name) is not None for name in self._schemas.write_only_fields(manifest.ref.kind))
 
-    def _compared(self, manifests: Sequence[Manifest], seen: _Seen, faults: list[Fault]) -> list[Step]:
-        steps: dict[Ref, Step] = {}
-        to_try: list[Manifest] = []
+    def _compare(
+        self, manifests: Sequence[Manifest], current: _CurrentState, field_errors: list[FieldError]
+    ) -> list[PlanStep]:
+        steps: dict[ObjectRef, PlanStep] = {}
+        dry_run_candidates: list[Manifest] = []
         for manifest in manifests:
-            step = self._step(manifest, seen.found.get(manifest.ref))
+            step = self._build_step(manifest, current.objects.get(manifest.ref))
             steps[manifest.ref] = step
-            if step.action is not Action.SAME and self._can_be_tried(manifest, seen):
-                to_try.append(manifest)
+            if step.action is not PlanAction.SAME and self._can_dry_run(manifest, current):
+                dry_run_candidates.append(manifest)
             else:
                 self._advance()
-        results = self._remote.tried(to_try, lambda *_: self._advance(), lambda ref: steps[ref].seen)
-        for manifest, tried in zip(to_try, results, strict=True):
-            if isinstance(tried, NotAuthenticated | StoreUnavailable):
-                raise tried
-            if isinstance(tried, InvalidInput):
-                faults += [manifest.fault_of_field(fault.field, fault.text) for fault in tried.faults]
-            elif isinstance(tried, LagscaleError):
-                steps[manifest.ref] = replace(steps[manifest.ref], refused=tried)
+        results = self._remote.dry_run_all(
+            dry_run_candidates, lambda *_: self._advance(), lambda ref: steps[ref].version
+        )
+        for manifest, dry_result in zip(dry_run_candidates, results, strict=True):
+            if isinstance(dry_result, NotAuthenticated | StoreUnavailable):
+                raise dry_result
+            if isinstance(dry_result, InvalidInput):
+                field_errors += [
+                    manifest.build_field_error(field_error.field, field_error.text)
+                    for field_error in dry_result.field_errors
+                ]
+            elif isinstance(dry_result, LagscaleError):
+                steps[manifest.ref] = replace(steps[manifest.ref], rejection=dry_result)
             else:
-                steps[manifest.ref] = self._told(steps[manifest.ref], tried, seen.found.get(manifest.ref))
+                steps[manifest.ref] = self._apply_dry_run(
+                    steps[manifest.ref], dry_result, current.objects.get(manifest.ref)
+                )
         return list(steps.values())
 
-    def _step(self, manifest: Manifest, present: Answer | None) -> Step:
+    def _build_step(self, manifest: Manifest, existing: ApiObject | None) -> PlanStep:
         """By what the files say alone; the API knows better what is the same to it."""
         kind = manifest.ref.kind
-        wanted = self._schemas.normal(kind, manifest.spec)
+        desired = self._schemas.normalize_spec(kind, manifest.spec)
         hidden = tuple(
-            Difference(".".join(map(str, way)), None, HIDDEN)
-            for name in sorted(self._schemas.hidden(kind))
+            FieldChange(".".join(map(str, key_path)), None, HIDDEN)
+            for name in sorted(self._schemas.write_only_fields(kind))
             if manifest.spec.get(name) is not None
-            for way, _ in leaves(manifest.spec[name], (name,))
+            for key_path, _ in walk_leaves(manifest.spec[name], (name,))
         )
-        if present is None:
-            return Step(
-                Action.CREATE, manifest.ref, manifest, None, (*_differences({}, wanted), *hidden),
-                warnings=tuple(_warnings(manifest)),
+        if existing is None:
+            return PlanStep(
+                PlanAction.CREATE, manifest.ref, manifest, None, (*_compare_fields({}, desired), *hidden),
+                warnings=tuple(_find_warnings(manifest)),
             )  # fmt: skip
-        version = present.get("version")
+        version = existing.get("version")
         # Who declares a monitor takes it over from the ScaledObject that registered it.
-        adopted = [Difference(_AUTOMATIC, True, False)] if present.get(_AUTOMATIC) else []
-        differences = (*_differences(self._schemas.normal(kind, present), wanted), *hidden, *adopted)
-        action = Action.CHANGE if differences else Action.SAME
-        return Step(action, manifest.ref, manifest, version, differences)
+        adoption = [FieldChange(_AUTOMATIC, True, False)] if existing.get(_AUTOMATIC) else []
+        differences = (*_compare_fields(self._schemas.normalize_spec(kind, existing), desired), *hidden, *adoption)
+        action = PlanAction.CHANGE if differences else PlanAction.SAME
+        return PlanStep(action, manifest.ref, manifest, version, differences)
 
-    def _can_be_tried(self, manifest: Manifest, seen: _Seen) -> bool:
+    def _can_dry_run(self, manifest: Manifest, current: _CurrentState) -> bool:
         ref = manifest.ref
-        needed = [] if ref.kind is TENANT else [Ref(TENANT, ref.tenant)]
+        needed = [] if ref.kind is TENANT else [ObjectRef(TENANT, ref.tenant)]
         if ref.kind is MONITOR:
             name = str(manifest.spec["cluster"])
-            if name not in seen.clusters.get(ref.tenant, set()):
-                needed.append(Ref(CLUSTER, ref.tenant, name))
-        return self._schemas.tries(ref.kind) and all(seen.has(one) for one in needed)
+            if name not in current.clusters.get(ref.tenant, set()):
+                needed.append(ObjectRef(CLUSTER, ref.tenant, name))
+        return self._schemas.supports_dry_run(ref.kind) and all(current.has(one) for one in needed)
 
-    def _told(self, step: Step, tried: Written, present: Answer | None) -> Step:
+    def _apply_dry_run(self, step: PlanStep, dry_result: ObjectWriteResult, existing: ApiObject | None) -> PlanStep:
         """The step after the API told what it would come to."""
-        warnings = (*step.warnings, *tried.warnings)
-        if present is None or step.seen is None:
+        warnings = (*step.warnings, *dry_result.warnings)
+        if existing is None or step.version is None:
             return replace(step, warnings=warnings)
-        if tried.same:
-            return replace(step, action=Action.SAME, differences=(), warnings=warnings)
+        if dry_result.same:
+            return replace(step, action=PlanAction.SAME, differences=(), warnings=warnings)
         kind = step.ref.kind
-        if tried.differences is not None:
-            shown = [Difference(name, *pair) for name, pair in sorted(tried.differences.items())]
+        if dry_result.differences is not None:
+            shown = [FieldChange(name, *pair) for name, pair in sorted(dry_result.differences.items())]
         else:
-            shown = list(_differences(self._schemas.normal(kind, present), self._schemas.normal(kind, tried.answer)))
+            shown = list(
+                _compare_fields(
+                    self._schemas.normalize_spec(kind, existing), self._schemas.normalize_spec(kind, dry_result.answer)
+                )
+            )
             # What no spec says, but this change comes to.
             shown += [one for one in step.differences if one.after == HIDDEN or one.name == _AUTOMATIC]
         return replace(step, differences=tuple(shown), warnings=warnings)
 
 
-def _clusters(manifests: Iterable[Manifest], tenant: str) -> set[str]:
+def _list_cluster_names(manifests: Iterable[Manifest], tenant: str) -> set[str]:
     return {str(one.spec.get("cluster")) for one in manifests if one.ref.kind is MONITOR and one.ref.tenant == tenant}
 
 
-def _tenant_of(ref: Ref, declared: Mapping[Ref, Manifest], seen: _Seen) -> Mapping[str, Any]:
-    tenant = Ref(TENANT, ref.tenant)
-    return declared[tenant].spec if tenant in declared and declared[tenant].sound else seen.found.get(tenant, {})
+def _find_tenant(ref: ObjectRef, declared: Mapping[ObjectRef, Manifest], current: _CurrentState) -> Mapping[str, Any]:
+    tenant = ObjectRef(TENANT, ref.tenant)
+    return (
+        declared[tenant].spec
+        if tenant in declared and declared[tenant].valid_alone
+        else current.objects.get(tenant, {})
+    )
 
 
-def _of_policy(manifest: Manifest, tenant: Mapping[str, Any]) -> Iterator[Fault]:
+def _check_policy(manifest: Manifest, tenant: Mapping[str, Any]) -> Iterator[FieldError]:
     """Faults of the policy that need no API: the rules are the domain's, the tenant's defaults count."""
     texts: dict[str, str] = {}
     for given in (tenant.get("policyDefaults"), manifest.spec.get("policy")):
         if isinstance(given, Mapping):
-            known = {name: policy_text(value) for name, value in given.items() if name in BY_NAME}
-            texts |= {name: text for name, text in known.items() if text}
+            available = {name: format_policy_value(value) for name, value in given.items() if name in KEYS_BY_NAME}
+            texts |= {name: text for name, text in available.items() if text}
     try:
         # The tick of the scraper is the API's to know.
         Policy.parse(texts, tick_seconds=0.0, minimum_interval=int(tenant.get("minSamplingSeconds", 1)))
     except InvalidInput as wrong:
-        for fault in wrong.faults:
-            yield manifest.fault(("spec", "policy", fault.field), fault.text)
+        for field_error in wrong.field_errors:
+            yield manifest.build_error(("spec", "policy", field_error.field), field_error.text)
 
 
-def _differences(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[Difference]:
-    was = {".".join(map(str, way)): value for way, value in leaves(before) if way}
-    will = {".".join(map(str, way)): value for way, value in leaves(after) if way}
+def _compare_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iterator[FieldChange]:
+    was = {".".join(map(str, key_path)): value for key_path, value in walk_leaves(before) if key_path}
+    will = {".".join(map(str, key_path)): value for key_path, value in walk_leaves(after) if key_path}
     for name in sorted(was.keys() | will.keys()):
         if was.get(name) != will.get(name):
-            shown = _SECRETIVE.match(name) is None
-            yield Difference(name, *((was.get(name), will.get(name)) if shown else (None, HIDDEN)))
+            shown = _SECRET_PROPERTY.match(name) is None
+            yield FieldChange(name, *((was.get(name), will.get(name)) if shown else (None, HIDDEN)))
 
 
-def _warnings(manifest: Manifest) -> Iterator[str]:
+def _find_warnings(manifest: Manifest) -> Iterator[str]:
     """What a new cluster lacks."""
     if manifest.ref.kind is not CLUSTER:
         return
@@ -278,15 +299,15 @@ def _warnings(manifest: Manifest) -> Iterator[str]:
         yield "a certificate is given without its key (spec.secrets.key)"
 
 
-def _pruned(declared: Mapping[Ref, Manifest], seen: _Seen) -> Iterator[Step]:
+def _build_deletions(declared: Mapping[ObjectRef, Manifest], current: _CurrentState) -> Iterator[PlanStep]:
     # Only what the files name was listed: kinds that they declare, in the tenants of these.
-    surplus = [
+    undeclared = [
         (ref, answer)
-        for ref, answer in seen.found.items()
+        for ref, answer in current.objects.items()
         if ref not in declared
         and ref.kind is not TENANT
         # KEDA registered it, and it goes when KEDA stops asking.
         and not answer.get(_AUTOMATIC)
     ]
-    for ref, answer in sorted(surplus, key=lambda one: one[0].rank, reverse=True):
-        yield Step(Action.DELETE, ref, seen=None if ref.kind is BINDING else answer.get("version"))
+    for ref, answer in sorted(undeclared, key=lambda one: one[0].sort_key, reverse=True):
+        yield PlanStep(PlanAction.DELETE, ref, version=None if ref.kind is BINDING else answer.get("version"))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lagscale.errors import Fault
+from lagscale.errors import FieldError
 from lagscale.settings import PREFIX
-from services.cli.objects.documents import Document, Way
+from services.cli.objects.documents import KeyPath, SourceDocument
 
 _KEY = "valueFrom"
 _LONGEST = 1_048_576
@@ -17,47 +17,47 @@ _FORM = "must read like {env: NAME} or {file: path}"
 
 
 @dataclass(frozen=True, slots=True)
-class References:
+class ValueFromResolver:
     """Resolves them.
 
     Attributes:
         environ: the variables that may be meant; none of Lagscale's own is.
-        faults: takes a fault for each reference that leads nowhere, by the place and the field.
+        field_errors: takes a fault for each reference that leads nowhere, by the place and the field.
     """
 
     environ: Mapping[str, str]
-    faults: list[Fault]
+    field_errors: list[FieldError]
 
-    def resolved_spec(self, document: Document) -> Any:
+    def resolve_spec(self, document: SourceDocument) -> Any:
         """The document's spec with every reference in it replaced by what it leads to; a left out one is empty."""
         spec = document.value.get("spec") if isinstance(document.value, dict) else None
-        return {} if spec is None else self._resolved(document, ("spec",), spec)
+        return {} if spec is None else self._resolve(document, ("spec",), spec)
 
-    def _resolved(self, document: Document, way: Way, value: Any) -> Any:
+    def _resolve(self, document: SourceDocument, key_path: KeyPath, value: Any) -> Any:
         if isinstance(value, list):
-            return [self._resolved(document, (*way, number), item) for number, item in enumerate(value)]
+            return [self._resolve(document, (*key_path, number), item) for number, item in enumerate(value)]
         if not isinstance(value, dict):
             return value
         if _KEY not in value:
-            return {name: self._resolved(document, (*way, name), item) for name, item in value.items()}
+            return {name: self._resolve(document, (*key_path, name), item) for name, item in value.items()}
         try:
-            return self._led_to(document, value)
+            return self._read_reference(document, value)
         except ValueError as wrong:
-            field = ".".join(map(str, way))
-            self.faults.append(Fault(f"{document.place((*way, _KEY))}: {field}.{_KEY}", str(wrong)))
+            field = ".".join(map(str, key_path))
+            self.field_errors.append(FieldError(f"{document.locate((*key_path, _KEY))}: {field}.{_KEY}", str(wrong)))
             # In its place, so that no other fault is told of this field.
             return "unresolved"
 
-    def _led_to(self, document: Document, value: dict[str, Any]) -> str:
+    def _read_reference(self, document: SourceDocument, value: dict[str, Any]) -> str:
         reference = value[_KEY]
         if len(value) != 1 or not isinstance(reference, dict) or len(reference) != 1:
             raise ValueError(_FORM)
         ((kind, name),) = reference.items()
         if kind not in {"env", "file"} or not isinstance(name, str) or not name:
             raise ValueError(_FORM)
-        return self._variable(name) if kind == "env" else _content(document.file, name)
+        return self._read_variable(name) if kind == "env" else _read_file(document.file, name)
 
-    def _variable(self, name: str) -> str:
+    def _read_variable(self, name: str) -> str:
         if name.upper().startswith(PREFIX):
             # A file that somebody else wrote must not carry the command's own key into an object.
             raise ValueError(f"env {name}: is a setting of the command; name a variable of another prefix")
@@ -66,7 +66,7 @@ class References:
         return self.environ[name]
 
 
-def _content(manifest: str, name: str) -> str:
+def _read_file(manifest: str, name: str) -> str:
     path = Path(manifest).parent / name
     try:
         if not path.is_file():
@@ -84,10 +84,10 @@ def _content(manifest: str, name: str) -> str:
     return text.removesuffix("\n").removesuffix("\r")
 
 
-def leaves(value: Any, way: Way = ()) -> Iterator[tuple[Way, Any]]:
+def walk_leaves(value: Any, key_path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
     """Every value that is no mapping, with its way."""
     if isinstance(value, Mapping) and value:
         for name, item in value.items():
-            yield from leaves(item, (*way, name))
+            yield from walk_leaves(item, (*key_path, name))
     else:
-        yield way, value
+        yield key_path, value

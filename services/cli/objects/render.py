@@ -10,14 +10,14 @@ from typing import Any
 from ruamel.yaml import YAML
 from ruamel.yaml.scalarstring import LiteralScalarString
 
-from services.cli.objects.kinds import BINDING, TENANT, Ref
+from services.cli.objects.kinds import BINDING, TENANT, ObjectRef
 from services.cli.objects.manifests import API_VERSION
-from services.cli.objects.schemas import Schemas, policy_text
+from services.cli.objects.schemas import ApiSchemas, format_policy_value
 
 _WIDTH = 120
 
 
-def manifest_of(ref: Ref, answer: Mapping[str, Any], schemas: Schemas) -> dict[str, Any]:
+def build_manifest(ref: ObjectRef, answer: Mapping[str, Any], schemas: ApiSchemas) -> dict[str, Any]:
     """What declares this object: nothing that is the API's default, and no secret.
 
     `metadata.hasSecrets` says that secrets are stored, so that `apply` does not make a cluster without them.
@@ -25,7 +25,7 @@ def manifest_of(ref: Ref, answer: Mapping[str, Any], schemas: Schemas) -> dict[s
     metadata: dict[str, Any] = {} if ref.kind is BINDING else {"name": ref.name or ref.tenant}
     if ref.kind is not TENANT:
         metadata["tenant"] = ref.tenant
-    spec = schemas.normal(ref.kind, answer)
+    spec = schemas.normalize_spec(ref.kind, answer)
     if answer.get("hasSecrets"):
         metadata["hasSecrets"] = True
     elif answer.get("secretReferences"):
@@ -33,7 +33,7 @@ def manifest_of(ref: Ref, answer: Mapping[str, Any], schemas: Schemas) -> dict[s
         spec["secrets"] = answer["secretReferences"]
     for name in ("policy", "policyDefaults", "policyLimits"):
         if name in spec:
-            spec[name] = _short(spec[name])
+            spec[name] = _simplify(spec[name])
     return {"apiVersion": API_VERSION, "kind": ref.kind.name, "metadata": metadata, "spec": spec}
 
 
@@ -44,7 +44,7 @@ def as_yaml(manifests: Sequence[Mapping[str, Any]]) -> str:
     yaml.explicit_start = True
     yaml.indent(mapping=2, sequence=4, offset=2)
     stream = io.StringIO()
-    yaml.dump_all([_in_lines(one) for one in manifests], stream)
+    yaml.dump_all([_use_literal_blocks(one) for one in manifests], stream)
     return stream.getvalue()
 
 
@@ -55,12 +55,12 @@ def as_json(manifests: Sequence[Mapping[str, Any]]) -> str:
     return json.dumps({"apiVersion": API_VERSION, "kind": "List", "items": manifests}, indent=2)
 
 
-def _short(text: Any) -> Any:
+def _simplify(text: Any) -> Any:
     """Values of a policy as people write them, if that is stored as the same text."""
     if isinstance(text, Mapping):
-        return {name: _short(item) for name, item in text.items()}
+        return {name: _simplify(item) for name, item in text.items()}
     if isinstance(text, list):
-        return [_short(item) for item in text]
+        return [_simplify(item) for item in text]
     if text in {"true", "false"}:
         return text == "true"
     for kind in (int, float):
@@ -68,15 +68,15 @@ def _short(text: Any) -> Any:
             number = kind(text)
         except ValueError:
             continue
-        if policy_text(number) == text:
+        if format_policy_value(number) == text:
             return number
     return text
 
 
-def _in_lines(value: Any) -> Any:
+def _use_literal_blocks(value: Any) -> Any:
     """The same with certificates as blocks of lines."""
     if isinstance(value, Mapping):
-        return {name: _in_lines(item) for name, item in value.items()}
+        return {name: _use_literal_blocks(item) for name, item in value.items()}
     if isinstance(value, list):
-        return [_in_lines(item) for item in value]
+        return [_use_literal_blocks(item) for item in value]
     return LiteralScalarString(value) if isinstance(value, str) and "\n" in value else value

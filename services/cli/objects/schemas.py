@@ -8,11 +8,11 @@ from typing import Any
 
 from jsonschema import Draft202012Validator, ValidationError  # type: ignore[import-untyped]
 
-from lagscale.domain.policy.keys import BY_NAME
-from lagscale.domain.tenancy import NAME, near_names
+from lagscale.domain.policy.keys import KEYS_BY_NAME
+from lagscale.domain.tenancy import NAME_PATTERN, suggest_names
 from lagscale.errors import LagscaleError
-from services.cli.objects.documents import Way
-from services.cli.objects.kinds import KINDS, Kind
+from services.cli.objects.documents import KeyPath
+from services.cli.objects.kinds import KINDS, ObjectKind
 
 Spec = dict[str, Any]
 
@@ -20,7 +20,7 @@ _NAMES = {
     "string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false",
     "array": "a list", "object": "a mapping", "null": "null",
 }  # fmt: skip
-_PATTERNS = {f"^{NAME.pattern}$": "must be 1 to 63 of a-z, 0-9 and -, with no - at either end"}
+_PATTERNS = {f"^{NAME_PATTERN.pattern}$": "must be 1 to 63 of a-z, 0-9 and -, with no - at either end"}
 #: What a keyword of the schema asks for, of which its own value is all that needs to be said.
 _TEXTS = {
     "minimum": "must be at least {:g}", "maximum": "must be at most {:g}",
@@ -32,13 +32,13 @@ _TEXTS = {
 _POLICIES = ("policy", "policyDefaults")
 _LIMITS = "policyLimits"
 #: Never compared and never shown, whatever an API answers.
-_SECRET = frozenset({"secrets"})
+_SECRET_FIELDS = frozenset({"secrets"})
 #: Switches of the API for looks at a cluster that take their time.
-_LOOKS = frozenset({"preflight", "validate"})
+_PREFLIGHT_SWITCHES = frozenset({"preflight", "validate"})
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
-class Schemas:
+class ApiSchemas:
     """The bodies of every kind."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
@@ -49,104 +49,107 @@ class Schemas:
         """
         try:
             self._all = document["components"]["schemas"]
-            self._given = {kind.name: self._all[kind.given] for kind in KINDS}
-            self._shown = {kind.name: self._all[kind.shown] for kind in KINDS}
-            self._puts = {kind.name: document["paths"][kind.route][kind.method] for kind in KINDS}
+            self._input_schemas = {kind.name: self._all[kind.input_schema] for kind in KINDS}
+            self._output_schemas = {kind.name: self._all[kind.output_schema] for kind in KINDS}
+            self._write_operations = {kind.name: document["paths"][kind.route][kind.method] for kind in KINDS}
         except (KeyError, TypeError) as wrong:
             raise LagscaleError(
                 "The OpenAPI document at LAGSCALE_API_URL is not that of a Lagscale of this version."
             ) from wrong
         self._validators = {
-            name: Draft202012Validator({**_nameless(schema), "components": {"schemas": self._all}})
-            for name, schema in self._given.items()
+            name: Draft202012Validator({**_without_name(schema), "components": {"schemas": self._all}})
+            for name, schema in self._input_schemas.items()
         }
 
-    def fields(self, kind: Kind) -> Mapping[str, Any]:
+    def fields(self, kind: ObjectKind) -> Mapping[str, Any]:
         """What a spec may hold: name -> schema."""
-        return {name: schema for name, schema in self._given[kind.name]["properties"].items() if name != "name"}
+        return {name: schema for name, schema in self._input_schemas[kind.name]["properties"].items() if name != "name"}
 
-    def hidden(self, kind: Kind) -> frozenset[str]:
+    def write_only_fields(self, kind: ObjectKind) -> frozenset[str]:
         """What the API takes and never shows again."""
         fields = frozenset(self.fields(kind))
-        return (fields - frozenset(self._shown[kind.name]["properties"])) | (fields & _SECRET)
+        return (fields - frozenset(self._output_schemas[kind.name]["properties"])) | (fields & _SECRET_FIELDS)
 
-    def tries(self, kind: Kind) -> bool:
+    def supports_dry_run(self, kind: ObjectKind) -> bool:
         """Whether the API can tell what a change would come to, without making it."""
         return "dryRun" in self._parameters(kind)
 
-    def query(self, kind: Kind, *, dry: bool, looks: bool) -> str:
+    def query(self, kind: ObjectKind, *, dry_run: bool, preflight: bool) -> str:
         """The query of a write.
 
         Args:
             kind: what is written.
-            dry: only ask what it would come to; what looks at the network is then left to the change itself.
-            looks: look at the network.
+            dry_run: only ask what it would come to; what looks at the network is then left to the change itself.
+            preflight: look at the network.
         """
-        parts = ["dryRun=true"] if dry else []
-        if dry or not looks:
-            parts += [f"{name}=false" for name in sorted(_LOOKS & self._parameters(kind))]
+        parts = ["dryRun=true"] if dry_run else []
+        if dry_run or not preflight:
+            parts += [f"{name}=false" for name in sorted(_PREFLIGHT_SWITCHES & self._parameters(kind))]
         return "?" + "&".join(parts) if parts else ""
 
-    def _parameters(self, kind: Kind) -> frozenset[str]:
-        return frozenset(one["name"] for one in self._puts[kind.name].get("parameters", ()))
+    def _parameters(self, kind: ObjectKind) -> frozenset[str]:
+        return frozenset(one["name"] for one in self._write_operations[kind.name].get("parameters", ()))
 
     @property
-    def most_changes(self) -> int:
+    def max_bulk_changes(self) -> int:
         """How many monitors one bulk request takes; 1 where there are none."""
         items = self._all.get("ChangesIn", {}).get("properties", {}).get("items", {})
         return int(items.get("maxItems", 1))
 
-    def faults(self, kind: Kind, spec: Mapping[str, Any]) -> Iterator[tuple[Way, str]]:
+    def field_errors(self, kind: ObjectKind, spec: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
         """The way to each fault and its text, which never holds a value."""
         errors = self._validators[kind.name].iter_errors(spec)
         # The library tells of each missing field in an error of its own, which names all that are needed.
-        yield from dict.fromkeys(told for error in errors for told in self._told(kind, error))
+        yield from dict.fromkeys(told for error in errors for told in self._explain_error(kind, error))
         for name in _POLICIES:
             policy = spec.get(name)
             for key in policy if isinstance(policy, Mapping) else ():
-                if key not in BY_NAME:
-                    yield (name, key), _unknown(key, BY_NAME, "is no key of a policy")
+                if key not in KEYS_BY_NAME:
+                    yield (name, key), _describe_unknown_key(key, KEYS_BY_NAME, "is no key of a policy")
 
-    def normal(self, kind: Kind, spec: Mapping[str, Any]) -> Spec:
+    def normalize_spec(self, kind: ObjectKind, spec: Mapping[str, Any]) -> Spec:
         """A spec in the one form in which equal ones are equal: no defaults, nothing empty, nothing hidden."""
-        hidden = self.hidden(kind)
-        found: Spec = {}
+        write_only_fields = self.write_only_fields(kind)
+        normalized: Spec = {}
         for name, schema in self.fields(kind).items():
-            value = _normal(name, spec.get(name))
-            if name not in hidden and value not in _EMPTY and value != schema.get("default"):
-                found[name] = value
-        return found
+            value = _normalize_value(name, spec.get(name))
+            if name not in write_only_fields and value not in _EMPTY and value != schema.get("default"):
+                normalized[name] = value
+        return normalized
 
-    def listed(self, kind: Kind, spec: Mapping[str, Any]) -> Spec:
+    def split_lists(self, kind: ObjectKind, spec: Mapping[str, Any]) -> Spec:
         """The spec with lists where the API takes a comma list too."""
         fields = self.fields(kind)
         return {
             name: [part.strip() for part in value.split(",") if part.strip()]
-            if isinstance(value, str) and name in fields and "array" in set(_kinds(fields[name]))
+            if isinstance(value, str) and name in fields and "array" in set(_list_types(fields[name]))
             else value
             for name, value in spec.items()
         }
 
-    def _told(self, kind: Kind, error: ValidationError) -> Iterator[tuple[Way, str]]:
-        way: Way = tuple(error.absolute_path)
-        asked = error.validator_value
-        if error.validator == "additionalProperties" and asked is False:
-            known = error.schema.get("properties", {})
+    def _explain_error(self, kind: ObjectKind, error: ValidationError) -> Iterator[tuple[KeyPath, str]]:
+        key_path: KeyPath = tuple(error.absolute_path)
+        constraint = error.validator_value
+        if error.validator == "additionalProperties" and constraint is False:
+            valid = error.schema.get("properties", {})
             for name in error.instance:
-                if name not in known:
-                    yield (*way, name), _misplaced(kind, way, name) or _unknown(name, known, "is not known")
+                if name not in valid:
+                    yield (
+                        (*key_path, name),
+                        _explain_misplaced(kind, key_path, name) or _describe_unknown_key(name, valid, "is not known"),
+                    )
         elif error.validator == "required":
-            yield from (((*way, name), "must be given") for name in asked if name not in error.instance)
+            yield from (((*key_path, name), "must be given") for name in constraint if name not in error.instance)
         elif error.validator == "anyOf":
-            yield from self._of_choice(kind, error)
+            yield from self._explain_choice(kind, error)
         elif error.validator == "type":
-            yield way, _expected([asked] if isinstance(asked, str) else asked, error.instance)
+            yield key_path, _expected([constraint] if isinstance(constraint, str) else constraint, error.instance)
         elif error.validator == "pattern":
-            yield way, _PATTERNS.get(asked, f"must match {asked}")
+            yield key_path, _PATTERNS.get(constraint, f"must match {constraint}")
         else:
-            yield way, _TEXTS.get(error.validator, "is not as the API takes it").format(asked)
+            yield key_path, _TEXTS.get(error.validator, "is not as the API takes it").format(constraint)
 
-    def _of_choice(self, kind: Kind, error: ValidationError) -> Iterator[tuple[Way, str]]:
+    def _explain_choice(self, kind: ObjectKind, error: ValidationError) -> Iterator[tuple[KeyPath, str]]:
         """The faults of the one alternative that is meant, else which kinds there are to choose from."""
         branches: dict[Any, list[ValidationError]] = {}
         for inner in error.context:
@@ -155,63 +158,65 @@ class Schemas:
         for inners in branches.values():
             if not any(one.validator == "type" and len(one.absolute_path) == depth for one in inners):
                 for one in inners:
-                    yield from self._told(kind, one)
+                    yield from self._explain_error(kind, one)
                 return
-        yield tuple(error.absolute_path), _expected(_kinds(error.schema), error.instance)
+        yield tuple(error.absolute_path), _expected(_list_types(error.schema), error.instance)
 
 
-def _nameless(schema: Mapping[str, Any]) -> dict[str, Any]:
+def _without_name(schema: Mapping[str, Any]) -> dict[str, Any]:
     # The name stands in `metadata`; twice is once too often.
     return {**schema, "properties": {name: one for name, one in schema["properties"].items() if name != "name"}}
 
 
-def _kinds(schema: Mapping[str, Any]) -> Iterator[str]:
+def _list_types(schema: Mapping[str, Any]) -> Iterator[str]:
     if "type" in schema:
         yield from [schema["type"]] if isinstance(schema["type"], str) else schema["type"]
     for part in schema.get("anyOf", ()):
-        yield from _kinds(part) if "$ref" not in part else ["object"]
+        yield from _list_types(part) if "$ref" not in part else ["object"]
 
 
 def _expected(kinds: Iterable[str], value: object) -> str:
-    wanted = [kind for kind in dict.fromkeys(kinds) if kind != "null"]
-    text = "must be " + " or ".join(_NAMES.get(kind, kind) for kind in wanted)
-    return f"{text}; put it in quotes" if wanted == ["string"] and isinstance(value, int | float) else text
+    expected = [kind for kind in dict.fromkeys(kinds) if kind != "null"]
+    text = "must be " + " or ".join(_NAMES.get(kind, kind) for kind in expected)
+    return f"{text}; put it in quotes" if expected == ["string"] and isinstance(value, int | float) else text
 
 
-def _misplaced(kind: Kind, way: Way, name: str) -> str | None:
-    return f"stands in metadata, not in the spec of a {kind.name}" if not way and name in {"name", "tenant"} else None
+def _explain_misplaced(kind: ObjectKind, key_path: KeyPath, name: str) -> str | None:
+    return (
+        f"stands in metadata, not in the spec of a {kind.name}" if not key_path and name in {"name", "tenant"} else None
+    )
 
 
-def _unknown(name: str, known: Iterable[str], text: str) -> str:
-    names = sorted(known)
+def _describe_unknown_key(name: str, valid: Iterable[str], text: str) -> str:
+    names = sorted(valid)
     # Names here are camelCase, and a slip is often one of case.
-    near = near_names(name, [one.lower() for one in names], 1)
+    near = suggest_names(name, [one.lower() for one in names], 1)
     meant = [one for one in names if near and one.lower() == near[0]]
     return f"{text}; did you mean {meant[0]}?" if meant else f"{text}; known are {', '.join(names)}"
 
 
-def _normal(name: str, value: Any) -> Any:
+def _normalize_value(name: str, value: Any) -> Any:
     if name in _POLICIES and isinstance(value, Mapping):
-        texts = {key: policy_text(one) for key, one in value.items()}
+        texts = {key: format_policy_value(one) for key, one in value.items()}
         return {key: text for key, text in sorted(texts.items()) if text}
     if name == _LIMITS and isinstance(value, Mapping):
-        return {key: _texts(bounds) for key, bounds in sorted(value.items())}
+        return {key: _normalize_bounds(bounds) for key, bounds in sorted(value.items())}
     if isinstance(value, list):
         texts_only = all(isinstance(one, str) for one in value)
         return list(dict.fromkeys(one.strip() for one in value)) if texts_only else value
     if isinstance(value, Mapping):
-        return {key: _normal("", one) for key, one in value.items() if one is not None and one != ""}
+        return {key: _normalize_value("", one) for key, one in value.items() if one is not None and one != ""}
     return value.strip() if isinstance(value, str) else value
 
 
-def _texts(value: Any) -> Any:
+def _normalize_bounds(value: Any) -> Any:
     """The bounds of a policy's key as texts."""
     if isinstance(value, Mapping):
-        return {name: _texts(item) for name, item in sorted(value.items()) if item is not None}
-    return [policy_text(item) for item in value] if isinstance(value, list) else policy_text(value)
+        return {name: _normalize_bounds(item) for name, item in sorted(value.items()) if item is not None}
+    return [format_policy_value(item) for item in value] if isinstance(value, list) else format_policy_value(value)
 
 
-def policy_text(value: Any) -> str:
+def format_policy_value(value: Any) -> str:
     """The value of a policy's key as the API stores it; empty for one that is not given."""
     if isinstance(value, bool):
         return str(value).lower()

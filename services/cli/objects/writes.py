@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
-from lagscale.errors import Fault, InvalidInput, LagscaleError
-from services.cli.client import Client
-from services.cli.concurrency import AT_ONCE, HOPELESS, several
+from lagscale.errors import FieldError, InvalidInput, LagscaleError
+from services.cli.client import ApiClient
+from services.cli.concurrency import FATAL_ERRORS, MAX_CONCURRENT, run_concurrently
 from services.cli.objects.kinds import MONITOR
 from services.cli.objects.manifests import Manifest
-from services.cli.objects.schemas import Schemas
+from services.cli.objects.schemas import ApiSchemas
 
 #: Fewer monitors are written one by one.
 _FEW = 20
@@ -21,22 +21,22 @@ _CHUNK = 250
 
 
 @dataclass(frozen=True, slots=True)
-class Change:
+class ObjectWrite:
     """An object to be written.
 
     Attributes:
         manifest: as it shall be.
-        seen: the version that the plan stands on; None without one, and for a new object.
+        version: the version that the plan stands on; None without one, and for a new object.
         new: it was not there.
     """
 
     manifest: Manifest
-    seen: int | None = None
+    version: int | None = None
     new: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
+class ObjectWriteResult:
     """What the API answered to a change, or would answer.
 
     Attributes:
@@ -53,115 +53,125 @@ class Written:
     @property
     def warnings(self) -> tuple[str, ...]:
         """What the API warns of."""
-        return tuple(_warning(one) for one in self.answer.get("warnings") or ())
+        return tuple(_format_warning(one) for one in self.answer.get("warnings") or ())
 
 
-Result = Written | LagscaleError
-Told = Callable[[Change, Result], None]
+WriteResultOrError = ObjectWriteResult | LagscaleError
+OnResult = Callable[[ObjectWrite, WriteResultOrError], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Writes:
+class ObjectWriter:
     """Writes objects."""
 
-    client: Client
-    schemas: Schemas
+    client: ApiClient
+    schemas: ApiSchemas
 
-    def run(self, changes: Sequence[Change], told: Told, *, dry: bool) -> list[Result]:
+    def run(self, changes: Sequence[ObjectWrite], on_result: OnResult, *, dry_run: bool) -> list[WriteResultOrError]:
         """What became of each change, in their order, whatever becomes of the others.
 
         Args:
             changes: of objects that do not need each other.
-            told: is called with each result as soon as it is known.
-            dry: only ask what it would come to; of kinds that can be tried (`Schemas.tries`).
+            on_result: is called with each result as soon as it is known.
+            dry_run: only ask what it would come to; of kinds that can be tried (`ApiSchemas.tries`).
         """
-        chunks = list(self._chunks(changes))
-        results: dict[int, Result] = {}
+        chunks = list(self._split_chunks(changes))
+        results: dict[int, WriteResultOrError] = {}
 
-        def keep(chunk: list[Change], found: list[Result] | LagscaleError) -> None:
-            each = [found] * len(chunk) if isinstance(found, LagscaleError) else found
-            for change, result in zip(chunk, each, strict=True):
+        def store_results(chunk: list[ObjectWrite], outcome: list[WriteResultOrError] | LagscaleError) -> None:
+            outcomes = [outcome] * len(chunk) if isinstance(outcome, LagscaleError) else outcome
+            for change, result in zip(chunk, outcomes, strict=True):
                 results[id(change)] = result
-                told(change, result)
+                on_result(change, result)
 
         # Requests that lock the same tenant would only wait for each other.
-        at_once = 1 if any(len(chunk) > 1 for chunk in chunks) else AT_ONCE
-        several(lambda chunk: self._chunk(chunk, dry=dry), chunks, keep, at_once)
+        max_concurrent = 1 if any(len(chunk) > 1 for chunk in chunks) else MAX_CONCURRENT
+        run_concurrently(lambda chunk: self._write_chunk(chunk, dry_run=dry_run), chunks, store_results, max_concurrent)
         return [results[id(change)] for change in changes]
 
-    def _chunks(self, changes: Sequence[Change]) -> Iterator[list[Change]]:
+    def _split_chunks(self, changes: Sequence[ObjectWrite]) -> Iterator[list[ObjectWrite]]:
         for (kind, _), group in groupby(changes, key=lambda one: one.manifest.ref[:2]):
-            found = list(group)
-            most = min(_CHUNK, self.schemas.most_changes) if kind is MONITOR and len(found) > _FEW else 1
-            yield from (found[begin : begin + most] for begin in range(0, len(found), max(most, 1)))
+            group_changes = list(group)
+            most = min(_CHUNK, self.schemas.max_bulk_changes) if kind is MONITOR and len(group_changes) > _FEW else 1
+            yield from (group_changes[begin : begin + most] for begin in range(0, len(group_changes), max(most, 1)))
 
-    def _chunk(self, chunk: list[Change], *, dry: bool) -> list[Result]:
+    def _write_chunk(self, chunk: list[ObjectWrite], *, dry_run: bool) -> list[WriteResultOrError]:
         if len(chunk) == 1:
-            return [self._single(chunk[0], dry=dry)]
+            return [self._write_one(chunk[0], dry_run=dry_run)]
         try:
-            return list(self._bulk(chunk, dry=dry))
-        except HOPELESS:
+            return list(self._write_bulk(chunk, dry_run=dry_run))
+        except FATAL_ERRORS:
             raise
         except LagscaleError as wrong:
             # All or nothing was done, and it is nothing.
-            return self._apart(chunk, wrong, dry=dry)
+            return self._split_refused(chunk, wrong, dry_run=dry_run)
 
-    def _apart(self, chunk: list[Change], wrong: LagscaleError, *, dry: bool) -> list[Result]:
+    def _split_refused(
+        self, chunk: list[ObjectWrite], wrong: LagscaleError, *, dry_run: bool
+    ) -> list[WriteResultOrError]:
         """What each of them comes to when one of them was refused."""
-        faulty = _faulty(wrong)
-        results: dict[int, Result] = {place: InvalidInput(faults) for place, faults in faulty.items()}
-        rest = [change for place, change in enumerate(chunk) if place not in faulty]
-        others = iter(self._chunk(rest, dry=dry) if faulty and rest else self._one_by_one(rest, dry=dry))
-        return [results[place] if place in results else next(others) for place in range(len(chunk))]
+        faulty = _group_errors_by_item(wrong)
+        results: dict[int, WriteResultOrError] = {
+            index: InvalidInput(field_errors) for index, field_errors in faulty.items()
+        }
+        rest = [change for index, change in enumerate(chunk) if index not in faulty]
+        others = iter(
+            self._write_chunk(rest, dry_run=dry_run) if faulty and rest else self._write_each(rest, dry_run=dry_run)
+        )
+        return [results[index] if index in results else next(others) for index in range(len(chunk))]
 
-    def _one_by_one(self, changes: Sequence[Change], *, dry: bool) -> list[Result]:
-        results: list[Result] = []
+    def _write_each(self, changes: Sequence[ObjectWrite], *, dry_run: bool) -> list[WriteResultOrError]:
+        results: list[WriteResultOrError] = []
         for change in changes:
             try:
                 # As the bulk request does: a look for each of many takes minutes where their cluster is away.
-                results.append(self._single(change, dry=dry, looks=False))
-            except HOPELESS:
+                results.append(self._write_one(change, dry_run=dry_run, preflight=False))
+            except FATAL_ERRORS:
                 raise
             except LagscaleError as wrong:
                 results.append(wrong)
         return results
 
-    def _single(self, change: Change, *, dry: bool, looks: bool = True) -> Written:
+    def _write_one(self, change: ObjectWrite, *, dry_run: bool, preflight: bool = True) -> ObjectWriteResult:
         ref = change.manifest.ref
         path = ref.collection if ref.kind.method == "post" else ref.path
-        query = self.schemas.query(ref.kind, dry=dry, looks=looks)
-        seen = None if dry else change.seen
-        answer, created = self.client.write(ref.kind.method.upper(), path + query, change.manifest.spec, seen=seen)
+        query = self.schemas.query(ref.kind, dry_run=dry_run, preflight=preflight)
+        version = None if dry_run else change.version
+        answer, created = self.client.write(
+            ref.kind.method.upper(), path + query, change.manifest.spec, version=version
+        )
         # A binding that is there already is as it shall be: it has no version.
-        same = not created and (change.seen is None or answer.get("version") == change.seen)
-        return Written(answer, created, same and not change.new)
+        same = not created and (change.version is None or answer.get("version") == change.version)
+        return ObjectWriteResult(answer, created, same and not change.new)
 
-    def _bulk(self, chunk: Sequence[Change], *, dry: bool) -> Iterator[Written]:
+    def _write_bulk(self, chunk: Sequence[ObjectWrite], *, dry_run: bool) -> Iterator[ObjectWriteResult]:
         ref = chunk[0].manifest.ref
         items = [
             {"put": {"name": one.manifest.ref.name, **one.manifest.spec}}
-            | ({} if dry or (one.seen is None and not one.new) else {"version": one.seen or 0})
+            | ({} if dry_run or (one.version is None and not one.new) else {"version": one.version or 0})
             for one in chunk
         ]
-        path = f"{ref.collection}/bulk" + ("?dryRun=true" if dry else "")
+        path = f"{ref.collection}/bulk" + ("?dryRun=true" if dry_run else "")
         answer, _ = self.client.write("POST", path, {"items": items})
         for item in answer["items"]:
             differences = {name: (one["before"], one["after"]) for name, one in item["differences"].items()}
             outcome = item["outcome"]
-            yield Written({"version": item["version"]}, outcome == "created", outcome == "unchanged", differences)
+            yield ObjectWriteResult(
+                {"version": item["version"]}, outcome == "created", outcome == "unchanged", differences
+            )
 
 
-def _warning(given: Any) -> str:
+def _format_warning(given: Any) -> str:
     return ": ".join(str(one) for one in given.values() if one) if isinstance(given, Mapping) else str(given)
 
 
-def _faulty(wrong: LagscaleError) -> dict[int, list[Fault]]:
+def _group_errors_by_item(wrong: LagscaleError) -> dict[int, list[FieldError]]:
     """Place of an item -> its faults, of an answer to a bulk request; empty if it does not tell them apart."""
-    found: dict[int, list[Fault]] = {}
-    for fault in wrong.faults if isinstance(wrong, InvalidInput) else []:
-        items, _, rest = fault.field.partition(".")
-        place, _, name = rest.partition(".")
-        if items != "items" or not place.isdecimal():
+    errors_by_index: dict[int, list[FieldError]] = {}
+    for field_error in wrong.field_errors if isinstance(wrong, InvalidInput) else []:
+        items, _, rest = field_error.field.partition(".")
+        index, _, name = rest.partition(".")
+        if items != "items" or not index.isdecimal():
             return {}
-        found.setdefault(int(place), []).append(Fault(name.removeprefix("put."), fault.text))
-    return found
+        errors_by_index.setdefault(int(index), []).append(FieldError(name.removeprefix("put."), field_error.text))
+    return errors_by_index

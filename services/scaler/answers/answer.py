@@ -12,10 +12,10 @@ import structlog
 from cachetools import TTLCache
 
 from lagscale.domain.quotas import Quota
-from lagscale.domain.verdict.contract import Ask, Judgement, Reason, Told, told
+from lagscale.domain.verdict.contract import Answer, Judgment, Reason, VerdictRequest, choose_answer
 from lagscale.domain.verdict.freezes import Freeze
-from lagscale.domain.verdict.partial import by_a_part
-from lagscale.domain.wording.verdicts import sentence
+from lagscale.domain.verdict.partial import apply_partial_coverage
+from lagscale.domain.wording.verdicts import describe_verdict
 from lagscale.errors import (
     DataUnavailable,
     HistoryTooShort,
@@ -27,77 +27,77 @@ from lagscale.errors import (
 )
 from lagscale.store.records import InlineMonitor, RegistrationStore
 from services.scaler import metrics
-from services.scaler.answers.decision_log import Recorder
-from services.scaler.answers.frozen import FrozenAnswers
-from services.scaler.answers.last_known import LastAnswers
-from services.scaler.answers.rate_limit import Rates
-from services.scaler.answers.snapshots import Reading, Snapshots
-from services.scaler.triggers.directory import Asked, Subject
+from services.scaler.answers.decision_log import DecisionLog
+from services.scaler.answers.frozen import FrozenAnswerCache
+from services.scaler.answers.last_known import LastKnownAnswers
+from services.scaler.answers.rate_limit import CallRateLimiter
+from services.scaler.answers.snapshots import Snapshot, SnapshotCache
+from services.scaler.triggers.directory import ResolvedMonitor, ResolvedTrigger
 
 log = structlog.get_logger(__name__)
 
 #: Unknown for these reasons is a history too short, or nothing to measure; for all others data that are not there.
 _TOO_SHORT: Final = frozenset(
-    {Reason.NO_DATA, Reason.NOTHING_TO_MEASURE, Reason.NO_TOPIC, Reason.OPEN_ISLAND, Reason.ACTIVITY_UNTOLD}
+    {Reason.NO_DATA, Reason.NOTHING_TO_MEASURE, Reason.NO_TOPIC, Reason.START_UNKNOWN, Reason.ACTIVITY_UNDETERMINED}
 )
-_BEGINS: Final = "Measuring begins: the monitor is registered, and its first samples come within two intervals."
-_REGISTERED_SECONDS: Final = 20.0
+_NO_SAMPLES_YET: Final = "Measuring begins: the monitor is registered, and its first samples come within two intervals."
+_REGISTRATION_MEMO_SECONDS: Final = 20.0
 
 
-class Kind(StrEnum):
+class AnswerKind(StrEnum):
     """Where an answer came from."""
 
     MEASURED = "measured"
-    HELD = "held"
-    HELD_LOCALLY = "held_locally"
-    WAKING = "waking"
+    LAST_KNOWN = "held"
+    LAST_KNOWN_LOCAL = "held_locally"
+    ACTIVATING = "waking"
     FROZEN = "frozen"
     ERROR = "error"
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class MonitorAnswer:
     """What KEDA is told of one monitor, and from which judgement; None when the store was silent."""
 
-    told: Told
-    kind: Kind
-    judgement: Judgement | None
+    answer: Answer
+    kind: AnswerKind
+    judgment: Judgment | None
 
 
-class Answers:
+class AnswerService:
     """Answers for one monitor at a time, within the caller's deadline (of the event loop's clock)."""
 
     def __init__(
         self,
-        snapshots: Snapshots,
+        snapshots: SnapshotCache,
         registrations: RegistrationStore,
-        last: LastAnswers,
-        recorder: Recorder,
-        frozen: FrozenAnswers,
+        last: LastKnownAnswers,
+        decision_log: DecisionLog,
+        frozen: FrozenAnswerCache,
         *,
-        rates: Rates,
+        call_limiter: CallRateLimiter,
     ) -> None:
         self._snapshots = snapshots
         self._registrations = registrations
         self._last = last
-        self._recorder = recorder
+        self._decision_log = decision_log
         self._frozen = frozen
-        self._rates = rates
+        self._call_limiter = call_limiter
         # What became of registering an inline monitor, so that each call of a poll does not try again.
-        self._registering: TTLCache[tuple[int, str], asyncio.Task[None]] = TTLCache(10_000, _REGISTERED_SECONDS)
+        self._registering: TTLCache[tuple[int, str], asyncio.Task[None]] = TTLCache(10_000, _REGISTRATION_MEMO_SECONDS)
         self._tasks: set[asyncio.Task[None]] = set()
 
-    def opens(self, asked: Asked) -> None:
+    def admit_stream(self, resolved: ResolvedTrigger) -> None:
         """Count the opening of a stream.
 
         Raises:
             LagscaleError: the tenant makes too many calls, or no monitor is there at all.
         """
-        self._rates.opens(asked)
+        self._call_limiter.admit_stream(resolved)
 
-    async def tell(
-        self, subject: Subject, deadline: float, *, begins_poll: bool = False, counted: bool = True
-    ) -> Answer:
+    async def get_answer(
+        self, monitor: ResolvedMonitor, deadline: float, *, begins_poll: bool = False, counted: bool = True
+    ) -> MonitorAnswer:
         """What KEDA is told of the monitor; `GetMetrics` begins a poll, and `IsActive` follows it.
 
         Calls are counted, what an open stream looks at is not.
@@ -107,45 +107,51 @@ class Answers:
             StoreUnavailable: the store is silent, and nothing can be held.
             QuotaExceeded: an inline monitor is one too many for its tenant, or it makes too many calls.
         """
-        over = self._rates.over(subject) if counted else None
+        rate_error = self._call_limiter.count_calls(monitor) if counted else None
         try:
-            freezes = self._frozen.in_force(subject)
-            if over is not None:
-                answer = self._without_store(subject, over, freezes)
+            freezes = self._frozen.select_active(monitor)
+            if rate_error is not None:
+                answer = self._answer_over_rate(monitor, rate_error, freezes)
             else:
-                answer = await self._by_store(subject, freezes, deadline, begins_poll)
+                answer = await self._answer_from_store(monitor, freezes, deadline, begins_poll)
         except LagscaleError as error:
             if isinstance(error, QuotaExceeded):
-                metrics.OVER_QUOTA.labels(subject.tenant, error.facts.get("quota", ""), "refused").inc()
-            metrics.ANSWERS.labels(Kind.ERROR.value).inc()
-            self._recorder.failed(subject, error)
+                metrics.OVER_QUOTA.labels(monitor.tenant, error.facts.get("quota", ""), "refused").inc()
+            metrics.ANSWERS.labels(AnswerKind.ERROR.value).inc()
+            self._decision_log.record_error(monitor, error)
             raise
         metrics.ANSWERS.labels(answer.kind.value).inc()
-        self._recorder.told(subject, answer.told, answer.judgement, frozen=answer.kind is Kind.FROZEN)
+        self._decision_log.record_answer(
+            monitor, answer.answer, answer.judgment, frozen=answer.kind is AnswerKind.FROZEN
+        )
         return answer
 
-    async def _by_store(
-        self, subject: Subject, freezes: Sequence[Freeze], deadline: float, begins_poll: bool
-    ) -> Answer:
-        if subject.ask is None:
-            await self._register(subject, deadline)
+    async def _answer_from_store(
+        self, monitor: ResolvedMonitor, freezes: Sequence[Freeze], deadline: float, begins_poll: bool
+    ) -> MonitorAnswer:
+        if monitor.request is None:
+            await self._register(monitor, deadline)
             if not freezes:
-                raise HistoryTooShort(_BEGINS)
-        if freezes or subject.ask is None:
-            return Answer(await self._frozen.tell(subject, freezes, deadline), Kind.FROZEN, None)
-        return await self._known(subject, subject.ask, deadline, begins_poll)
+                raise HistoryTooShort(_NO_SAMPLES_YET)
+        if freezes or monitor.request is None:
+            return MonitorAnswer(await self._frozen.get_answer(monitor, freezes, deadline), AnswerKind.FROZEN, None)
+        return await self._answer_from_snapshot(monitor, monitor.request, deadline, begins_poll)
 
-    async def _known(self, subject: Subject, ask: Ask, deadline: float, begins_poll: bool) -> Answer:
+    async def _answer_from_snapshot(
+        self, monitor: ResolvedMonitor, request: VerdictRequest, deadline: float, begins_poll: bool
+    ) -> MonitorAnswer:
         try:
             async with asyncio.timeout_at(deadline):
-                reading = await self._snapshots.get(ask, begins_poll=begins_poll)
+                snapshot = await self._snapshots.get(request, begins_poll=begins_poll)
         except TimeoutError as slow:
-            return self._remembered(subject, StoreTimeout(), slow)
+            return self._answer_last_known(monitor, StoreTimeout(), slow)
         except StoreUnavailable as away:
-            return self._remembered(subject, away, away)
-        return _answer(subject, reading)
+            return self._answer_last_known(monitor, away, away)
+        return _build_answer(monitor, snapshot)
 
-    def _without_store(self, subject: Subject, over: RateExceeded, freezes: Sequence[Freeze]) -> Answer:
+    def _answer_over_rate(
+        self, monitor: ResolvedMonitor, rate_error: RateExceeded, freezes: Sequence[Freeze]
+    ) -> MonitorAnswer:
         """What costs nothing: a frozen answer; a reading that still serves; else a held answer that asks for replicas.
 
         Raises:
@@ -153,42 +159,42 @@ class Answers:
         """
         if freezes:
             # Frozen stays frozen: what was measured since is not told, also where nothing was kept.
-            kept = self._frozen.remembered(subject, freezes)
-            if kept is None:
-                raise over
-            metrics.OVER_QUOTA.labels(subject.tenant, Quota.CALLS.value, "from_memory").inc()
-            return Answer(kept, Kind.FROZEN, None)
-        reading = None if subject.ask is None else self._snapshots.remembered(subject.ask)
-        if reading is not None:
+            frozen_answer = self._frozen.find_cached(monitor, freezes)
+            if frozen_answer is None:
+                raise rate_error
+            metrics.OVER_QUOTA.labels(monitor.tenant, Quota.CALLS.value, "from_memory").inc()
+            return MonitorAnswer(frozen_answer, AnswerKind.FROZEN, None)
+        snapshot = None if monitor.request is None else self._snapshots.find_cached(monitor.request)
+        if snapshot is not None:
             try:
-                answer = _answer(subject, reading)
+                answer = _build_answer(monitor, snapshot)
             except LagscaleError as unknown:
-                raise over from unknown
+                raise rate_error from unknown
         else:
             # Whose turn is never reached would be told an old 0 for as long as answers are held.
-            hold = None if subject.partial else self._last.held(subject.key, subject.policy)
-            if hold is None or _is_nothing(hold):
-                raise over
-            answer = Answer(hold, Kind.HELD_LOCALLY, None)
-        metrics.OVER_QUOTA.labels(subject.tenant, Quota.CALLS.value, "from_memory").inc()
+            last_known = None if monitor.partial else self._last.find_answer(monitor.key, monitor.policy)
+            if last_known is None or _is_zero(last_known):
+                raise rate_error
+            answer = MonitorAnswer(last_known, AnswerKind.LAST_KNOWN_LOCAL, None)
+        metrics.OVER_QUOTA.labels(monitor.tenant, Quota.CALLS.value, "from_memory").inc()
         return answer
 
-    def _remembered(self, subject: Subject, error: StoreUnavailable, cause: Exception) -> Answer:
+    def _answer_last_known(self, monitor: ResolvedMonitor, error: StoreUnavailable, cause: Exception) -> MonitorAnswer:
         # What was known of a part is not the last known answer.
-        hold = None if subject.partial else self._last.held(subject.key, subject.policy)
-        if hold is None:
+        last_known = None if monitor.partial else self._last.find_answer(monitor.key, monitor.policy)
+        if last_known is None:
             raise error from cause
-        return Answer(hold, Kind.HELD_LOCALLY, None)
+        return MonitorAnswer(last_known, AnswerKind.LAST_KNOWN_LOCAL, None)
 
-    async def _register(self, subject: Subject, deadline: float) -> None:
+    async def _register(self, monitor: ResolvedMonitor, deadline: float) -> None:
         """Create the inline monitor; one attempt serves all calls that ask meanwhile."""
-        wanted = subject.inline
-        if wanted is None:
+        inline = monitor.inline
+        if inline is None:
             return
-        key = (subject.tenant_id, wanted.content_hash)
+        key = (monitor.tenant_id, inline.content_hash)
         task = self._registering.get(key)
         if task is None:
-            task = self._registering[key] = asyncio.get_running_loop().create_task(self._create(wanted))
+            task = self._registering[key] = asyncio.get_running_loop().create_task(self._create(inline))
             self._tasks.add(task)
             task.add_done_callback(self._tasks.discard)
         try:
@@ -202,41 +208,41 @@ class Answers:
             self._registering.pop(key, None)
             raise type(away)(away.message) from away
 
-    async def _create(self, wanted: InlineMonitor) -> None:
+    async def _create(self, inline: InlineMonitor) -> None:
         try:
-            await self._registrations.register(wanted)
+            await self._registrations.register(inline)
         except LagscaleError:
             raise
         except Exception as error:
-            log.exception("registration_failed", tenant_id=wanted.tenant_id, monitor=wanted.name)
+            log.exception("registration_failed", tenant_id=inline.tenant_id, monitor=inline.name)
             raise StoreUnavailable from error
 
 
-def _answer(subject: Subject, reading: Reading) -> Answer:
-    judgement, hold = reading.judgement, reading.hold
-    if subject.partial:
-        judgement, hold = by_a_part(judgement, subject.policy), None
-    answer = told(judgement, subject.policy, hold)
-    if answer is not None and answer.held_since_ms is not None and subject.over_quota and _is_nothing(answer):
+def _build_answer(monitor: ResolvedMonitor, snapshot: Snapshot) -> MonitorAnswer:
+    judgment, last_known = snapshot.judgment, snapshot.last_known
+    if monitor.partial:
+        judgment, last_known = apply_partial_coverage(judgment, monitor.policy), None
+    answer = choose_answer(judgment, monitor.policy, last_known)
+    if answer is not None and answer.last_known_ms is not None and monitor.over_quota and _is_zero(answer):
         # What is not measured for want of a quota is no calm, also where it was calm once.
         answer = None
     if answer is None:
-        error = _unknown(subject, judgement)
-        error.facts["snapshot_ms"] = judgement.at_ms
+        error = _build_error(monitor, judgment)
+        error.facts["snapshot_ms"] = judgment.at_ms
         raise error
-    if answer.held_since_ms is not None:
-        return Answer(answer, Kind.HELD, judgement)
-    return Answer(answer, Kind.WAKING if judgement.value is None else Kind.MEASURED, judgement)
+    if answer.last_known_ms is not None:
+        return MonitorAnswer(answer, AnswerKind.LAST_KNOWN, judgment)
+    return MonitorAnswer(answer, AnswerKind.ACTIVATING if judgment.value is None else AnswerKind.MEASURED, judgment)
 
 
-def _is_nothing(hold: Told) -> bool:
-    return not hold.active and hold.value <= 0
+def _is_zero(last_known: Answer) -> bool:
+    return not last_known.active and last_known.value <= 0
 
 
-def _unknown(subject: Subject, judgement: Judgement) -> LagscaleError:
-    if subject.over_quota:
-        return QuotaExceeded(subject.over_quota, quota=Quota.PARTITIONS.value, reason=judgement.reason.value)
-    family = HistoryTooShort if judgement.reason in _TOO_SHORT else DataUnavailable
-    if subject.partial:
-        return family(subject.partial, reason=judgement.reason.value)
-    return family(sentence(judgement, subject.policy, subject.topics), reason=judgement.reason.value)
+def _build_error(monitor: ResolvedMonitor, judgment: Judgment) -> LagscaleError:
+    if monitor.over_quota:
+        return QuotaExceeded(monitor.over_quota, quota=Quota.PARTITIONS.value, reason=judgment.reason.value)
+    family = HistoryTooShort if judgment.reason in _TOO_SHORT else DataUnavailable
+    if monitor.partial:
+        return family(monitor.partial, reason=judgment.reason.value)
+    return family(describe_verdict(judgment, monitor.policy, monitor.topics), reason=judgment.reason.value)

@@ -12,21 +12,21 @@ import structlog
 from cachetools import LRUCache
 
 from lagscale.domain.explain.decision_diff import FROZEN
-from lagscale.domain.verdict.contract import Judgement, Told
+from lagscale.domain.verdict.contract import Answer, Judgment
 from lagscale.errors import LagscaleError
 from lagscale.store.registrations.answers import Decision
 from services.scaler import metrics
-from services.scaler.grpc.status_codes import code_of
-from services.scaler.triggers.directory import Subject
+from services.scaler.grpc.status_codes import find_code
+from services.scaler.triggers.directory import ResolvedMonitor
 
 log = structlog.get_logger(__name__)
 
-_QUEUED: Final = 10_000
-_A_WRITE: Final = 500
-_EVERY_SECONDS: Final = 1.0
-_AGAIN_MS: Final = 300_000
-_ASKED_AGAIN_MS: Final = 3_600_000
-_MONITORS: Final = 50_000
+_MAX_QUEUED: Final = 10_000
+_BATCH_SIZE: Final = 500
+_FLUSH_SECONDS: Final = 1.0
+_REPEAT_MS: Final = 300_000
+_REQUEST_REPEAT_MS: Final = 3_600_000
+_CACHE_SIZE: Final = 50_000
 
 
 class DecisionStore(Protocol):
@@ -42,7 +42,7 @@ class DecisionStore(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Outcome:
+class _LoggedDecision:
     """What KEDA was told, as far as a change of it is worth a row."""
 
     verdict: str
@@ -52,7 +52,7 @@ class _Outcome:
     active: bool | None = None
     held: bool = False
 
-    def is_news_after(self, other: _Outcome | None) -> bool:
+    def is_change_from(self, other: _LoggedDecision | None) -> bool:
         """Whether a person wants to read of it: values change all the time."""
         return other is None or (self.verdict, self.code, self.active, self.held) != (
             other.verdict,
@@ -63,19 +63,19 @@ class _Outcome:
 
 
 @dataclass(slots=True)
-class _Last:
+class _LastDecision:
     """Of one monitor, as one kind of trigger asks for it: by `key`, which changes with the policy."""
 
-    outcome: _Outcome | None = None
+    decision: _LoggedDecision | None = None
     key: str = ""
-    told_ms: int = 0
-    asked_ms: int = 0
+    decided_ms: int = 0
+    requested_ms: int = 0
 
 
-_Asker = tuple[int, tuple[tuple[str, str], ...]]
+_Requester = tuple[int, tuple[tuple[str, str], ...]]
 
 
-class Recorder:
+class DecisionLog:
     """A bounded queue between the answers and the store."""
 
     def __init__(self, store: DecisionStore, replica: str, now_ms: Callable[[], int | None]) -> None:
@@ -83,99 +83,103 @@ class Recorder:
         self._store = store
         self._replica = replica
         self._now_ms = now_ms
-        self._last: LRUCache[_Asker, _Last] = LRUCache(_MONITORS)
+        self._last: LRUCache[_Requester, _LastDecision] = LRUCache(_CACHE_SIZE)
         # A row is named by monitor, time and replica, so two of one millisecond would be one.
-        self._told_ms: LRUCache[int, int] = LRUCache(_MONITORS)
+        self._decided_ms: LRUCache[int, int] = LRUCache(_CACHE_SIZE)
         self._queue: deque[Decision] = deque()
-        self._asked: set[int] = set()
+        self._requested: set[int] = set()
 
-    def told(self, subject: Subject, told: Told, judgement: Judgement | None, *, frozen: bool = False) -> None:
+    def record_answer(
+        self, monitor: ResolvedMonitor, answer: Answer, judgment: Judgment | None, *, frozen: bool = False
+    ) -> None:
         """An answer was given; without a judgement the monitor was frozen, or the store silent."""
-        verdict = "unknown" if judgement is None else judgement.verdict.value
+        verdict = "unknown" if judgment is None else judgment.verdict.value
         silent = FROZEN if frozen else "store_silent"
-        reason = silent if judgement is None else judgement.reason.value
-        held = told.held_since_ms is not None
-        outcome = _Outcome(verdict, reason, "OK", told.value, told.active, held)
-        self._note(subject, outcome, None if judgement is None else judgement.at_ms)
+        reason = silent if judgment is None else judgment.reason.value
+        held = answer.last_known_ms is not None
+        decision = _LoggedDecision(verdict, reason, "OK", answer.value, answer.active, held)
+        self._record(monitor, decision, None if judgment is None else judgment.at_ms)
 
-    def failed(self, subject: Subject, error: LagscaleError) -> None:
+    def record_error(self, monitor: ResolvedMonitor, error: LagscaleError) -> None:
         """An error was given in the place of an answer."""
         reason = str(error.facts.get("reason", type(error).__name__))
         snapshot_ms = error.facts.get("snapshot_ms")
-        outcome = _Outcome("unknown", reason, code_of(error).name)
-        self._note(subject, outcome, snapshot_ms if isinstance(snapshot_ms, int) else None)
+        decision = _LoggedDecision("unknown", reason, find_code(error).name)
+        self._record(monitor, decision, snapshot_ms if isinstance(snapshot_ms, int) else None)
 
-    def _note(self, subject: Subject, outcome: _Outcome, snapshot_ms: int | None) -> None:
-        now_ms, monitor_id = self._now_ms(), subject.monitor_id
+    def _record(self, monitor: ResolvedMonitor, decision: _LoggedDecision, snapshot_ms: int | None) -> None:
+        now_ms, monitor_id = self._now_ms(), monitor.monitor_id
         if monitor_id is None:
             return
-        asker = monitor_id, tuple(sorted((subject.overrides or {}).items()))
-        last = self._last.get(asker)
+        requester = monitor_id, tuple(sorted((monitor.overrides or {}).items()))
+        last = self._last.get(requester)
         if last is None:
-            last = self._last[asker] = _Last()
+            last = self._last[requester] = _LastDecision()
         if now_ms is None:
             # No time to write it down under: it is lost, and written as soon as the time is known.
-            if outcome != last.outcome:
+            if decision != last.decision:
                 metrics.DECISIONS_LOST.inc()
-            last.outcome, last.key, last.told_ms = outcome, subject.key, -_AGAIN_MS
+            last.decision, last.key, last.decided_ms = decision, monitor.key, -_REPEAT_MS
             return
-        if now_ms - last.asked_ms > _ASKED_AGAIN_MS:
-            last.asked_ms = now_ms
-            self._asked.add(monitor_id)
-        if (outcome, subject.key) == (last.outcome, last.key) and now_ms - last.told_ms < _AGAIN_MS:
+        if now_ms - last.requested_ms > _REQUEST_REPEAT_MS:
+            last.requested_ms = now_ms
+            self._requested.add(monitor_id)
+        if (decision, monitor.key) == (last.decision, last.key) and now_ms - last.decided_ms < _REPEAT_MS:
             return
-        if outcome.is_news_after(last.outcome):
-            log.info("decision_changed", tenant=subject.tenant, monitor=subject.name, **asdict(outcome))
-        last.outcome, last.key, last.told_ms = outcome, subject.key, now_ms
-        told_ms = self._told_ms[monitor_id] = max(now_ms, self._told_ms.get(monitor_id, 0) + 1)
+        if decision.is_change_from(last.decision):
+            log.info("decision_changed", tenant=monitor.tenant, monitor=monitor.name, **asdict(decision))
+        last.decision, last.key, last.decided_ms = decision, monitor.key, now_ms
+        decided_ms = self._decided_ms[monitor_id] = max(now_ms, self._decided_ms.get(monitor_id, 0) + 1)
         self._enqueue(
             [
                 Decision(
-                    told_ms,
-                    subject.tenant_id,
+                    decided_ms,
+                    monitor.tenant_id,
                     monitor_id,
                     self._replica,
                     snapshot_ms,
-                    outcome.verdict,
-                    outcome.value,
-                    outcome.active,
-                    outcome.held,
-                    outcome.reason,
-                    outcome.code,
-                    subject.version,
-                    subject.overrides,
+                    decision.verdict,
+                    decision.value,
+                    decision.active,
+                    decision.held,
+                    decision.reason,
+                    decision.code,
+                    monitor.version,
+                    monitor.overrides,
                 )
             ]
         )
 
     def _enqueue(self, decisions: list[Decision]) -> None:
         self._queue.extend(decisions)
-        while len(self._queue) > _QUEUED:
+        while len(self._queue) > _MAX_QUEUED:
             self._queue.popleft()
             metrics.DECISIONS_LOST.inc()
 
-    def held_share(self) -> float:
+    def compute_held_share(self) -> float:
         """Share of monitors whose newest answer was held, 0 to 1; what a person froze is no alert."""
-        outcomes = [last.outcome for last in self._last.values() if last.outcome is not None]
+        decisions = [last.decision for last in self._last.values() if last.decision is not None]
         return (
-            sum(outcome.held and outcome.reason != FROZEN for outcome in outcomes) / len(outcomes) if outcomes else 0.0
+            sum(decision.held and decision.reason != FROZEN for decision in decisions) / len(decisions)
+            if decisions
+            else 0.0
         )
 
     async def run(self) -> None:
         """Write what has queued, for ever."""
         while True:
-            await asyncio.sleep(_EVERY_SECONDS)
+            await asyncio.sleep(_FLUSH_SECONDS)
             await self.flush()
 
     async def flush(self) -> None:
         """Write what has queued; while the store is away it stays queued, as far as there is room."""
         try:
             while self._queue:
-                batch = [self._queue.popleft() for _ in range(min(_A_WRITE, len(self._queue)))]
+                batch = [self._queue.popleft() for _ in range(min(_BATCH_SIZE, len(self._queue)))]
                 await self._write(batch)
-            if self._asked:
-                asked, self._asked = sorted(self._asked), set()
-                await self._store.mark_asked(asked)
+            if self._requested:
+                requested, self._requested = sorted(self._requested), set()
+                await self._store.mark_asked(requested)
         except LagscaleError as error:
             metrics.STORE_ERRORS.labels(type(error).__name__).inc()
         except Exception:

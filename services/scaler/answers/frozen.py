@@ -16,137 +16,145 @@ import structlog
 from cachetools import LRUCache
 
 from lagscale.domain.explain.decision_diff import FROZEN
-from lagscale.domain.verdict.contract import Ask, Told
-from lagscale.domain.verdict.freezes import Freeze, as_of, frozen_sentence, in_force
+from lagscale.domain.verdict.contract import Answer, VerdictRequest
+from lagscale.domain.verdict.freezes import Freeze, build_frozen_request, describe_freezes, select_active
 from lagscale.errors import DataUnavailable, LagscaleError
 from lagscale.store.records import VerdictStore
-from lagscale.store.registrations.frozen_answers import FrozenAnswer, FrozenAsk
+from lagscale.store.registrations.frozen_answers import FrozenAnswer, FrozenAnswerKey
 from services.scaler import metrics
-from services.scaler.answers.last_known import LastAnswers
-from services.scaler.triggers.directory import Subject
+from services.scaler.answers.last_known import LastKnownAnswers
+from services.scaler.triggers.directory import ResolvedMonitor
 
 log = structlog.get_logger(__name__)
 
-_REMEMBERED: Final = 50_000
+_CACHE_SIZE: Final = 50_000
 #: A tenant of thousands of monitors is frozen at once; the calls of all others go on meanwhile.
-_AT_ONCE: Final = 2
+_MAX_CONCURRENT: Final = 2
 
 
 class FreezeStore(Protocol):
     """Where the answers of frozen monitors are kept for all replicas."""
 
-    async def kept(self, asked: FrozenAsk, freeze_ids: Sequence[str]) -> FrozenAnswer | None:
+    async def find_answer(self, key: FrozenAnswerKey, freeze_ids: Sequence[str]) -> FrozenAnswer | None:
         """The answer that one of these freezes keeps; None while none does."""
         ...
 
-    async def keep(self, asked: FrozenAsk, freeze_ids: Sequence[str], answer: FrozenAnswer) -> FrozenAnswer:
+    async def store_first(self, key: FrozenAnswerKey, freeze_ids: Sequence[str], answer: FrozenAnswer) -> FrozenAnswer:
         """Keep the answer under these freezes, where nobody was faster; the one that is kept now."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
+class _StoredAnswer:
     """An answer, and the freezes under which the store keeps it."""
 
     freeze_ids: frozenset[str]
     answer: FrozenAnswer
 
 
-class FrozenAnswers:
+class FrozenAnswerCache:
     """The answers of frozen monitors in this replica's memory, and the way to them."""
 
-    def __init__(self, store: FreezeStore, verdicts: VerdictStore, last: LastAnswers) -> None:
+    def __init__(self, store: FreezeStore, verdicts: VerdictStore, last: LastKnownAnswers) -> None:
         """`last` has the clock, and what can be held while the store is silent."""
         self.dirty = False
         self._store = store
         self._verdicts = verdicts
         self._last = last
-        self._kept: LRUCache[FrozenAsk, _Kept] = LRUCache(_REMEMBERED)
-        self._flights: dict[FrozenAsk, asyncio.Task[FrozenAnswer]] = {}
-        self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._stored: LRUCache[FrozenAnswerKey, _StoredAnswer] = LRUCache(_CACHE_SIZE)
+        self._pending: dict[FrozenAnswerKey, asyncio.Task[FrozenAnswer]] = {}
+        self._slots = asyncio.Semaphore(_MAX_CONCURRENT)
 
-    def in_force(self, subject: Subject) -> tuple[Freeze, ...]:
+    def select_active(self, monitor: ResolvedMonitor) -> tuple[Freeze, ...]:
         """The freezes of a monitor that have not ended, the oldest first."""
-        return in_force(subject.freezes, self._last.clock.now_ms()) if subject.freezes else ()
+        return select_active(monitor.freezes, self._last.clock.now_ms()) if monitor.freezes else ()
 
-    async def tell(self, subject: Subject, freezes: Sequence[Freeze], deadline: float) -> Told:
+    async def get_answer(self, monitor: ResolvedMonitor, freezes: Sequence[Freeze], deadline: float) -> Answer:
         """What a frozen monitor answers.
 
         Args:
-            subject: the monitor.
+            monitor: the monitor.
             freezes: those in force, the oldest first; at least one.
             deadline: of the event loop's clock.
 
         Raises:
             DataUnavailable: nothing was known before that could be held.
         """
-        return _held(await self._told(subject, freezes, deadline), freezes)
+        return _require_answer(await self._find_answer(monitor, freezes, deadline), freezes)
 
-    def remembered(self, subject: Subject, freezes: Sequence[Freeze]) -> Told | None:
-        """What `tell` says, without a look into the store; None where memory does not tell.
+    def find_cached(self, monitor: ResolvedMonitor, freezes: Sequence[Freeze]) -> Answer | None:
+        """What `get_answer` says, without a look into the store; None where memory does not tell.
 
         Raises:
             DataUnavailable: nothing was known before that could be held.
         """
-        if subject.ask is None or subject.monitor_id is None or subject.partial:
+        if monitor.request is None or monitor.monitor_id is None or monitor.partial:
             return None
-        kept = self._kept.get(FrozenAsk(subject.tenant_id, subject.monitor_id, _text(subject)))
-        if kept is not None and any(one.freeze_id in kept.freeze_ids for one in freezes):
-            return _held(kept.answer.told, freezes)
-        return self._last.frozen(subject.key, subject.policy, freezes[0].since_ms)
+        stored = self._stored.get(FrozenAnswerKey(monitor.tenant_id, monitor.monitor_id, _render_overrides(monitor)))
+        if stored is not None and any(one.freeze_id in stored.freeze_ids for one in freezes):
+            return _require_answer(stored.answer.last_known, freezes)
+        return self._last.find_frozen_answer(monitor.key, monitor.policy, freezes[0].since_ms)
 
-    async def _told(self, subject: Subject, freezes: Sequence[Freeze], deadline: float) -> Told | None:
-        ask = subject.ask
+    async def _find_answer(self, monitor: ResolvedMonitor, freezes: Sequence[Freeze], deadline: float) -> Answer | None:
+        request = monitor.request
         # What was known of a part is not the last known answer.
-        if ask is None or subject.monitor_id is None or subject.partial:
+        if request is None or monitor.monitor_id is None or monitor.partial:
             return None
-        asked = FrozenAsk(subject.tenant_id, subject.monitor_id, _text(subject))
+        key = FrozenAnswerKey(monitor.tenant_id, monitor.monitor_id, _render_overrides(monitor))
         names = frozenset(one.freeze_id for one in freezes)
-        kept = self._kept.get(asked)
-        if kept is not None and kept.freeze_ids & names:
+        stored = self._stored.get(key)
+        if stored is not None and stored.freeze_ids & names:
             # Another freeze has joined: the answer stays, and must be found under that one too.
-            if not names <= kept.freeze_ids:
-                self._find(asked, ask, freezes, kept.answer)
-            return kept.answer.told
+            if not names <= stored.freeze_ids:
+                self._start(key, request, freezes, stored.answer)
+            return stored.answer.last_known
         try:
             async with asyncio.timeout_at(deadline):
-                return (await asyncio.shield(self._find(asked, ask, freezes, None))).told
+                return (await asyncio.shield(self._start(key, request, freezes, None))).last_known
         except Exception:
             # Told when it landed. By the same rule from what this replica saw until then; the flight goes on for the next call.
-            return self._last.frozen(subject.key, subject.policy, freezes[0].since_ms)
+            return self._last.find_frozen_answer(monitor.key, monitor.policy, freezes[0].since_ms)
 
-    def _find(
-        self, asked: FrozenAsk, ask: Ask, freezes: Sequence[Freeze], known: FrozenAnswer | None
+    def _start(
+        self,
+        key: FrozenAnswerKey,
+        request: VerdictRequest,
+        freezes: Sequence[Freeze],
+        stored_answer: FrozenAnswer | None,
     ) -> asyncio.Task[FrozenAnswer]:
         """The flight to the answer; one at a time for each monitor."""
-        flight = self._flights.get(asked)
-        if flight is None:
-            flight = asyncio.get_running_loop().create_task(self._fly(asked, ask, freezes, known))
-            self._flights[asked] = flight
-            flight.add_done_callback(lambda done: self._landed(asked, done))
-        return flight
+        task = self._pending.get(key)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._run(key, request, freezes, stored_answer))
+            self._pending[key] = task
+            task.add_done_callback(lambda done: self._finish(key, done))
+        return task
 
-    async def _fly(
-        self, asked: FrozenAsk, ask: Ask, freezes: Sequence[Freeze], known: FrozenAnswer | None
+    async def _run(
+        self,
+        key: FrozenAnswerKey,
+        request: VerdictRequest,
+        freezes: Sequence[Freeze],
+        stored_answer: FrozenAnswer | None,
     ) -> FrozenAnswer:
         names = [one.freeze_id for one in freezes]
-        async with self._turns:
-            found = known or await self._store.kept(asked, names)
+        async with self._slots:
+            found = stored_answer or await self._store.find_answer(key, names)
             if found is None:
                 since_ms = freezes[0].since_ms
-                found = FrozenAnswer(await self._hold(as_of(ask, since_ms)), since_ms)
-            found = await self._store.keep(asked, names, found)
-        self._kept[asked] = _Kept(frozenset(names), found)
+                found = FrozenAnswer(await self._compute_answer(build_frozen_request(request, since_ms)), since_ms)
+            found = await self._store.store_first(key, names, found)
+        self._stored[key] = _StoredAnswer(frozenset(names), found)
         self.dirty = True
         return found
 
-    async def _hold(self, ask: Ask) -> Told | None:
-        (judgement,) = await self._verdicts.judge([ask])
-        return await self._verdicts.hold(ask, judgement)
+    async def _compute_answer(self, request: VerdictRequest) -> Answer | None:
+        (judgment,) = await self._verdicts.judge([request])
+        return await self._verdicts.find_last_known(request, judgment)
 
-    def _landed(self, asked: FrozenAsk, flight: asyncio.Task[FrozenAnswer]) -> None:
-        self._flights.pop(asked, None)
-        error = None if flight.cancelled() else flight.exception()
+    def _finish(self, key: FrozenAnswerKey, task: asyncio.Task[FrozenAnswer]) -> None:
+        self._pending.pop(key, None)
+        error = None if task.cancelled() else task.exception()
         if isinstance(error, LagscaleError):
             metrics.STORE_ERRORS.labels(type(error).__name__).inc()
         elif error is not None:
@@ -154,16 +162,16 @@ class FrozenAnswers:
 
     async def close(self) -> None:
         """End the flights."""
-        flights = list(self._flights.values())
-        for flight in flights:
-            flight.cancel()
-        await asyncio.gather(*flights, return_exceptions=True)
+        tasks = list(self._pending.values())
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
-    def forget_but(self, freezes: Iterable[Freeze]) -> None:
+    def retain(self, freezes: Iterable[Freeze]) -> None:
         """Forget what no freeze of these keeps any more."""
         names = {one.freeze_id for one in freezes}
-        for asked in [asked for asked, kept in self._kept.items() if not kept.freeze_ids & names]:
-            del self._kept[asked]
+        for key in [key for key, stored in self._stored.items() if not stored.freeze_ids & names]:
+            del self._stored[key]
 
     def dump(self) -> dict[str, Any]:
         """Everything remembered, for scratch."""
@@ -171,12 +179,14 @@ class FrozenAnswers:
         return {
             "kept": [
                 [
-                    [asked.tenant_id, asked.monitor_id, asked.overrides],
-                    sorted(kept.freeze_ids),
-                    kept.answer.since_ms,
-                    None if (told := kept.answer.told) is None else [told.value, told.active, told.held_since_ms],
+                    [key.tenant_id, key.monitor_id, key.overrides],
+                    sorted(stored.freeze_ids),
+                    stored.answer.since_ms,
+                    None
+                    if (last_known := stored.answer.last_known) is None
+                    else [last_known.value, last_known.active, last_known.last_known_ms],
                 ]
-                for asked, kept in self._kept.items()
+                for key, stored in self._stored.items()
             ]
         }
 
@@ -184,21 +194,22 @@ class FrozenAnswers:
         """Go on from what another process kept; what cannot be read is passed over as a whole."""
         try:
             found = {
-                FrozenAsk(int(tenant), int(monitor), str(overrides)): _Kept(
-                    frozenset(map(str, names)), FrozenAnswer(None if told is None else Told(*told), int(since))
+                FrozenAnswerKey(int(tenant), int(monitor), str(overrides)): _StoredAnswer(
+                    frozenset(map(str, names)),
+                    FrozenAnswer(None if last_known is None else Answer(*last_known), int(since)),
                 )
-                for (tenant, monitor, overrides), names, since, told in content["kept"]
+                for (tenant, monitor, overrides), names, since, last_known in content["kept"]
             }
         except (TypeError, ValueError, KeyError):
             return
-        self._kept.update(found)
+        self._stored.update(found)
 
 
-def _held(told: Told | None, freezes: Sequence[Freeze]) -> Told:
-    if told is None:
-        raise DataUnavailable(frozen_sentence(freezes, holds=False), reason=FROZEN)
-    return told
+def _require_answer(last_known: Answer | None, freezes: Sequence[Freeze]) -> Answer:
+    if last_known is None:
+        raise DataUnavailable(describe_freezes(freezes, has_answer=False), reason=FROZEN)
+    return last_known
 
 
-def _text(subject: Subject) -> str:
-    return json.dumps(dict(subject.overrides), sort_keys=True) if subject.overrides else ""
+def _render_overrides(monitor: ResolvedMonitor) -> str:
+    return json.dumps(dict(monitor.overrides), sort_keys=True) if monitor.overrides else ""

@@ -11,12 +11,12 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Judgement, Reason, Told, Verdict, held
-from lagscale.domain.verdict.freezes import without_limit
+from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict, pick_last_known
+from lagscale.domain.verdict.freezes import without_hold_limit
 
-_GREATEST: Final = 50_000
+_MAX_MONITORS: Final = 50_000
 #: Within this a replica hears of a freeze.
-_HEARD_MS: Final = 5_000
+_FREEZE_DELAY_MS: Final = 5_000
 
 
 class StoreClock:
@@ -47,7 +47,7 @@ class StoreClock:
 
 
 @dataclass(slots=True)
-class _Seen:
+class _LastKnown:
     """Of one monitor: K, the values of the window that can still be its greatest, and when it was last active."""
 
     known_ms: int | None = None
@@ -56,66 +56,68 @@ class _Seen:
     newest_ms: int = 0
     members: int | None = None
 
-    def note(self, judgement: Judgement, at_ms: int, window_ms: int) -> bool:
+    def note(self, judgment: Judgment, at_ms: int, window_ms: int) -> bool:
         """Take a judgement in; whether there is something new to keep on scratch."""
         if at_ms >= self.newest_ms:
-            self.newest_ms, self.members = at_ms, judgement.members
-        if judgement.value is None or judgement.active is None or at_ms < (self.known_ms or 0):
+            self.newest_ms, self.members = at_ms, judgment.members
+        if judgment.value is None or judgment.active is None or at_ms < (self.known_ms or 0):
             return False
         newer, self.known_ms = at_ms != self.known_ms, at_ms
-        while self.peaks and (self.peaks[-1][1] <= judgement.value or self.peaks[-1][0] == at_ms):
+        while self.peaks and (self.peaks[-1][1] <= judgment.value or self.peaks[-1][0] == at_ms):
             self.peaks.pop()
-        self.peaks.append((at_ms, judgement.value))
+        self.peaks.append((at_ms, judgment.value))
         self.peaks = [peak for peak in self.peaks if peak[0] >= at_ms - window_ms]
-        if judgement.active:
+        if judgment.active:
             self.active_ms = at_ms
         elif self.active_ms is not None and (self.active_ms < at_ms - window_ms or self.active_ms == at_ms):
             self.active_ms = None
         return newer
 
-    def known(self) -> list[Judgement]:
-        judgements = [_known(at_ms, value, False) for at_ms, value in self.peaks]
-        return judgements if self.active_ms is None else [*judgements, _known(self.active_ms, 0.0, True)]
+    def known_judgments(self) -> list[Judgment]:
+        judgments = [_build_judgment(at_ms, value, False) for at_ms, value in self.peaks]
+        return judgments if self.active_ms is None else [*judgments, _build_judgment(self.active_ms, 0.0, True)]
 
 
-class LastAnswers:
+class LastKnownAnswers:
     """Remembers known judgements by a monitor's key, the most recently asked for; bounded."""
 
     def __init__(self) -> None:
         self.clock = StoreClock()
         self.dirty = False
-        self._seen: OrderedDict[str, _Seen] = OrderedDict()
+        self._entries: OrderedDict[str, _LastKnown] = OrderedDict()
 
-    def note(self, key: str, judgement: Judgement, policy: Policy) -> None:
+    def note(self, key: str, judgment: Judgment, policy: Policy) -> None:
         """A judgement that the store made just now."""
-        self.clock.note(judgement.now_ms)
-        if judgement.at_ms is None:
+        self.clock.note(judgment.now_ms)
+        if judgment.at_ms is None:
             return
-        seen = self._seen.get(key)
-        if seen is None:
-            seen = self._seen[key] = _Seen()
-            if len(self._seen) > _GREATEST:
-                self._seen.popitem(last=False)
-        self._seen.move_to_end(key)
-        self.dirty |= seen.note(judgement, judgement.at_ms, policy.hold_window_ms)
+        entry = self._entries.get(key)
+        if entry is None:
+            entry = self._entries[key] = _LastKnown()
+            if len(self._entries) > _MAX_MONITORS:
+                self._entries.popitem(last=False)
+        self._entries.move_to_end(key)
+        self.dirty |= entry.note(judgment, judgment.at_ms, policy.hold_window_ms)
 
-    def held(self, key: str, policy: Policy) -> Told | None:
+    def find_answer(self, key: str, policy: Policy) -> Answer | None:
         """The held answer for a monitor while the store is silent; None when there is nothing to hold."""
-        seen, now_ms = self._seen.get(key), self.clock.now_ms()
-        if seen is None or now_ms is None:
+        entry, now_ms = self._entries.get(key), self.clock.now_ms()
+        if entry is None or now_ms is None:
             return None
-        return held(seen.known(), seen.members, now_ms, policy)
+        return pick_last_known(entry.known_judgments(), entry.members, now_ms, policy)
 
-    def frozen(self, key: str, policy: Policy, since_ms: int) -> Told | None:
+    def find_frozen_answer(self, key: str, policy: Policy, since_ms: int) -> Answer | None:
         """The answer that a frozen monitor keeps while the store is silent: as of the freeze, without a time limit.
 
         What was seen before this replica heard of the freeze counts: the last active instant may be one of that time.
         """
-        seen = self._seen.get(key)
-        if seen is None:
+        entry = self._entries.get(key)
+        if entry is None:
             return None
-        known = [one for one in seen.known() if one.at_ms is not None and one.at_ms <= since_ms + _HEARD_MS]
-        return held(known, seen.members, since_ms, without_limit(policy))
+        known_judgments = [
+            one for one in entry.known_judgments() if one.at_ms is not None and one.at_ms <= since_ms + _FREEZE_DELAY_MS
+        ]
+        return pick_last_known(known_judgments, entry.members, since_ms, without_hold_limit(policy))
 
     def dump(self) -> dict[str, Any]:
         """Everything remembered, for scratch."""
@@ -123,9 +125,9 @@ class LastAnswers:
         return {
             "clock": self.clock.dump(),
             "seen": {
-                key: (seen.known_ms, list(seen.peaks), seen.active_ms, seen.newest_ms, seen.members)
-                for key, seen in self._seen.items()
-                if seen.known_ms is not None
+                key: (entry.known_ms, list(entry.peaks), entry.active_ms, entry.newest_ms, entry.members)
+                for key, entry in self._entries.items()
+                if entry.known_ms is not None
             },
         }
 
@@ -134,14 +136,16 @@ class LastAnswers:
         try:
             now_ms, host_seconds = content["clock"]
             found = {
-                str(key): _Seen(known, [(int(at), float(value)) for at, value in peaks], active, int(newest), members)
-                for key, (known, peaks, active, newest, members) in content["seen"].items()
+                str(key): _LastKnown(
+                    known_ms, [(int(at), float(value)) for at, value in peaks], active, int(newest), members
+                )
+                for key, (known_ms, peaks, active, newest, members) in content["seen"].items()
             }
         except (TypeError, ValueError, KeyError, AttributeError):
             return
         self.clock.restore(now_ms, host_seconds)
-        self._seen.update(found)
+        self._entries.update(found)
 
 
-def _known(at_ms: int, value: float, active: bool) -> Judgement:
-    return Judgement(Verdict.CALM, Reason.NO_BREACH, value, active, at_ms, at_ms)
+def _build_judgment(at_ms: int, value: float, active: bool) -> Judgment:
+    return Judgment(Verdict.CALM, Reason.NO_BREACH, value, active, at_ms, at_ms)

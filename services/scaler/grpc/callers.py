@@ -15,38 +15,38 @@ log = structlog.get_logger(__name__)
 
 Context = Any  # grpc has no types
 #: The instance of a call; None where nobody is bound to what the caller shows.
-Callers = Callable[[Context], str | None]
+CallerIdentifier = Callable[[Context], str | None]
 _CERTIFICATE: Final = "x509_pem_cert"
 #: A KEDA instance has one certificate, and for a while the one before.
-_REMEMBERED: Final = 1024
+_CACHE_SIZE: Final = 1024
 
 
-def without_certificates(_context: Context) -> str | None:
+def identify_default(_context: Context) -> str | None:
     """Of a process that asks no client for a certificate: there is one instance."""
     return DEFAULT_INSTANCE
 
 
-def by_certificate(context: Context) -> str | None:
+def identify_by_certificate(context: Context) -> str | None:
     """Of a process that asks for certificates at one address, and at another one does not."""
-    return _instance(context) if _shown(context) else DEFAULT_INSTANCE
+    return _identify(context) if _read_certificates(context) else DEFAULT_INSTANCE
 
 
-def by_required_certificate(context: Context) -> str | None:
+def identify_by_required_certificate(context: Context) -> str | None:
     """Of a process that requires a certificate of every client."""
-    return _instance(context)
+    return _identify(context)
 
 
-def _shown(context: Context) -> list[bytes]:
+def _read_certificates(context: Context) -> list[bytes]:
     return list(context.auth_context().get(_CERTIFICATE, ()))
 
 
-def _instance(context: Context) -> str | None:
-    shown = _shown(context)
-    return instance_of(shown[0]) if shown else None
+def _identify(context: Context) -> str | None:
+    certificates = _read_certificates(context)
+    return read_instance(certificates[0]) if certificates else None
 
 
-@lru_cache(maxsize=_REMEMBERED)
-def instance_of(certificate: bytes) -> str | None:
+@lru_cache(maxsize=_CACHE_SIZE)
+def read_instance(certificate: bytes) -> str | None:
     """The first URI of a client certificate's alternative names, else the first DNS name, as it is written there.
 
     Args:
@@ -62,11 +62,11 @@ def instance_of(certificate: bytes) -> str | None:
     except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension, x509.InvalidVersion) as error:
         log.warning("client_certificate_without_name", error=type(error).__name__)
         return None
-    found = [
+    candidates = [
         *names.value.get_values_for_type(x509.UniformResourceIdentifier),
         *names.value.get_values_for_type(x509.DNSName),
     ]
-    if not found or not found[0] or found[0] == DEFAULT_INSTANCE:
+    if not candidates or not candidates[0] or candidates[0] == DEFAULT_INSTANCE:
         log.warning("client_certificate_without_name", error="no URI or DNS name that can be bound")
         return None
-    return found[0]
+    return candidates[0]

@@ -14,10 +14,10 @@ from lagscale.settings import split_address
 from services.scaler.grpc.proto import externalscaler_pb2 as pb
 from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
 from services.scaler.grpc.servicer import Servicer
-from services.scaler.grpc.streams import Ages
+from services.scaler.grpc.streams import ConnectionAges
 
 SERVICE: Final = pb.DESCRIPTOR.services_by_name["ExternalScaler"].full_name
-_GREATEST_MESSAGE: Final = 256 * 1024
+_MAX_MESSAGE_BYTES: Final = 256 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +28,10 @@ class Listener:
     credentials: Any = None
 
 
-class Server:
+class GrpcServer:
     """Serves the contract, gRPC health and reflection."""
 
-    def __init__(self, servicer: Servicer, ages: Ages, *, reuse_address: bool) -> None:
+    def __init__(self, servicer: Servicer, ages: ConnectionAges, *, reuse_address: bool) -> None:
         self._server = grpc.aio.server(options=_options(ages, reuse_address))
         self._health = health.aio.HealthServicer()
         pb_grpc.add_ExternalScalerServicer_to_server(servicer, self._server)
@@ -60,7 +60,7 @@ class Server:
             raise OSError(f"cannot listen on {address}") from error
         return port
 
-    async def tell_store(self, up: bool) -> None:
+    async def set_serving(self, up: bool) -> None:
         """Tie gRPC health to the store."""
         serving = health_pb2.HealthCheckResponse.SERVING if up else health_pb2.HealthCheckResponse.NOT_SERVING
         for name in ("", SERVICE):
@@ -86,7 +86,7 @@ def grpc_address(listen: str, port: str | None = None) -> str:
     return f"{host}:{port or given}"
 
 
-def _options(ages: Ages, reuse_address: bool) -> list[tuple[str, Any]]:
+def _options(ages: ConnectionAges, reuse_address: bool) -> list[tuple[str, Any]]:
     return [
         ("grpc.so_reuseport", int(reuse_address)),
         ("grpc.max_connection_age_ms", int(ages.connection * 1000)),
@@ -96,5 +96,5 @@ def _options(ages: Ages, reuse_address: bool) -> list[tuple[str, Any]]:
         ("grpc.keepalive_timeout_ms", 10_000),
         ("grpc.keepalive_permit_without_calls", 1),
         ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
-        ("grpc.max_receive_message_length", _GREATEST_MESSAGE),
+        ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
     ]

@@ -33,17 +33,17 @@ CODES: Final[Mapping[type[errors.LagscaleError], StatusCode]] = {
     errors.SettingsInvalid: StatusCode.INTERNAL,
 }
 #: Texts reach Kubernetes events, which are short.
-_LONGEST: Final = 900
-_INSIDE: Final = "The scaler failed inside; its log says why."
+_MAX_TEXT: Final = 900
+_INTERNAL_ERROR: Final = "The scaler failed inside; its log says why."
 
 
-def code_of(error: BaseException) -> StatusCode:
+def find_code(error: BaseException) -> StatusCode:
     """The code of an error; a defect is INTERNAL."""
     return (
         CODES.get(type(error), StatusCode.INTERNAL) if isinstance(error, errors.LagscaleError) else StatusCode.INTERNAL
     )
 
 
-def text_of(error: BaseException) -> str:
+def render_status_text(error: BaseException) -> str:
     """The status text of an error; a defect's own text stays in the log."""
-    return error.message[:_LONGEST] if isinstance(error, errors.LagscaleError) else _INSIDE
+    return error.message[:_MAX_TEXT] if isinstance(error, errors.LagscaleError) else _INTERNAL_ERROR

@@ -29,12 +29,12 @@ CERTIFICATE: Final = "LAGSCALE_SCALER_TLS_CERTIFICATE_FILE"
 KEY: Final = "LAGSCALE_SCALER_TLS_KEY_FILE"
 CLIENT_CA: Final = "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE"
 #: Between two looks at the files; what changed is taken when two looks in a row read the same.
-_LOOK_SECONDS: Final = 1.0
-_GREATEST_BYTES: Final = 1024 * 1024
+_POLL_SECONDS: Final = 1.0
+_MAX_BYTES: Final = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Files:
+class CertificateFiles:
     """Where the PEM files lie. `client_ca` is None where no client is asked for a certificate."""
 
     certificate: Path
@@ -43,7 +43,7 @@ class Files:
 
 
 @dataclass(frozen=True, slots=True)
-class Content:
+class CertificateContent:
     """The bytes of the files, read in one go."""
 
     certificate: bytes
@@ -52,33 +52,35 @@ class Content:
 
 
 @dataclass(frozen=True, slots=True)
-class Material:
+class CertificateBundle:
     """What was checked and fits together. Times are those at which it ends to be valid."""
 
-    content: Content
+    content: CertificateContent
     expires_at: datetime
     client_ca_expires_at: datetime | None
 
-    def configuration(self, *, asks_clients: bool) -> Any:
+    def configuration(self, *, requires_client_certificate: bool) -> Any:
         """A fresh one for gRPC, which takes it over."""
         pair = (self.content.key, self.content.certificate)
-        return grpc.ssl_server_certificate_configuration([pair], self.content.client_ca if asks_clients else None)
+        return grpc.ssl_server_certificate_configuration(
+            [pair], self.content.client_ca if requires_client_certificate else None
+        )
 
 
-def read(files: Files) -> Content:
+def read(files: CertificateFiles) -> CertificateContent:
     """The files as they are now.
 
     Raises:
         SettingsInvalid: one of them cannot be read; the text names its setting.
     """
-    return Content(
-        _bytes(CERTIFICATE, files.certificate),
-        _bytes(KEY, files.key),
-        None if files.client_ca is None else _bytes(CLIENT_CA, files.client_ca),
+    return CertificateContent(
+        _read_bytes(CERTIFICATE, files.certificate),
+        _read_bytes(KEY, files.key),
+        None if files.client_ca is None else _read_bytes(CLIENT_CA, files.client_ca),
     )
 
 
-def check(content: Content, now: datetime | None = None) -> Material:
+def check(content: CertificateContent, now: datetime | None = None) -> CertificateBundle:
     """What the files hold, once it fits together.
 
     Args:
@@ -88,122 +90,124 @@ def check(content: Content, now: datetime | None = None) -> Material:
     Raises:
         SettingsInvalid: it does not; the text names the setting, and holds nothing of the content.
     """
-    chain = _certificates(CERTIFICATE, content.certificate)
+    chain = _parse_certificates(CERTIFICATE, content.certificate)
     leaf = chain[0]
-    if _key(content.key) != leaf.public_key():
+    if _parse_public_key(content.key) != leaf.public_key():
         raise SettingsInvalid(f"{KEY}: is not the key of the certificate; mount both from one Secret.")
-    authorities = [] if content.client_ca is None else _certificates(CLIENT_CA, content.client_ca)
+    authorities = [] if content.client_ca is None else _parse_certificates(CLIENT_CA, content.client_ca)
     if now is not None:
-        _valid(CERTIFICATE, [leaf], now)
+        _check_validity(CERTIFICATE, [leaf], now)
         if authorities:
-            _valid(CLIENT_CA, authorities, now)
+            _check_validity(CLIENT_CA, authorities, now)
     latest = max((one.not_valid_after_utc for one in authorities), default=None)
-    return Material(content, leaf.not_valid_after_utc, latest)
+    return CertificateBundle(content, leaf.not_valid_after_utc, latest)
 
 
-class Certificates:
+class CertificateReloader:
     """The material in use, and the watch over its files."""
 
-    def __init__(self, files: Files) -> None:
+    def __init__(self, files: CertificateFiles) -> None:
         """Read the files.
 
         Raises:
             SettingsInvalid: they cannot be used. A certificate that has expired can: its successor may come.
         """
         self._files = files
-        self._seen: Content | str | None = None
+        self._last_read: CertificateContent | str | None = None
         self._refused = ""
-        self.material = check(read(files))
-        _try(self.material)
-        self._tell()
+        self.bundle = check(read(files))
+        _check_servable(self.bundle)
+        self._report()
         try:
-            check(self.material.content, datetime.now(UTC))
+            check(self.bundle.content, datetime.now(UTC))
         except SettingsInvalid as fault:
             log.warning("certificate_not_valid", error=fault.message)
 
-    def credentials(self, *, asks_clients: bool) -> Any:
+    def credentials(self, *, requires_client_certificate: bool) -> Any:
         """Credentials of one listener, which takes new material at the next handshake after it came.
 
         Args:
-            asks_clients: whether clients must show a certificate of the authorities.
+            requires_client_certificate: whether clients must show a certificate of the authorities.
         """
         return grpc.dynamic_ssl_server_credentials(
-            self.material.configuration(asks_clients=asks_clients), self._fetcher(asks_clients), asks_clients
+            self.bundle.configuration(requires_client_certificate=requires_client_certificate),
+            self._build_fetcher(requires_client_certificate),
+            requires_client_certificate,
         )
 
-    def look(self) -> bool:
+    def reload(self) -> bool:
         """Look at the files; whether new material was taken. Blocks: call it in a thread."""
-        seen: Content | str
+        current: CertificateContent | str
         try:
-            seen = read(self._files)
+            current = read(self._files)
         except SettingsInvalid as fault:
-            seen = fault.message
+            current = fault.message
         # Written in place, files are half there for a while: two looks must see the same.
-        settled, self._seen = seen == self._seen, seen
-        if seen == self.material.content:
-            self._refuse("")
+        settled, self._last_read = current == self._last_read, current
+        if current == self.bundle.content:
+            self._set_refused("")
             return False
         if not settled:
             return False
-        if isinstance(seen, str):
-            self._refuse(seen)
+        if isinstance(current, str):
+            self._set_refused(current)
             return False
         try:
             # Whether it is valid depends on the time, so it is asked at every look.
-            found = check(seen, datetime.now(UTC))
-            _try(found)
-            self.material = found
+            found = check(current, datetime.now(UTC))
+            _check_servable(found)
+            self.bundle = found
         except SettingsInvalid as fault:
-            self._refuse(fault.message)
+            self._set_refused(fault.message)
             return False
-        self._refuse("")
+        self._set_refused("")
         metrics.CERTIFICATE_RELOADS.labels("taken").inc()
-        self._tell()
+        self._report()
         return True
 
     async def run(self) -> None:
         """Follow the files, for ever."""
         while True:
-            await asyncio.sleep(_LOOK_SECONDS)
-            await asyncio.to_thread(self.look)
+            await asyncio.sleep(_POLL_SECONDS)
+            await asyncio.to_thread(self.reload)
 
-    def _fetcher(self, asks_clients: bool) -> Callable[[], Any]:
-        given = self.material
+    def _build_fetcher(self, requires_client_certificate: bool) -> Callable[[], Any]:
+        served = self.bundle
 
         def fetch() -> Any:
             # Called before every handshake, in a thread of gRPC's; None means no change.
-            nonlocal given
-            present = self.material
-            if present is given:
+            nonlocal served
+            newest = self.bundle
+            if newest is served:
                 return None
-            given = present
-            return present.configuration(asks_clients=asks_clients)
+            served = newest
+            return newest.configuration(requires_client_certificate=requires_client_certificate)
 
         return fetch
 
-    def _refuse(self, why: str) -> None:
-        told, self._refused = self._refused, why
+    def _set_refused(self, why: str) -> None:
+        previous, self._refused = self._refused, why
         metrics.CERTIFICATE_REFUSED.set(bool(why))
-        if why and why != told:
+        if why and why != previous:
             # Counted when the state can be seen: whoever waits for the count finds it so.
             metrics.CERTIFICATE_RELOADS.labels("refused").inc()
-            log.error("certificate_refused", error=why, expires_at=self.material.expires_at.isoformat())
+            log.error("certificate_refused", error=why, expires_at=self.bundle.expires_at.isoformat())
 
-    def _tell(self) -> None:
-        material = self.material
-        metrics.CERTIFICATE_EXPIRY.labels("server").set(material.expires_at.timestamp())
-        if material.client_ca_expires_at is not None:
-            metrics.CERTIFICATE_EXPIRY.labels("client_ca").set(material.client_ca_expires_at.timestamp())
-        log.info("certificate_taken", expires_at=material.expires_at.isoformat())
+    def _report(self) -> None:
+        bundle = self.bundle
+        metrics.CERTIFICATE_EXPIRY.labels("server").set(bundle.expires_at.timestamp())
+        if bundle.client_ca_expires_at is not None:
+            metrics.CERTIFICATE_EXPIRY.labels("client_ca").set(bundle.client_ca_expires_at.timestamp())
+        log.info("certificate_taken", expires_at=bundle.expires_at.isoformat())
 
 
-def _try(material: Material) -> None:
+def _check_servable(bundle: CertificateBundle) -> None:
     """Let the TLS library say whether it can serve the material, at a port that nobody is told of.
 
     Raises:
         SettingsInvalid: it cannot. At a rotation it would only log that, and go on with the old one.
     """
-    content = material.content
+    content = bundle.content
     pair = [(content.key, content.certificate)]
     server = grpc.server(ThreadPoolExecutor(1))
     try:
@@ -217,18 +221,18 @@ def _try(material: Material) -> None:
         server.stop(None)
 
 
-def _bytes(setting: str, path: Path) -> bytes:
+def _read_bytes(setting: str, path: Path) -> bytes:
     try:
         with path.open("rb") as file:
-            found = file.read(_GREATEST_BYTES + 1)
+            found = file.read(_MAX_BYTES + 1)
     except OSError as error:
         raise SettingsInvalid(f"{setting}: cannot be read ({type(error).__name__}); mount the file.") from error
-    if len(found) > _GREATEST_BYTES:
+    if len(found) > _MAX_BYTES:
         raise SettingsInvalid(f"{setting}: is too large to be a PEM file of certificates or a key.")
     return found
 
 
-def _certificates(setting: str, pem: bytes) -> list[x509.Certificate]:
+def _parse_certificates(setting: str, pem: bytes) -> list[x509.Certificate]:
     try:
         return x509.load_pem_x509_certificates(pem)
     except ValueError:
@@ -238,14 +242,14 @@ def _certificates(setting: str, pem: bytes) -> list[x509.Certificate]:
         ) from None
 
 
-def _key(pem: bytes) -> Any:
+def _parse_public_key(pem: bytes) -> Any:
     try:
         return load_pem_private_key(pem, None).public_key()
     except (ValueError, TypeError, UnsupportedAlgorithm):
         raise SettingsInvalid(f"{KEY}: holds no private key in PEM without a password; mount a whole file.") from None
 
 
-def _valid(setting: str, certificates: list[x509.Certificate], now: datetime) -> None:
+def _check_validity(setting: str, certificates: list[x509.Certificate], now: datetime) -> None:
     if not any(one.not_valid_before_utc <= now <= one.not_valid_after_utc for one in certificates):
         latest = max(one.not_valid_after_utc for one in certificates)
         raise SettingsInvalid(

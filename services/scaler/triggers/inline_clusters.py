@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from lagscale.domain.tenancy import near_names
-from lagscale.errors import Fault, InvalidInput, NotFound
+from lagscale.domain.tenancy import suggest_names
+from lagscale.errors import FieldError, InvalidInput, NotFound
 from lagscale.store.records import TenantEntry
-from services.scaler.triggers.metadata import Trigger
+from services.scaler.triggers.metadata import TriggerMetadata
 
 
-def cluster_of(trigger: Trigger, tenant: TenantEntry) -> str:
+def find_inline_cluster(trigger: TriggerMetadata, tenant: TenantEntry) -> str:
     """The name of the tenant's cluster that an inline trigger means.
 
     Raises:
@@ -17,22 +17,26 @@ def cluster_of(trigger: Trigger, tenant: TenantEntry) -> str:
     """
     named = trigger.cluster
     if named is not None and named not in tenant.clusters:
-        near = near_names(named, tenant.clusters)
+        near = suggest_names(named, tenant.clusters)
         listed = f"; near names: {', '.join(near)}" if near else ""
         raise NotFound(f"This namespace's tenant has no cluster {named[:63]!r}: register it, or correct it{listed}.")
     if not trigger.bootstrap and named is not None:
         return named
-    found = [name for name, addresses in sorted(tenant.clusters.items()) if frozenset(addresses) == trigger.bootstrap]
+    matching = [
+        name for name, addresses in sorted(tenant.clusters.items()) if frozenset(addresses) == trigger.bootstrap
+    ]
     if named is not None:
-        if named not in found:
-            raise InvalidInput([Fault("bootstrapServers", f"are not those of cluster {named!r}; give one of the two")])
+        if named not in matching:
+            raise InvalidInput(
+                [FieldError("bootstrapServers", f"are not those of cluster {named!r}; give one of the two")]
+            )
         return named
-    if not found:
+    if not matching:
         raise NotFound(
             "This namespace's tenant has no cluster of these bootstrapServers: register it, or correct them."
         )
-    if len(found) > 1:
+    if len(matching) > 1:
         raise InvalidInput(
-            [Fault("bootstrapServers", f"are those of several clusters; give cluster: {' or '.join(found)}")]
+            [FieldError("bootstrapServers", f"are those of several clusters; give cluster: {' or '.join(matching)}")]
         )
-    return found[0]
+    return matching[0]

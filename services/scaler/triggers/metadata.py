@@ -1,6 +1,6 @@
 """Trigger metadata as a small language: one table of keys reads it, reports all its faults, and renders its page.
 
-`Reader` serves every call; `render_docs` makes `docs/metadata.md`. Values of keys that are not ours are never kept.
+`TriggerReader` serves every call; `render_docs` makes `docs/metadata.md`. Values of keys that are not ours are never kept.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from typing import Final
 
 from cachetools import LRUCache
 
-from lagscale.domain.policy.keys import BY_NAME, KEYS
+from lagscale.domain.policy.keys import KEYS, KEYS_BY_NAME
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.policy.tenant_rules import NO_RULES, PolicyRules
-from lagscale.domain.tenancy import edit_distance
-from lagscale.domain.topics import TopicScope, in_order, limitation_needs_one
-from lagscale.errors import Fault, InvalidInput
+from lagscale.domain.tenancy import compute_edit_distance
+from lagscale.domain.topics import TopicScope, lacks_single_topic, normalize_names
+from lagscale.errors import FieldError, InvalidInput
 
 _FROM_ENV: Final = "FromEnv"
 #: An unknown key this near to one of ours is a slip of the pen.
-_SLIP: Final = 2
+_MAX_TYPO_DISTANCE: Final = 2
 #: Different triggers whose reading is remembered.
-_REMEMBERED: Final = 20_000
+_CACHE_SIZE: Final = 20_000
 #: Longer metadata are read again each time, so that a caller cannot fill the memory; characters.
-_SHORT: Final = 8_192
+_MAX_CACHED_LENGTH: Final = 8_192
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +32,7 @@ class TriggerKey:
     """A key that says what is asked for; the keys of the policy have their own table."""
 
     name: str
-    rule: str
+    description: str
     example: str = ""
 
 
@@ -73,7 +73,7 @@ TRIGGER_KEYS: Final = (
 #: What KEDA puts beside a trigger's own keys.
 KEDA_KEYS: Final = ("scalerAddress", "enableTLS", "unsafeSsl", "caCert", "tlsClientCert", "tlsClientKey")
 #: Keys of KEDA's `kafka` trigger that a copied trigger still carries; the cluster's registration settles them.
-PASSED_OVER: Final = (
+IGNORED_KEYS: Final = (
     "version", "fullMetadata", "sasl", "tls", "username", "password", "ca", "cert", "key", "keyPassword", "realm",
     "keytab", "kerberosConfig", "kerberosServiceName", "kerberosDisableFAST", "gssapi", "oauthTokenEndpointUri",
     "scopes", "oauthExtensions", "saslTokenProvider", "awsRegion", "awsEndpoint", "awsRoleArn", "awsAccessKeyID",
@@ -82,14 +82,14 @@ PASSED_OVER: Final = (
 _STUCK = "leaves out partitions that are stuck, and Lagscale judges those by time: remove it, and use stuckAfterSeconds"
 
 _SCOPE_NAMES: Final = {"topics": "topic", "pattern": "topicPattern", "exclude": "excludeTopics"}
-_OURS: Final = {key.name: key for key in TRIGGER_KEYS}
-_READ: Final = frozenset(_OURS) | frozenset(BY_NAME) | {"excludePersistentLag"}
+_KEYS_BY_NAME: Final = {key.name: key for key in TRIGGER_KEYS}
+_READ: Final = frozenset(_KEYS_BY_NAME) | frozenset(KEYS_BY_NAME) | {"excludePersistentLag"}
 _READ_OR_ENV: Final = _READ | {name + _FROM_ENV for name in _READ}
-_KNOWN: Final = _READ | frozenset(KEDA_KEYS) | frozenset(PASSED_OVER)
+_ACCEPTED: Final = _READ | frozenset(KEDA_KEYS) | frozenset(IGNORED_KEYS)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
-class Trigger:
+class TriggerMetadata:
     """A trigger's metadata, read: what is asked for, and the policy keys as given, without spaces around them.
 
     Compared by identity: one content is read once.
@@ -120,15 +120,15 @@ class Trigger:
         return tuple(name for name, value in present.items() if value)
 
 
-class Reader:
+class TriggerReader:
     """Reads metadata and remembers what it read by content, faults included."""
 
     def __init__(self, tick_seconds: float, on_memo: Callable[[bool], None] = lambda hit: None) -> None:
         self._tick = tick_seconds
         self._on_memo = on_memo
-        self._memo: LRUCache[frozenset[tuple[str, str]], Trigger | InvalidInput] = LRUCache(_REMEMBERED)
+        self._memo: LRUCache[frozenset[tuple[str, str]], TriggerMetadata | InvalidInput] = LRUCache(_CACHE_SIZE)
 
-    def read(self, metadata: Mapping[str, str]) -> Trigger:
+    def read(self, metadata: Mapping[str, str]) -> TriggerMetadata:
         """The trigger that the metadata describes.
 
         Raises:
@@ -136,18 +136,18 @@ class Reader:
         """
         # What is not ours may be a credential; only the key's name can matter.
         content = frozenset((name, text if name in _READ_OR_ENV else "") for name, text in metadata.items())
-        known = self._memo.get(content)
-        self._on_memo(known is not None)
-        if known is None:
-            known = self._parse(dict(content))
-            if sum(len(text) for _, text in content) <= _SHORT:
-                self._memo[content] = known
-        if isinstance(known, InvalidInput):
+        cached = self._memo.get(content)
+        self._on_memo(cached is not None)
+        if cached is None:
+            cached = self._parse(dict(content))
+            if sum(len(text) for _, text in content) <= _MAX_CACHED_LENGTH:
+                self._memo[content] = cached
+        if isinstance(cached, InvalidInput):
             # A new error each time: a raised one keeps the frames that it went through.
-            raise InvalidInput(known.faults)
-        return known
+            raise InvalidInput(cached.field_errors)
+        return cached
 
-    def policy(self, trigger: Trigger, minimum_interval: int, rules: PolicyRules = NO_RULES) -> Policy:
+    def policy(self, trigger: TriggerMetadata, minimum_interval: int, rules: PolicyRules = NO_RULES) -> Policy:
         """The trigger's own policy, with every default resolved.
 
         Args:
@@ -167,38 +167,38 @@ class Reader:
             trigger.policies[minimum_interval] = policy
         return policy
 
-    def _parse(self, metadata: Mapping[str, str]) -> Trigger | InvalidInput:
-        values, faults = _values(metadata)
-        given = {name: text for name, text in values.items() if name in BY_NAME}
-        trigger = Trigger(
-            services=_listed(values.get("serviceType", "")),
+    def _parse(self, metadata: Mapping[str, str]) -> TriggerMetadata | InvalidInput:
+        values, field_errors = _read_values(metadata)
+        given = {name: text for name, text in values.items() if name in KEYS_BY_NAME}
+        trigger = TriggerMetadata(
+            services=_split_list(values.get("serviceType", "")),
             tenant=values.get("tenant"),
             cluster=values.get("cluster"),
-            bootstrap=frozenset(_listed(values.get("bootstrapServers", ""))),
+            bootstrap=frozenset(_split_list(values.get("bootstrapServers", ""))),
             group=values.get("consumerGroup"),
             scope=TopicScope(
-                in_order(values.get("topic", "").split(",")),
+                normalize_names(values.get("topic", "").split(",")),
                 values.get("topicPattern"),
-                in_order(values.get("excludeTopics", "").split(",")),
+                normalize_names(values.get("excludeTopics", "").split(",")),
             ),
             given=given,
         )
-        faults += _trigger_faults(trigger, values)
-        faults += self._policy_faults(given, {fault.field for fault in faults})
-        return InvalidInput(faults) if faults else trigger
+        field_errors += _check_trigger(trigger, values)
+        field_errors += self._check_policy(given, {field_error.field for field_error in field_errors})
+        return InvalidInput(field_errors) if field_errors else trigger
 
-    def _policy_faults(self, given: Mapping[str, str], named: set[str]) -> list[Fault]:
+    def _check_policy(self, given: Mapping[str, str], named: set[str]) -> list[FieldError]:
         try:
             Policy.parse(given, tick_seconds=self._tick)
         except InvalidInput as invalid:
-            return [fault for fault in invalid.faults if fault.field not in named]
+            return [field_error for field_error in invalid.field_errors if field_error.field not in named]
         return []
 
 
-def _values(metadata: Mapping[str, str]) -> tuple[dict[str, str], list[Fault]]:
+def _read_values(metadata: Mapping[str, str]) -> tuple[dict[str, str], list[FieldError]]:
     """Our keys with their texts, `FromEnv` resolved, and a fault for each slip of the pen."""
     values: dict[str, str] = {}
-    faults: list[Fault] = []
+    field_errors: list[FieldError] = []
     for name in sorted(metadata):
         key = name.removesuffix(_FROM_ENV)
         text = metadata[name].strip()
@@ -206,46 +206,48 @@ def _values(metadata: Mapping[str, str]) -> tuple[dict[str, str], list[Fault]]:
             # As in KEDA an empty text is no text; a plain key goes before its `FromEnv`, and sorts before it too.
             if text and key not in values:
                 values[key] = text
-        elif key not in _KNOWN and name not in _KNOWN and (near := _neighbour(key)) is not None:
-            faults.append(Fault(name, f"is no key of Lagscale; did you mean {near}?"))
-    return values, faults
+        elif key not in _ACCEPTED and name not in _ACCEPTED and (near := _find_nearest_key(key)) is not None:
+            field_errors.append(FieldError(name, f"is no key of Lagscale; did you mean {near}?"))
+    return values, field_errors
 
 
-def _neighbour(name: str) -> str | None:
-    near = [(edit_distance(name, ours), ours) for ours in (*_OURS, *BY_NAME)]
+def _find_nearest_key(name: str) -> str | None:
+    near = [(compute_edit_distance(name, ours), ours) for ours in (*_KEYS_BY_NAME, *KEYS_BY_NAME)]
     distance, ours = min(near)
-    return ours if distance <= _SLIP else None
+    return ours if distance <= _MAX_TYPO_DISTANCE else None
 
 
-def _trigger_faults(trigger: Trigger, values: Mapping[str, str]) -> list[Fault]:
-    faults = []
+def _check_trigger(trigger: TriggerMetadata, values: Mapping[str, str]) -> list[FieldError]:
+    field_errors = []
     if values.get("excludePersistentLag", "").lower() == "true":
-        faults.append(Fault("excludePersistentLag", _STUCK))
+        field_errors.append(FieldError("excludePersistentLag", _STUCK))
     if "serviceType" in values:
         if not trigger.services:
-            faults.append(Fault("serviceType", "names no monitor; give one, or several by commas"))
-        faults += [
-            Fault(name, "cannot stand beside serviceType: the registration says what is measured; remove one of them")
+            field_errors.append(FieldError("serviceType", "names no monitor; give one, or several by commas"))
+        field_errors += [
+            FieldError(
+                name, "cannot stand beside serviceType: the registration says what is measured; remove one of them"
+            )
             for name in trigger.measured
         ]
-        return faults
-    return faults + _inline_faults(trigger)
+        return field_errors
+    return field_errors + _check_inline(trigger)
 
 
-def _inline_faults(trigger: Trigger) -> list[Fault]:
-    faults = trigger.scope.faults(_SCOPE_NAMES)
+def _check_inline(trigger: TriggerMetadata) -> list[FieldError]:
+    field_errors = trigger.scope.field_errors(_SCOPE_NAMES)
     if not trigger.measured:
-        return [Fault("serviceType", "must name a registered monitor, or give cluster, consumerGroup and topic")]
+        return [FieldError("serviceType", "must name a registered monitor, or give cluster, consumerGroup and topic")]
     if trigger.cluster is None and not trigger.bootstrap:
-        faults.append(Fault("cluster", "must name a registered cluster, or give its bootstrapServers"))
+        field_errors.append(FieldError("cluster", "must name a registered cluster, or give its bootstrapServers"))
     if trigger.group is None:
-        faults.append(Fault("consumerGroup", "must be given without serviceType"))
-    if trigger.given.get("partitionLimitation") and limitation_needs_one(trigger.scope):
-        faults.append(Fault("partitionLimitation", "needs exactly one topic"))
-    return faults
+        field_errors.append(FieldError("consumerGroup", "must be given without serviceType"))
+    if trigger.given.get("partitionLimitation") and lacks_single_topic(trigger.scope):
+        field_errors.append(FieldError("partitionLimitation", "needs exactly one topic"))
+    return field_errors
 
 
-def _listed(text: str) -> tuple[str, ...]:
+def _split_list(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
 
 
@@ -262,14 +264,14 @@ def render_docs() -> str:
         "",
     ]
     for key in TRIGGER_KEYS:
-        lines += [f"### `{key.name}`", "", f"{_sentence(key.rule)} Example: `{key.example}`.", ""]
+        lines += [f"### `{key.name}`", "", f"{_render_sentence(key.description)} Example: `{key.example}`.", ""]
     lines += ["## The policy", ""]
     for policy_key in KEYS:
-        beside = " Never beside `serviceType`." if policy_key.measures else ""
+        override_note = " Never beside `serviceType`." if policy_key.affects_sampling else ""
         lines += [
             f"### `{policy_key.name}`",
             "",
-            f"{_sentence(policy_key.rule)} Kind: {policy_key.kind.value}; default: {policy_key.default}.{beside}",
+            f"{_render_sentence(policy_key.description)} Kind: {policy_key.value_type.value}; default: {policy_key.default}.{override_note}",
             "",
         ]
     lines += [
@@ -278,7 +280,7 @@ def render_docs() -> str:
         "KEDA's own keys are passed over, and so are those keys of its `kafka` trigger that the cluster's "
         "registration settles. Their values are neither kept nor logged.",
         "",
-        *(f"- `{name}`" for name in (*KEDA_KEYS, *PASSED_OVER) if name != "excludePersistentLag"),
+        *(f"- `{name}`" for name in (*KEDA_KEYS, *IGNORED_KEYS) if name != "excludePersistentLag"),
         "",
         f'`excludePersistentLag: "true"` is an error: it {_STUCK}.',
         "",
@@ -286,5 +288,5 @@ def render_docs() -> str:
     return "\n".join(lines)
 
 
-def _sentence(rule: str) -> str:
-    return f"{rule[0].upper()}{rule[1:]}."
+def _render_sentence(description: str) -> str:
+    return f"{description[0].upper()}{description[1:]}."

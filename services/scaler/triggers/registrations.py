@@ -14,45 +14,45 @@ import structlog
 from lagscale.errors import LagscaleError, StoreUnavailable
 from lagscale.store.records import Registrations, RegistrationStore
 from services.scaler import metrics
-from services.scaler.broadcast import Pulse
-from services.scaler.local_cache import Scratch
-from services.scaler.triggers.directory import Directory
-from services.scaler.triggers.metadata import Reader
+from services.scaler.broadcast import Broadcast
+from services.scaler.local_cache import LocalCache
+from services.scaler.triggers.directory import MonitorDirectory
+from services.scaler.triggers.metadata import TriggerReader
 
 log = structlog.get_logger(__name__)
 
 #: The truth is polled this often; notifications only make it sooner.
 _POLL_SECONDS: Final = 1.5
 #: Two looks at the store are at least this far apart, however many changes are notified.
-_LEAST_SECONDS: Final = 0.1
+_MIN_INTERVAL_SECONDS: Final = 0.1
 
 
-class Known:
+class RegistrationsCache:
     """What is registered, and whether the store answers."""
 
-    def __init__(self, store: RegistrationStore, reader: Reader, scratch: Scratch) -> None:
-        self.directory: Directory | None = None
+    def __init__(self, store: RegistrationStore, reader: TriggerReader, local_cache: LocalCache) -> None:
+        self.directory: MonitorDirectory | None = None
         self.store_up = False
-        #: Beats when the registrations changed; `noticed` is beaten by whoever hears that they may have.
-        self.changed = Pulse()
-        self.noticed = Pulse()
+        #: Beats when the registrations changed; `change_hinted` is beaten by whoever hears that they may have.
+        self.changed = Broadcast()
+        self.change_hinted = Broadcast()
         #: Hears the database's clock whenever the registrations were read.
-        self.on_clock: Callable[[int], None] = _unheard
-        self.on_store: Callable[[bool], Awaitable[None]] = _nobody
+        self.on_clock: Callable[[int], None] = _ignore_clock
+        self.on_store_change: Callable[[bool], Awaitable[None]] = _ignore_store_change
         self._store = store
         self._reader = reader
-        self._scratch = scratch
-        self._fresh = False
+        self._local_cache = local_cache
+        self._loaded = False
 
-    def start_from_scratch(self) -> bool:
+    def load_from_disk(self) -> bool:
         """Take the registrations that the last process kept; whether there were any."""
-        kept = self._scratch.read_registrations()
-        if kept is not None:
-            self._take(kept)
-            log.info("registrations_from_scratch", version=kept.version, monitors=len(kept.monitors))
-        return kept is not None
+        cached = self._local_cache.read_registrations()
+        if cached is not None:
+            self._apply(cached)
+            log.info("registrations_from_scratch", version=cached.version, monitors=len(cached.monitors))
+        return cached is not None
 
-    async def present(self, deadline: float) -> Directory:
+    async def wait_for_directory(self, deadline: float) -> MonitorDirectory:
         """The registrations, awaited until the deadline (of the event loop's clock) where none are known yet.
 
         Raises:
@@ -71,34 +71,34 @@ class Known:
     async def run(self) -> None:
         """Follow the store, for ever."""
         while True:
-            seen = self.noticed.beats
-            await self._look()
-            await asyncio.sleep(_LEAST_SECONDS)
-            await self.noticed.wait(_POLL_SECONDS, seen)
+            sequence = self.change_hinted.sequence
+            await self._poll_store()
+            await asyncio.sleep(_MIN_INTERVAL_SECONDS)
+            await self.change_hinted.wait(_POLL_SECONDS, sequence)
 
-    async def _look(self) -> None:
+    async def _poll_store(self) -> None:
         try:
             version = await self._store.version()
-            present = self.directory
-            if not self._fresh or present is None or version != present.registrations.version:
+            directory = self.directory
+            if not self._loaded or directory is None or version != directory.registrations.version:
                 registrations = await self._store.load()
                 if registrations.now_ms is not None:
                     self.on_clock(registrations.now_ms)
-                self._take(registrations)
-                self._fresh = True
+                self._apply(registrations)
+                self._loaded = True
                 log.info("registrations_loaded", version=registrations.version, monitors=len(registrations.monitors))
-                await asyncio.to_thread(self._scratch.write_registrations, registrations)
+                await asyncio.to_thread(self._local_cache.write_registrations, registrations)
         except LagscaleError as error:
             metrics.STORE_ERRORS.labels(type(error).__name__).inc()
-            await self._tell_store(False, error)
+            await self._set_store_up(False, error)
         except Exception as error:
             # The loop must go on; this is also what a half-migrated schema looks like.
             log.exception("registrations_not_loaded")
-            await self._tell_store(False, error)
+            await self._set_store_up(False, error)
         else:
-            await self._tell_store(True)
+            await self._set_store_up(True)
 
-    async def _tell_store(self, up: bool, error: Exception | None = None) -> None:
+    async def _set_store_up(self, up: bool, error: Exception | None = None) -> None:
         metrics.STORE_UP.set(up)
         if up == self.store_up:
             return
@@ -107,17 +107,17 @@ class Known:
         else:
             log.warning("store_silent", error=type(error).__name__)
         self.store_up = up
-        await self.on_store(up)
+        await self.on_store_change(up)
 
-    def _take(self, registrations: Registrations) -> None:
-        self.directory = Directory(registrations, self._reader)
+    def _apply(self, registrations: Registrations) -> None:
+        self.directory = MonitorDirectory(registrations, self._reader)
         metrics.REGISTRATIONS.set(len(registrations.monitors))
-        self.changed.beat()
+        self.changed.notify()
 
 
-def _unheard(_now_ms: int) -> None:
+def _ignore_clock(_now_ms: int) -> None:
     """Until somebody wants to hear of the clock."""
 
 
-async def _nobody(_up: bool) -> None:
+async def _ignore_store_change(_up: bool) -> None:
     """Until somebody wants to hear of the store."""

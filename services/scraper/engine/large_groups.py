@@ -15,56 +15,60 @@ import structlog
 from lagscale.errors import LagscaleError
 from lagscale.store.records import Lease
 from lagscale.store.sync_connection import ScraperDatabase
-from services.scraper.engine.opening import opening_of
-from services.scraper.engine.options import Options
+from services.scraper.engine.opening import build_opener
+from services.scraper.engine.options import EngineOptions
 from services.scraper.planning.planner import ClusterPlan, GroupPlan, Slot
-from services.scraper.polling.poll import Close, Open
+from services.scraper.polling.poll import CloseClient, OpenClient
 from services.scraper.worker_reports import report
 
 log = structlog.get_logger(__name__)
 
-_LOOK_SECONDS = 0.5
+_IDLE_SECONDS = 0.5
 #: All requests of one round; they are many.
 _ROUND_SECONDS = 20.0
 #: For each second of a round so many others pass, so that it takes a part of one core only.
-_REST = 2.0
-_Key = tuple[int, str]
+_PAUSE_FACTOR = 2.0
+_LargeKey = tuple[int, str]
 
 
 @dataclass(frozen=True, slots=True)
-class Seam:
+class ClientProvider:
     """How clusters are opened and closed, and the clock of what is due, in seconds."""
 
-    open_cluster: Open
-    close_cluster: Close
+    open_cluster: OpenClient
+    close_cluster: CloseClient
     clock: Callable[[], float] = time.monotonic
 
 
-def kafka_seam(options: Options, limit: int) -> Seam:
+def build_provider(options: EngineOptions, limit: int) -> ClientProvider:
     """With so many clients at most."""
-    opening = opening_of(options, limit)
-    return Seam(lambda plan: opening.open(plan.cluster, proven=plan.proven), opening.rest)
+    opener = build_opener(options, limit)
+    return ClientProvider(lambda plan: opener.open(plan.cluster, responsive=plan.responsive), opener.release)
 
 
-class Lane:
+class LargeGroupPoller:
     """Polls and writes while this scraper leads.
 
     Args:
         options: of the stream; the rows are written as those of the ticks are.
         database: a connection of its own.
-        seam: to the clusters.
+        provider: to the clusters.
         lease: the present lease; None while another scraper leads.
     """
 
     def __init__(
-        self, options: Options, database: ScraperDatabase, seam: Seam, lease: Callable[[], Lease | None]
+        self,
+        options: EngineOptions,
+        database: ScraperDatabase,
+        provider: ClientProvider,
+        lease: Callable[[], Lease | None],
     ) -> None:
-        self._options, self._database, self._seam, self._lease = options, database, seam, lease
+        self._options, self._database, self._provider, self._lease = options, database, provider, lease
         self._plans: Sequence[ClusterPlan] = ()
         #: When each group is due, and what its real interval was.
-        self._due: dict[_Key, float] = {}
-        self._began: dict[_Key, float] = {}
-        self._served: dict[int, float] = {}
+        self._due_at: dict[_LargeKey, float] = {}
+        self._started_at: dict[_LargeKey, float] = {}
+        self._served_at: dict[int, float] = {}
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self.run, name="large", daemon=True)
 
@@ -76,57 +80,62 @@ class Lane:
         """End, not waiting for a round that is under way."""
         self._stop.set()
 
-    def offer(self, plans: Sequence[ClusterPlan]) -> None:
+    def set_plans(self, plans: Sequence[ClusterPlan]) -> None:
         """All large groups there are, from now on."""
         self._plans = plans
 
-    def once(self) -> bool:
+    def run_once(self) -> bool:
         """Poll the group whose turn it is, of the tenant that was served the longest ago; whether there was one."""
-        now = self._seam.clock()
+        now = self._provider.clock()
         plans = [(plan, group) for plan in self._plans for group in plan.groups]
-        keys = {_key(plan, group) for plan, group in plans}
-        self._due = {key: at for key, at in self._due.items() if key in keys}
-        self._began = {key: at for key, at in self._began.items() if key in keys}
-        waiting = [one for one in plans if self._due.get(_key(*one), now) <= now]
+        keys = {_build_key(plan, group) for plan, group in plans}
+        self._due_at = {key: at for key, at in self._due_at.items() if key in keys}
+        self._started_at = {key: at for key, at in self._started_at.items() if key in keys}
+        waiting = [one for one in plans if self._due_at.get(_build_key(*one), now) <= now]
         lease = self._lease()
         if not waiting or lease is None:
             return False
         plan, group = min(
             waiting,
-            key=lambda one: (self._served.get(one[0].cluster.tenant_id, 0.0), self._due.get(_key(*one), 0.0)),
+            key=lambda one: (
+                self._served_at.get(one[0].cluster.tenant_id, 0.0),
+                self._due_at.get(_build_key(*one), 0.0),
+            ),
         )
-        self._served = {one.cluster.tenant_id: self._served.get(one.cluster.tenant_id, 0.0) for one in self._plans}
-        self._served[plan.cluster.tenant_id] = now
-        key = _key(plan, group)
-        real_ms = int((now - self._began.get(key, now)) * 1000)
-        self._began[key] = now
-        self._round(replace(plan, groups=(replace(group, interval_ms=max(group.interval_ms, real_ms)),)), lease)
-        took = self._seam.clock() - now
-        self._due[key] = now + max(group.interval_ms / 1000, (1 + _REST) * took)
+        self._served_at = {
+            one.cluster.tenant_id: self._served_at.get(one.cluster.tenant_id, 0.0) for one in self._plans
+        }
+        self._served_at[plan.cluster.tenant_id] = now
+        key = _build_key(plan, group)
+        real_ms = int((now - self._started_at.get(key, now)) * 1000)
+        self._started_at[key] = now
+        self._poll_round(replace(plan, groups=(replace(group, interval_ms=max(group.interval_ms, real_ms)),)), lease)
+        elapsed = self._provider.clock() - now
+        self._due_at[key] = now + max(group.interval_ms / 1000, (1 + _PAUSE_FACTOR) * elapsed)
         return True
 
-    def _round(self, plan: ClusterPlan, lease: Lease) -> None:
+    def _poll_round(self, plan: ClusterPlan, lease: Lease) -> None:
         from services.scraper.engine import worker, write
         from services.scraper.polling.poll import poll
         from services.scraper.spark import rows as wire
 
-        began = time.monotonic()
-        clock = worker.Clock.learn(self._database)
+        started_at = time.monotonic()
+        clock = worker.DatabaseClock.learn(self._database)
         answers = poll(
             Slot((plan,), _ROUND_SECONDS),
-            self._seam.open_cluster,
+            self._provider.open_cluster,
             clock,
             clock.error_ms,
-            close_cluster=self._seam.close_cluster,
+            close_cluster=self._provider.close_cluster,
         )
-        rows = [row for batch in wire.batches(answers, lease.epoch, clock()) for row in batch.to_pylist()]
+        rows = [row for batch in wire.build_batches(answers, lease.epoch, clock()) for row in batch.to_pylist()]
         part = write.write(self._options, rows, self._database)
         if part.store_error or part.lost_lease:
             log.warning("large_round_not_stored", error=part.store_error or "lease lost")
         report(
             self._options.reports,
             "large",
-            seconds=time.monotonic() - began,
+            seconds=time.monotonic() - started_at,
             stored=part.stored,
             samples=part.samples,
             codes=part.codes,
@@ -134,21 +143,21 @@ class Lane:
 
     def run(self) -> None:
         """Poll until it is stopped."""
-        pause = _LOOK_SECONDS
+        pause = _IDLE_SECONDS
         while not self._stop.wait(pause):
-            began = time.monotonic()
+            started_at = time.monotonic()
             try:
-                polled = self.once()
-            except LagscaleError as away:
+                polled = self.run_once()
+            except LagscaleError as error:
                 polled = False
-                log.info("large_group_not_polled", error=away.message)
+                log.info("large_group_not_polled", error=error.message)
             except Exception:
                 # The thread must go on: without it large groups are never polled.
                 polled = False
                 log.exception("large_group_failed")
-            pause = _REST * (time.monotonic() - began) if polled else _LOOK_SECONDS
+            pause = _PAUSE_FACTOR * (time.monotonic() - started_at) if polled else _IDLE_SECONDS
         self._database.close()
 
 
-def _key(plan: ClusterPlan, group: GroupPlan) -> _Key:
+def _build_key(plan: ClusterPlan, group: GroupPlan) -> _LargeKey:
     return plan.cluster.cluster_id, group.name

@@ -5,16 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 
 from lagscale.kafka.addresses import AddressRules
-from lagscale.kafka.secrets import Outside
-from lagscale.settings import tenant_variables
-from lagscale.store.encryption import SecretBox
-from services.scraper.engine.options import Options
+from lagscale.kafka.secrets import SecretSources
+from lagscale.settings import read_tenant_variables
+from lagscale.store.encryption import Keyring
+from services.scraper.engine.options import EngineOptions
 from services.scraper.kafka.clients import Clients
-from services.scraper.kafka.open import Opening
+from services.scraper.kafka.open import ClusterOpener
 
 
-def opening_of(options: Options, limit: int) -> Opening:
+def build_opener(options: EngineOptions, limit: int) -> ClusterOpener:
     """A set of clients of its own, so many at most. Tenants' variables are those of this process, so executors need them too."""
-    rules = AddressRules.of_text(options.addresses)
+    rules = AddressRules.from_text(options.addresses)
     directory = Path(options.secret_directory) if options.secret_directory else None
-    return Opening(Clients(limit, rules), SecretBox(options.secret_keys), Outside(directory, tenant_variables()), rules)
+    return ClusterOpener(
+        Clients(limit, rules), Keyring(options.secret_keys), SecretSources(directory, read_tenant_variables()), rules
+    )

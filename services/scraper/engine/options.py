@@ -7,14 +7,14 @@ from dataclasses import dataclass, fields
 
 
 @dataclass(frozen=True, slots=True)
-class Options:
+class EngineOptions:
     """The options; Spark redacts names with `url` and `secret` in whatever it prints.
 
     Attributes:
         tick_ms: the system's tick.
         slots: tasks for the clusters in good health.
         holder: the name under which this scraper holds the lease.
-        reports: the address of the service's `Reports`.
+        reports: the address of the service's `WorkerReports`.
         topics_seconds: the least time between two look-ups of a cluster's topics.
         clients_limit: the most Kafka clients of one process.
         tenant_partitions: partitions of one tenant that are polled at one tick.
@@ -37,7 +37,7 @@ class Options:
     tenant_partitions: int = 60_000
 
     @classmethod
-    def read(cls, given: Mapping[str, str]) -> Options:
+    def read(cls, given: Mapping[str, str]) -> EngineOptions:
         """From the stream's options, whose names Spark compares without case."""
         texts = {name.lower(): text for name, text in given.items()}
         return cls(

@@ -13,24 +13,24 @@ import structlog
 
 from lagscale.errors import LagscaleError
 from lagscale.store.sync_connection import ScraperDatabase
-from services.scraper.engine.opening import opening_of
-from services.scraper.engine.options import Options
+from services.scraper.engine.opening import build_opener
+from services.scraper.engine.options import EngineOptions
 from services.scraper.kafka.cluster import KafkaCluster
-from services.scraper.kafka.open import Opening
-from services.scraper.kafka.status import Problem
+from services.scraper.kafka.open import ClusterOpener
+from services.scraper.kafka.status import PollProblem
 from services.scraper.planning.planner import ClusterPlan, Slot
-from services.scraper.polling.poll import THREADS, ClusterAnswer, poll
+from services.scraper.polling.poll import MAX_CLUSTER_THREADS, ClusterPollResult, poll
 from services.scraper.spark import rows
 from services.scraper.worker_reports import report
 
 log = structlog.get_logger(__name__)
 
 #: A slot that starts later than this after its plan polls nothing: an honest gap. Milliseconds, or two ticks.
-_TOO_LATE_MS = 5000
+_MAX_START_DELAY_MS = 5000
 
 
 @dataclass(slots=True)
-class Clock:
+class DatabaseClock:
     """The database's clock: the monotonic one plus an offset that is learnt at each tick.
 
     `error_ms` is the greatest error of that offset: the database may have answered at once, or just before the end.
@@ -40,7 +40,7 @@ class Clock:
     error_ms: int = 0
 
     @classmethod
-    def learn(cls, database: ScraperDatabase) -> Clock:
+    def learn(cls, database: ScraperDatabase) -> DatabaseClock:
         """Ask the database; half of the round trip is taken for the way back.
 
         Raises:
@@ -56,62 +56,62 @@ class Clock:
 
 
 @dataclass(slots=True)
-class Kept:
+class WorkerResources:
     """One process's clients and connection."""
 
     database: ScraperDatabase
-    opening: Opening
+    opener: ClusterOpener
 
-    def open(self, plan: ClusterPlan) -> KafkaCluster | Problem | None:
+    def open(self, plan: ClusterPlan) -> KafkaCluster | PollProblem | None:
         """The cluster's client, or why there is none; None while none is free."""
-        return self.opening.open(plan.cluster, proven=plan.proven)
+        return self.opener.open(plan.cluster, responsive=plan.responsive)
 
 
-_kept: dict[Options, Kept] = {}
+_resources: dict[EngineOptions, WorkerResources] = {}
 
 
-def kept(options: Options) -> Kept:
+def get_resources(options: EngineOptions) -> WorkerResources:
     """What this process keeps."""
-    if options not in _kept:
+    if options not in _resources:
         database = ScraperDatabase(options.database_url, application="lagscale-scraper-worker")
-        _kept[options] = Kept(database, opening_of(options, options.clients_limit))
-    return _kept[options]
+        _resources[options] = WorkerResources(database, build_opener(options, options.clients_limit))
+    return _resources[options]
 
 
-def forget(options: Options) -> None:
+def close_resources(options: EngineOptions) -> None:
     """Close what this process keeps."""
-    mine = _kept.pop(options, None)
-    if mine is not None:
-        mine.opening.close()
-        mine.database.close()
+    resources = _resources.pop(options, None)
+    if resources is not None:
+        resources.opener.close()
+        resources.database.close()
 
 
-def read(options: Options, slot: Slot | None, epoch: int, planned_ms: float) -> Iterator[pa.RecordBatch]:
+def read(options: EngineOptions, slot: Slot | None, epoch: int, planned_ms: float) -> Iterator[pa.RecordBatch]:
     """Poll one slot, unless it comes too late."""
-    mine = kept(options)
+    resources = get_resources(options)
     try:
-        clock = Clock.learn(mine.database)
-    except LagscaleError as away:
-        report(options.reports, "skipped", reason=away.message, clusters=0 if slot is None else len(slot.clusters))
+        clock = DatabaseClock.learn(resources.database)
+    except LagscaleError as error:
+        report(options.reports, "skipped", reason=error.message, clusters=0 if slot is None else len(slot.clusters))
         return
     if slot is None:
         return
-    began = clock()
-    if began - planned_ms > max(_TOO_LATE_MS, 2 * options.tick_ms):
+    started_ms = clock()
+    if started_ms - planned_ms > max(_MAX_START_DELAY_MS, 2 * options.tick_ms):
         report(options.reports, "skipped", reason="the task came too late", clusters=len(slot.clusters))
         return
-    threads = min(THREADS, options.clients_limit)
-    answers: list[ClusterAnswer] = poll(
-        slot, mine.open, clock, clock.error_ms, close_cluster=mine.opening.rest, threads=threads
+    threads = min(MAX_CLUSTER_THREADS, options.clients_limit)
+    answers: list[ClusterPollResult] = poll(
+        slot, resources.open, clock, clock.error_ms, close_cluster=resources.opener.release, threads=threads
     )
     report(
         options.reports,
         "polled",
-        milliseconds=clock() - began,
+        milliseconds=clock() - started_ms,
         clusters=len(answers),
-        clients_open=len(mine.opening.clients),
+        clients_open=len(resources.opener.clients),
     )
-    yield from rows.batches(answers, epoch, int(planned_ms))
+    yield from rows.build_batches(answers, epoch, int(planned_ms))
 
 
 # Every task ends with a collection; without this it would walk all modules again.

@@ -16,31 +16,31 @@ from concurrent.futures import Future
 from typing import Any, TypeVar
 
 #: Seconds that the library has for a request at least.
-PATIENCE = 20.0
+MIN_REQUEST_SECONDS = 20.0
 #: Requests of one kind under way at once.
-AT_ONCE = 256
+MAX_PENDING = 256
 
-Answer = TypeVar("Answer")
-Read = Callable[["Future[Any] | None"], Answer]
+Reply = TypeVar("Reply")
+Read = Callable[["Future[Any] | None"], Reply]
 
 
-class Coordinated:
+class CoordinatorRequests:
     """Requests of one kind to the coordinators of one cluster, by the group's name. For several threads."""
 
     def __init__(self) -> None:
-        self._under_way: set[Future[Any]] = set()
-        self._given_up: dict[str, Future[Any]] = {}
+        self._pending: set[Future[Any]] = set()
+        self._abandoned: dict[str, Future[Any]] = {}
         self._late: frozenset[str] = frozenset()
         self._lock = threading.Lock()
 
     @property
     def is_quiet(self) -> bool:
         """Whether nothing is under way."""
-        return not self._under_way
+        return not self._pending
 
     def ask(
         self, groups: Collection[str], send: Callable[[str, float], Future[Any]], until: float
-    ) -> Callable[[Read[Answer]], dict[str, Answer]]:
+    ) -> Callable[[Read[Reply]], dict[str, Reply]]:
         """Ask for the first groups now; for the others while the result is called, which collects the answers.
 
         Args:
@@ -51,37 +51,37 @@ class Coordinated:
         Returns:
             Collects what it is given to read: a future that may not be done, or None for what was not asked.
         """
-        patience = max(PATIENCE, 2 * (until - time.monotonic()))
-        given_up = self._note({})
-        free = [group for group in groups if group not in given_up]
+        timeout = max(MIN_REQUEST_SECONDS, 2 * (until - time.monotonic()))
+        abandoned = self._update_abandoned({})
+        free = [group for group in groups if group not in abandoned]
         waiting = deque(sorted(free, key=lambda group: group not in self._late))
         asked: deque[tuple[str, Future[Any]]] = deque()
 
         def send_more() -> None:
-            while waiting and len(asked) < AT_ONCE and time.monotonic() < until:
+            while waiting and len(asked) < MAX_PENDING and time.monotonic() < until:
                 group = waiting.popleft()
-                future = send(group, patience)
-                self._under_way.add(future)
-                future.add_done_callback(self._under_way.discard)
+                future = send(group, timeout)
+                self._pending.add(future)
+                future.add_done_callback(self._pending.discard)
                 asked.append((group, future))
 
-        def collect(read: Read[Answer]) -> dict[str, Answer]:
-            found: dict[str, Answer] = {}
-            mine: dict[str, Future[Any]] = {}
+        def collect(read: Read[Reply]) -> dict[str, Reply]:
+            replies: dict[str, Reply] = {}
+            sent: dict[str, Future[Any]] = {}
             while asked:
                 group, future = asked.popleft()
-                mine[group] = future
-                found[group] = read(future)
+                sent[group] = future
+                replies[group] = read(future)
                 send_more()
-            given_up = self._note(mine)
-            self._late = frozenset(group for group in groups if group not in found or group in given_up)
-            return {group: found[group] if group in found else read(None) for group in groups}
+            abandoned = self._update_abandoned(sent)
+            self._late = frozenset(group for group in groups if group not in replies or group in abandoned)
+            return {group: replies[group] if group in replies else read(None) for group in groups}
 
         send_more()
         return collect
 
-    def _note(self, more: Mapping[str, Future[Any]]) -> frozenset[str]:
+    def _update_abandoned(self, more: Mapping[str, Future[Any]]) -> frozenset[str]:
         """The groups whose requests are under way though nobody waits for them any more, these included."""
         with self._lock:
-            self._given_up = {group: one for group, one in (self._given_up | dict(more)).items() if not one.done()}
-            return frozenset(self._given_up)
+            self._abandoned = {group: one for group, one in (self._abandoned | dict(more)).items() if not one.done()}
+            return frozenset(self._abandoned)

@@ -7,16 +7,16 @@ from __future__ import annotations
 
 from typing import Final
 
-from services.scraper.kafka.status import Code, Problem
-from services.scraper.polling.round import GroupSeen
+from services.scraper.kafka.status import PollCode, PollProblem
+from services.scraper.polling.round import GroupDescription
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 #: Its partitions unless a cluster was set up otherwise.
-USUAL_SLOTS: Final = 50
+DEFAULT_OFFSETS_PARTITIONS: Final = 50
 _MOVING: Final = frozenset({"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"})
 
 
-def slot_of(group: str, slots: int = USUAL_SLOTS) -> int:
+def find_offsets_partition(group: str, partition_count: int = DEFAULT_OFFSETS_PARTITIONS) -> int:
     """The partition, of so many, that keeps the group's commits."""
     code = 0
     units = group.encode("utf-16-be", "surrogatepass")
@@ -24,19 +24,21 @@ def slot_of(group: str, slots: int = USUAL_SLOTS) -> int:
         code = (31 * code + (high << 8) + low) & 0xFFFFFFFF
     signed = code - 2**32 if code >= 2**31 else code
     # Java has no absolute value of its least number; Kafka takes 0.
-    return 0 if signed == -(2**31) else abs(signed) % slots
+    return 0 if signed == -(2**31) else abs(signed) % partition_count
 
 
-def first_of_each_slot(groups: list[str], slots: int = USUAL_SLOTS) -> dict[int, str]:
+def pick_group_per_partition(groups: list[str], partition_count: int = DEFAULT_OFFSETS_PARTITIONS) -> dict[int, str]:
     """One group for each partition that keeps commits of these groups."""
     found: dict[int, str] = {}
     for group in groups:
-        found.setdefault(slot_of(group, slots), group)
+        found.setdefault(find_offsets_partition(group, partition_count), group)
     return found
 
 
-def why_moving(found: GroupSeen | Problem) -> Problem | None:
+def find_move_problem(found: GroupDescription | PollProblem) -> PollProblem | None:
     """Why the coordinator cannot be asked for commits now; None when it can, or at least says why not."""
-    if isinstance(found, Problem) and (found.code in {Code.TIMEOUT, Code.UNREACHABLE} or found.detail in _MOVING):
+    if isinstance(found, PollProblem) and (
+        found.code in {PollCode.TIMEOUT, PollCode.UNREACHABLE} or found.detail in _MOVING
+    ):
         return found
     return None

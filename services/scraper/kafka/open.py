@@ -9,94 +9,96 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from lagscale.errors import SecretReferenceBroken, SecretsUnreadable, TokenUnavailable
-from lagscale.kafka.addresses import ANYWHERE, AddressRules
-from lagscale.kafka.client import client_config
+from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
+from lagscale.kafka.client import build_client_config
 from lagscale.kafka.features import FeatureMissing
-from lagscale.kafka.secrets import Outside, resolved
-from lagscale.kafka.token_makers import token_maker
-from lagscale.kafka.tokens import Tokens, TokenSource
-from lagscale.store.encryption import SecretBox
+from lagscale.kafka.secrets import SecretSources, resolve_secrets
+from lagscale.kafka.token_makers import build_token_fetcher
+from lagscale.kafka.tokens import TokenCache, TokenSource
+from lagscale.store.encryption import Keyring
 from lagscale.store.scraping.targets import ClusterEntry
 from services.scraper.kafka.clients import Clients
 from services.scraper.kafka.cluster import KafkaCluster
-from services.scraper.kafka.status import Code, Problem
+from services.scraper.kafka.status import PollCode, PollProblem
 
 #: Secrets are compared by digests under a key that ends with the process.
 _DIGEST_KEY = os.urandom(32)
-_CODES: Mapping[type[Exception], Code] = {
-    SecretsUnreadable: Code.SECRETS_UNREADABLE,
-    SecretReferenceBroken: Code.REFERENCE_BROKEN,
-    TokenUnavailable: Code.TOKEN_UNAVAILABLE,
-    FeatureMissing: Code.MECHANISM_MISSING,
+_CODES: Mapping[type[Exception], PollCode] = {
+    SecretsUnreadable: PollCode.SECRETS_UNREADABLE,
+    SecretReferenceBroken: PollCode.REFERENCE_BROKEN,
+    TokenUnavailable: PollCode.TOKEN_UNAVAILABLE,
+    FeatureMissing: PollCode.MECHANISM_MISSING,
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Opening:
+class ClusterOpener:
     """What clients of one process are opened with.
 
     Attributes:
-        box: opens what is sealed.
-        outside: where references lead.
+        keyring: opens what is sealed.
+        secret_sources: where references lead.
         rules: which addresses token endpoints may have.
     """
 
     clients: Clients
-    box: SecretBox
-    outside: Outside = field(default_factory=Outside)
-    rules: AddressRules = ANYWHERE
-    tokens: Tokens = field(default_factory=Tokens)
+    keyring: Keyring
+    secret_sources: SecretSources = field(default_factory=SecretSources)
+    rules: AddressRules = ANY_ADDRESS
+    tokens: TokenCache = field(default_factory=TokenCache)
 
     def close(self) -> None:
         """Let all clients go, and renew no token."""
         self.tokens.close()
         self.clients.close()
 
-    def open(self, cluster: ClusterEntry, *, proven: bool = True) -> KafkaCluster | Problem | None:
+    def open(self, cluster: ClusterEntry, *, responsive: bool = True) -> KafkaCluster | PollProblem | None:
         """The cluster's client, or why there is none; None while none is free. Never waits for anybody.
 
-        Whoever gets one says `rest` at the end. `proven`: whether the cluster answered when it was asked last.
+        Whoever gets one says `release` at the end. `responsive`: whether the cluster answered when it was asked last.
         """
         try:
-            return self._opened(cluster, proven)
+            return self._open_client(cluster, responsive)
         except (SecretReferenceBroken, TokenUnavailable) as missing:
-            return Problem(_CODES[type(missing)], missing.message)
+            return PollProblem(_CODES[type(missing)], missing.message)
         except (SecretsUnreadable, ValueError) as refused:
-            return Problem(_CODES.get(type(refused), Code.SETTINGS_REFUSED))
+            return PollProblem(_CODES.get(type(refused), PollCode.SETTINGS_REFUSED))
 
-    def rest(self, client: object) -> None:
+    def release(self, client: object) -> None:
         """A user of this client has ended."""
         if isinstance(client, KafkaCluster):
-            self.clients.rest(client)
+            self.clients.release(client)
 
-    def _opened(self, cluster: ClusterEntry, proven: bool) -> KafkaCluster | Problem | None:
-        hidden = self.box.open(cluster.sealed) if cluster.sealed is not None else {}
-        hidden = resolved(cluster.tenant, hidden, cluster.references, self.outside)
+    def _open_client(self, cluster: ClusterEntry, responsive: bool) -> KafkaCluster | PollProblem | None:
+        secret_values = self.keyring.decrypt(cluster.encrypted_secrets) if cluster.encrypted_secrets is not None else {}
+        secret_values = resolve_secrets(cluster.tenant, secret_values, cluster.references, self.secret_sources)
         # A rotated file is another version too, though nobody changed the registration.
-        version = (cluster.version, _digest(hidden))
-        source = self._source(cluster, version, hidden)
+        version = (cluster.version, _compute_digest(secret_values))
+        source = self._build_token_source(cluster, version, secret_values)
         if source is not None and source.token() is None:
-            return Problem(Code.TOKEN_PENDING)
+            return PollProblem(PollCode.TOKEN_PENDING)
         number = None if source is None else source.number
-        hand_over = None if source is None else source.hand_over
+        provide_token = None if source is None else source.provide_token
         return self.clients.get(
             cluster.cluster_id,
             version,
-            lambda: client_config(cluster.bootstrap, cluster.security, hidden, cluster.properties, hand_over),
+            lambda: build_client_config(
+                cluster.bootstrap, cluster.security, secret_values, cluster.properties, provide_token
+            ),
             tenant_id=cluster.tenant_id,
-            proven=proven,
+            responsive=responsive,
             token=number,
         )
 
-    def _source(
-        self, cluster: ClusterEntry, version: tuple[int, bytes], hidden: Mapping[str, str]
+    def _build_token_source(
+        self, cluster: ClusterEntry, version: tuple[int, bytes], secret_values: Mapping[str, str]
     ) -> TokenSource | None:
-        make = token_maker(cluster.security, hidden, self.rules)
+        make = build_token_fetcher(cluster.security, secret_values, self.rules)
         if make is None:
             return None
         return self.tokens.source(cluster.cluster_id, version, cluster.tenant_id, make)
 
 
-def _digest(hidden: Mapping[str, str]) -> bytes:
-    text = json.dumps(dict(hidden), sort_keys=True).encode()
+def _compute_digest(secret_values: Mapping[str, str]) -> bytes:
+    text = json.dumps(dict(secret_values), sort_keys=True).encode()
     return hashlib.blake2b(text, key=_DIGEST_KEY, digest_size=16).digest()

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from services.scraper.polling.round import Committed, GroupSeen, Partition, TopicSeen
+from services.scraper.polling.round import Committed, GroupDescription, Partition, TopicDescription
 
 _GROUP_STATES = {"UNKNOWN": 0, "PREPARING_REBALANCING": 1, "COMPLETING_REBALANCING": 2, "STABLE": 3, "DEAD": 4,
                  "EMPTY": 5}  # fmt: skip
 
 
-def topic(described: Any) -> TopicSeen:
+def topic(described: Any) -> TopicDescription:
     """A described topic."""
-    return TopicSeen(
+    return TopicDescription(
         str(described.topic_id),
         {part.id: part.leader is not None and part.leader.id >= 0 for part in described.partitions},
     )
@@ -33,6 +33,6 @@ def listed(listing: Any) -> set[str]:
     return {one.group_id for one in listing.valid}
 
 
-def group(described: Any) -> GroupSeen:
+def group(described: Any) -> GroupDescription:
     """A described group."""
-    return GroupSeen(len(described.members), _GROUP_STATES.get(described.state.name, 0))
+    return GroupDescription(len(described.members), _GROUP_STATES.get(described.state.name, 0))

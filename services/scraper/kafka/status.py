@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 
-class Code(StrEnum):
+class PollCode(StrEnum):
     """What is stored as the state of a cluster or a target."""
 
     OK = "ok"
@@ -34,42 +34,42 @@ class Code(StrEnum):
     LARGE = "large"
 
 
-MESSAGES: Mapping[Code, str] = {
-    Code.OK: "",
-    Code.UNREACHABLE: "No broker of the cluster answers; check its bootstrap servers and the network.",
-    Code.TIMEOUT: "The cluster did not answer in time.",
-    Code.AUTHENTICATION_FAILED: "The cluster refuses the credentials; check mechanism, user name and password.",
-    Code.AUTHORIZATION_FAILED: "The cluster's user may not describe this; it needs DESCRIBE on topics and groups.",
-    Code.TLS_FAILED: "TLS with the cluster fails; check the CA, the client certificate and the host name.",
-    Code.ADDRESS_REFUSED: "The cluster's bootstrap servers, or the listeners that its brokers advertise, do not lead to "
+MESSAGES: Mapping[PollCode, str] = {
+    PollCode.OK: "",
+    PollCode.UNREACHABLE: "No broker of the cluster answers; check its bootstrap servers and the network.",
+    PollCode.TIMEOUT: "The cluster did not answer in time.",
+    PollCode.AUTHENTICATION_FAILED: "The cluster refuses the credentials; check mechanism, user name and password.",
+    PollCode.AUTHORIZATION_FAILED: "The cluster's user may not describe this; it needs DESCRIBE on topics and groups.",
+    PollCode.TLS_FAILED: "TLS with the cluster fails; check the CA, the client certificate and the host name.",
+    PollCode.ADDRESS_REFUSED: "The cluster's bootstrap servers, or the listeners that its brokers advertise, do not lead to "
     "addresses that this system may connect to; correct them, or ask the platform's administrators.",
-    Code.SECRETS_UNREADABLE: "The stored secret cannot be decrypted; set LAGSCALE_SECRET_KEYS to the set that wrote it, "
+    PollCode.SECRETS_UNREADABLE: "The stored secret cannot be decrypted; set LAGSCALE_SECRET_KEYS to the set that wrote it, "
     "or store the secret again.",
-    Code.REFERENCE_BROKEN: "A secret of the cluster stands in a file or a variable that cannot be used; correct "
+    PollCode.REFERENCE_BROKEN: "A secret of the cluster stands in a file or a variable that cannot be used; correct "
     "the reference, or what it leads to.",
-    Code.TOKEN_PENDING: "The cluster's access token has been asked for; the cluster is polled as soon as it is here.",
-    Code.TOKEN_UNAVAILABLE: "No access token for the cluster can be had; check the token URL, the client and its secret.",
-    Code.MECHANISM_MISSING: "The scraper's Kafka client is built without this mechanism; GSSAPI needs the scraper's image "
+    PollCode.TOKEN_PENDING: "The cluster's access token has been asked for; the cluster is polled as soon as it is here.",
+    PollCode.TOKEN_UNAVAILABLE: "No access token for the cluster can be had; check the token URL, the client and its secret.",
+    PollCode.MECHANISM_MISSING: "The scraper's Kafka client is built without this mechanism; GSSAPI needs the scraper's image "
     "with the distribution's librdkafka (docs/clusters.md).",
-    Code.SETTINGS_REFUSED: "The Kafka client refuses the cluster's settings; check protocol, certificate and key.",
-    Code.NO_TOPIC: "There is no such topic.",
-    Code.SHARE_GROUP: "This is a share group; it has no committed offsets, so its lag cannot be measured.",
-    Code.INCOMPLETE: "Some partitions could not be read: no leader, or no answer in time.",
-    Code.CLUSTER: "Its cluster could not be polled; see the cluster's state.",
-    Code.FAILED: "The cluster answered with an error.",
-    Code.TOO_MANY_TOPICS: "The monitor means more topics than it may measure, so it is judged by a part only; narrow its "
+    PollCode.SETTINGS_REFUSED: "The Kafka client refuses the cluster's settings; check protocol, certificate and key.",
+    PollCode.NO_TOPIC: "There is no such topic.",
+    PollCode.SHARE_GROUP: "This is a share group; it has no committed offsets, so its lag cannot be measured.",
+    PollCode.INCOMPLETE: "Some partitions could not be read: no leader, or no answer in time.",
+    PollCode.CLUSTER: "Its cluster could not be polled; see the cluster's state.",
+    PollCode.FAILED: "The cluster answered with an error.",
+    PollCode.TOO_MANY_TOPICS: "The monitor means more topics than it may measure, so it is judged by a part only; narrow its "
     "topicPattern, or leave topics out by excludeTopics.",
-    Code.NO_MATCH: "There is nothing to measure: no topic matches topicPattern, or the group has committed on none.",
-    Code.OVER_QUOTA: "The tenant's quota of partitions is used up; see the text of this state.",
-    Code.LARGE: "The topic is so large that it is polled beside the ticks; its first sample comes in a moment.",
+    PollCode.NO_MATCH: "There is nothing to measure: no topic matches topicPattern, or the group has committed on none.",
+    PollCode.OVER_QUOTA: "The tenant's quota of partitions is used up; see the text of this state.",
+    PollCode.LARGE: "The topic is so large that it is polled beside the ticks; its first sample comes in a moment.",
 }
 
 
 @dataclass(frozen=True, slots=True)
-class Problem:
+class PollProblem:
     """Why something could not be read; `text` where it is more than the code and a detail say."""
 
-    code: Code
+    code: PollCode
     detail: str = ""
     text: str = ""
 

@@ -8,16 +8,16 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
-from lagscale.store.scraping.targets import ClusterEntry, Polling, TargetEntry
-from services.scraper.planning.backoff import PROBES, Breaker
-from services.scraper.planning.quotas import allowed
-from services.scraper.planning.round_robin import in_turn
+from lagscale.store.scraping.targets import ClusterEntry, PollInventory, TargetEntry
+from services.scraper.planning.backoff import PROBE_LIMIT, ClusterBackoff
+from services.scraper.planning.quotas import apply_quotas
+from services.scraper.planning.round_robin import interleave
 
 #: Groups of a tick whose state and members are read at every poll; above, they take turns.
 _DESCRIBE_ALWAYS = 200
 _DESCRIBE_SECONDS = 30
 #: Groups of one cluster that stay in one slot.
-_GROUPS_TOGETHER = 250
+_MIN_SPLIT_GROUPS = 250
 #: A group of more partitions is polled beside the ticks: one round of it may take longer than a tick.
 LARGE_PARTITIONS = 20_000
 #: Partitions of one tenant that are polled at one tick; the rest has its turn at the next ones.
@@ -25,9 +25,9 @@ TENANT_PARTITIONS = 60_000
 #: What shows whether a cluster answers again; its other groups follow when it does.
 _PROBED_GROUPS = 50
 #: Targets that are over their quota are asked for their size so often.
-_REFUSED_SECONDS = 60
+_OVER_QUOTA_SECONDS = 60
 
-_Key = tuple[str, bool]
+_GroupKey = tuple[str, bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +50,7 @@ class ClusterPlan:
 
     cluster: ClusterEntry
     groups: tuple[GroupPlan, ...]
-    proven: bool = True
+    responsive: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,14 +62,14 @@ class Slot:
 
 
 @dataclass(frozen=True, slots=True)
-class _Group:
+class _GroupSchedule:
     name: str
     targets: tuple[TargetEntry, ...]
     ticks: int
     phase: int
 
     @property
-    def key(self) -> _Key:
+    def key(self) -> _GroupKey:
         """What it is called within its cluster, from one version of the registrations to the next."""
         return self.name, self.targets[0].fits
 
@@ -84,114 +84,123 @@ class _Group:
         return self.partitions > LARGE_PARTITIONS and self.targets[0].fits
 
 
-class Planner:
+class PollPlanner:
     """Plans tick after tick. It remembers when it last planned, so that a late tick leaves no group out.
 
     Args:
         tick_ms: the system's tick.
         slots: tasks for clusters in good health.
         tenant_partitions: of one tenant, at one tick.
-        probes: see `Breaker`.
+        probes: see `ClusterBackoff`.
     """
 
     def __init__(
-        self, tick_ms: int, slots: int, tenant_partitions: int = TENANT_PARTITIONS, probes: int = PROBES
+        self, tick_ms: int, slots: int, tenant_partitions: int = TENANT_PARTITIONS, probes: int = PROBE_LIMIT
     ) -> None:
         self._tick_ms = tick_ms
         self._slots = slots
         self._tick: int | None = None
         self._at_ms = 0.0
         self._version = -1
-        self._groups: dict[int, list[_Group]] = {}
+        self._groups: dict[int, list[_GroupSchedule]] = {}
         self._tenant_partitions = tenant_partitions
-        self._breaker = Breaker(tick_ms, probes)
+        self._cluster_backoff = ClusterBackoff(tick_ms, probes)
         #: Groups whose turn has come, and that have not been polled since, with that tick.
-        self._owed: dict[tuple[int, _Key], int] = {}
-        self._large_groups: dict[int, list[_Group]] = {}
+        self._overdue: dict[tuple[int, _GroupKey], int] = {}
+        self._large_groups: dict[int, list[_GroupSchedule]] = {}
         #: Large groups of proven clusters, whether or not it is their turn.
         self.large: tuple[ClusterPlan, ...] = ()
 
-    def plan(self, polling: Polling, unproven: Collection[int], at_ms: float) -> list[Slot]:
+    def plan(self, polling: PollInventory, unresponsive: Collection[int], at_ms: float) -> list[Slot]:
         """The slots of the tick at `at_ms` of the database's clock.
 
         Args:
             polling: what is registered.
-            unproven: clusters whose last poll failed, or that were never polled.
+            unresponsive: clusters whose last poll failed, or that were never polled.
             at_ms: now.
         """
-        first, last = self._pass_to(at_ms)
+        first, last = self._advance_to(at_ms)
         if polling.version != self._version:
-            self._groups = _grouped(polling, self._tick_ms)
+            self._groups = _group_targets(polling, self._tick_ms)
             self._version = polling.version
             large = {one: [group for group in groups if group.is_large] for one, groups in self._groups.items()}
             self._large_groups = {one: groups for one, groups in large.items() if groups}
-        due: dict[int, list[_Group]] = {}
+        due: dict[int, list[_GroupSchedule]] = {}
         for cluster, groups in self._groups.items():
-            if found := self._due(cluster, groups, first, last, is_proven=cluster not in unproven):
-                due[cluster] = found
+            if selected := self._find_due(cluster, groups, first, last, is_responsive=cluster not in unresponsive):
+                due[cluster] = selected
         tenants = {cluster: polling.clusters[cluster].tenant_id for cluster in self._groups}
-        waiting = {cluster: tenants[cluster] for cluster in due if cluster in unproven}
-        probed = {one: due[one][:_PROBED_GROUPS] for one in self._breaker.chosen(waiting, unproven, last)}
-        proven = self._shared({one: groups for one, groups in due.items() if one not in waiting}, tenants)
-        taken = {id(group) for groups in (*probed.values(), *proven.values()) for group in groups}
-        self._owed = {
-            (cluster, group.key): self._owed.get((cluster, group.key), last)
+        waiting = {cluster: tenants[cluster] for cluster in due if cluster in unresponsive}
+        probed = {
+            one: due[one][:_PROBED_GROUPS] for one in self._cluster_backoff.select_clusters(waiting, unresponsive, last)
+        }
+        responsive = self._limit_tenants({one: groups for one, groups in due.items() if one not in waiting}, tenants)
+        taken = {id(group) for groups in (*probed.values(), *responsive.values()) for group in groups}
+        self._overdue = {
+            (cluster, group.key): self._overdue.get((cluster, group.key), last)
             for cluster, groups in due.items()
             for group in groups
             if id(group) not in taken
         }
         always = len(taken) <= _DESCRIBE_ALWAYS
 
-        def planned(groups_of: Mapping[int, Sequence[_Group]], *, proven: bool) -> list[ClusterPlan]:
+        def build_plans(groups_of: Mapping[int, Sequence[_GroupSchedule]], *, responsive: bool) -> list[ClusterPlan]:
             plans = {
                 one: [self._plan_group(group, last, always) for group in groups] for one, groups in groups_of.items()
             }
-            return [ClusterPlan(polling.clusters[one], tuple(groups), proven) for one, groups in plans.items()]
+            return [ClusterPlan(polling.clusters[one], tuple(groups), responsive) for one, groups in plans.items()]
 
-        self.large = tuple(self._large(polling, unproven, last))
+        self.large = tuple(self._plan_large(polling, unresponsive, last))
         seconds = min(self._tick_ms / 2000, 5.0)
-        slots = [Slot(tuple(_fair(part)), seconds) for part in _packed(planned(proven, proven=True), self._slots)]
-        bad = planned(probed, proven=False)
-        return [*slots, *([Slot(tuple(bad), min(seconds, 1.0))] if bad else [])]
+        slots = [
+            Slot(tuple(_interleave_tenants(part)), seconds)
+            for part in _pack_slots(build_plans(responsive, responsive=True), self._slots)
+        ]
+        unresponsive_plans = build_plans(probed, responsive=False)
+        return [*slots, *([Slot(tuple(unresponsive_plans), min(seconds, 1.0))] if unresponsive_plans else [])]
 
-    def _large(self, polling: Polling, unproven: Collection[int], tick: int) -> Iterator[ClusterPlan]:
+    def _plan_large(self, polling: PollInventory, unresponsive: Collection[int], tick: int) -> Iterator[ClusterPlan]:
         for cluster, large in self._large_groups.items():
-            if cluster not in unproven:
+            if cluster not in unresponsive:
                 plans = [replace(self._plan_group(group, tick, True), large=True) for group in large]
                 yield ClusterPlan(polling.clusters[cluster], tuple(plans))
 
-    def _due(self, cluster: int, groups: Sequence[_Group], first: int, last: int, *, is_proven: bool) -> list[_Group]:
+    def _find_due(
+        self, cluster: int, groups: Sequence[_GroupSchedule], first: int, last: int, *, is_responsive: bool
+    ) -> list[_GroupSchedule]:
         """What is owed, then whose turn comes in these ticks.
 
         Large groups have turns of their own, but show as well as others whether a cluster answers.
         """
-        found = [
+        selected = [
             group
             for group in groups
-            if (_is_due(group, first, last) or (cluster, group.key) in self._owed)
-            and not (is_proven and group.is_large)
+            if (_is_due(group, first, last) or (cluster, group.key) in self._overdue)
+            and not (is_responsive and group.is_large)
         ]
-        if self._owed:
-            found.sort(key=lambda group: self._owed.get((cluster, group.key), last))
-        return found
+        if self._overdue:
+            selected.sort(key=lambda group: self._overdue.get((cluster, group.key), last))
+        return selected
 
-    def _shared(self, due: Mapping[int, list[_Group]], tenants: Mapping[int, int]) -> dict[int, list[_Group]]:
+    def _limit_tenants(
+        self, due: Mapping[int, list[_GroupSchedule]], tenants: Mapping[int, int]
+    ) -> dict[int, list[_GroupSchedule]]:
         """As much of each tenant as one tick has for it: clusters by turns, what is owed first."""
-        wanted: dict[int, list[tuple[int, _Group]]] = defaultdict(list)
+        by_tenant: dict[int, list[tuple[int, _GroupSchedule]]] = defaultdict(list)
         for cluster, groups in due.items():
-            wanted[tenants[cluster]] += [(cluster, group) for group in groups]
-        found: dict[int, list[_Group]] = defaultdict(list)
-        for ours in wanted.values():
+            by_tenant[tenants[cluster]] += [(cluster, group) for group in groups]
+        selected: dict[int, list[_GroupSchedule]] = defaultdict(list)
+        for ours in by_tenant.values():
             room = self._tenant_partitions
             fits = sum(group.partitions for _, group in ours) <= room
-            for cluster, group in ours if fits else in_turn(ours, itemgetter(0)):
+            for cluster, group in ours if fits else interleave(ours, itemgetter(0)):
                 if room <= 0:
                     break
-                found[cluster].append(group)
+                selected[cluster].append(group)
                 room -= group.partitions
-        return dict(found)
+        return dict(selected)
 
-    def _pass_to(self, at_ms: float) -> tuple[int, int]:
+    def _advance_to(self, at_ms: float) -> tuple[int, int]:
         """First and last tick since the last call, counted in whole ticks, so that jitter skips none."""
         if self._tick is None or abs(at_ms - self._at_ms) > 100 * self._tick_ms:
             first = last = int(at_ms // self._tick_ms)
@@ -201,40 +210,40 @@ class Planner:
         self._tick, self._at_ms = last, at_ms
         return first, last
 
-    def _plan_group(self, group: _Group, tick: int, always: bool) -> GroupPlan:
-        turns = max(1, _DESCRIBE_SECONDS * 1000 // (group.ticks * self._tick_ms))
-        describe = always or (tick // group.ticks + group.phase) % turns == 0
+    def _plan_group(self, group: _GroupSchedule, tick: int, always: bool) -> GroupPlan:
+        describe_every = max(1, _DESCRIBE_SECONDS * 1000 // (group.ticks * self._tick_ms))
+        describe = always or (tick // group.ticks + group.phase) % describe_every == 0
         return GroupPlan(group.name, group.targets, group.ticks * self._tick_ms, describe)
 
 
-def _grouped(polling: Polling, tick_ms: int) -> dict[int, list[_Group]]:
-    found: dict[tuple[int, str, bool], list[TargetEntry]] = defaultdict(list)
-    for target in allowed(polling.targets, polling.quotas):
+def _group_targets(polling: PollInventory, tick_ms: int) -> dict[int, list[_GroupSchedule]]:
+    selected: dict[tuple[int, str, bool], list[TargetEntry]] = defaultdict(list)
+    for target in apply_quotas(polling.targets, polling.quotas):
         if target.cluster_id in polling.clusters:
-            found[(target.cluster_id, target.consumer_group, target.fits)].append(target)
-    grouped: dict[int, list[_Group]] = defaultdict(list)
-    for (cluster_id, name, fits), targets in found.items():
+            selected[(target.cluster_id, target.consumer_group, target.fits)].append(target)
+    grouped: dict[int, list[_GroupSchedule]] = defaultdict(list)
+    for (cluster_id, name, fits), targets in selected.items():
         interval = min(target.sampling_ms for target in targets)
-        ticks = max(1, (interval if fits else max(interval, _REFUSED_SECONDS * 1000)) // tick_ms)
+        ticks = max(1, (interval if fits else max(interval, _OVER_QUOTA_SECONDS * 1000)) // tick_ms)
         phase = zlib.crc32(f"{cluster_id}/{name}".encode())
-        grouped[cluster_id].append(_Group(name, tuple(targets), ticks, phase))
+        grouped[cluster_id].append(_GroupSchedule(name, tuple(targets), ticks, phase))
     return dict(grouped)
 
 
-def _is_due(group: _Group, first: int, last: int) -> bool:
+def _is_due(group: _GroupSchedule, first: int, last: int) -> bool:
     """Whether the group's turn lies in these ticks."""
     return (last - group.phase) // group.ticks > (first - 1 - group.phase) // group.ticks
 
 
-def _fair(plans: list[ClusterPlan]) -> list[ClusterPlan]:
+def _interleave_tenants(plans: list[ClusterPlan]) -> list[ClusterPlan]:
     """One cluster of each tenant after the other, so that nobody's many clusters take all the time."""
-    return in_turn(plans, lambda plan: plan.cluster.tenant_id)
+    return interleave(plans, lambda plan: plan.cluster.tenant_id)
 
 
-def _packed(clusters: list[ClusterPlan], slots: int) -> list[list[ClusterPlan]]:
+def _pack_slots(clusters: list[ClusterPlan], slots: int) -> list[list[ClusterPlan]]:
     """Clusters in at most so many slots of about the same number of groups; great clusters are divided."""
     total = sum(len(plan.groups) for plan in clusters)
-    if total <= _GROUPS_TOGETHER or slots == 1:
+    if total <= _MIN_SPLIT_GROUPS or slots == 1:
         return [clusters] if clusters else []
     share = -(-total // slots)
     packed: list[list[ClusterPlan]] = [[]]
@@ -247,6 +256,6 @@ def _packed(clusters: list[ClusterPlan], slots: int) -> list[list[ClusterPlan]]:
                 packed.append([])
                 room = share
             taken, groups = groups[:room], groups[room:]
-            packed[-1].append(ClusterPlan(plan.cluster, tuple(taken), plan.proven))
+            packed[-1].append(ClusterPlan(plan.cluster, tuple(taken), plan.responsive))
             room -= len(taken)
     return packed

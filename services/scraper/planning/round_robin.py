@@ -10,10 +10,10 @@ Item = TypeVar("Item")
 Owner = TypeVar("Owner", bound=Hashable)
 
 
-def in_turn(items: Iterable[Item], owner: Callable[[Item], Owner]) -> list[Item]:
+def interleave(items: Iterable[Item], owner: Callable[[Item], Owner]) -> list[Item]:
     """The items in turns of their owners; an owner's own keep their order, and whose first comes first begins."""
-    lines: dict[Owner, list[Item]] = {}
+    queues: dict[Owner, list[Item]] = {}
     for item in items:
-        lines.setdefault(owner(item), []).append(item)
+        queues.setdefault(owner(item), []).append(item)
     missing = object()
-    return [item for turn in zip_longest(*lines.values(), fillvalue=missing) for item in turn if item is not missing]  # type: ignore[misc]
+    return [item for row in zip_longest(*queues.values(), fillvalue=missing) for item in row if item is not missing]  # type: ignore[misc]

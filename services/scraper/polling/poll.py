@@ -13,29 +13,29 @@ from typing import Protocol
 
 from lagscale.domain.lag.samples import Offsets
 from lagscale.store.scraping.targets import TargetEntry
-from services.scraper.kafka.status import Code, Problem
-from services.scraper.planning.fitting import fitting
+from services.scraper.kafka.status import PollCode, PollProblem
+from services.scraper.planning.fitting import filter_by_quota
 from services.scraper.planning.planner import ClusterPlan, GroupPlan, Slot
-from services.scraper.polling.round import Committed, Ends, GroupSeen, Partition, Polled, TopicSeen
+from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, PolledRound, TopicDescription
 
 #: Groups whose commits are asked for together; their ends follow when all have answered.
-_SLICE = 500
+_SLICE_GROUPS = 500
 #: Ends answered later than this after the commits began to come make no round; seconds.
-_SPREAD_SECONDS = 2.0
+_MAX_SPREAD_SECONDS = 2.0
 #: Clusters that one task asks at once.
-THREADS = 64
+MAX_CLUSTER_THREADS = 64
 
 
-class Cluster(Protocol):
+class PollClient(Protocol):
     """Requests to one cluster; times are `time.monotonic()` seconds."""
 
-    def topics(self, names: Sequence[str], until: float) -> Mapping[str, TopicSeen | Problem]:
+    def topics(self, names: Sequence[str], until: float) -> Mapping[str, TopicDescription | PollProblem]:
         """Ids and partitions of topics."""
         ...
 
     def commits(
         self, groups: Mapping[str, Sequence[Partition]], until: float
-    ) -> Callable[[], Mapping[str, Committed | Problem]]:
+    ) -> Callable[[], Mapping[str, Committed | PollProblem]]:
         """Committed offsets, collected by calling the result."""
         ...
 
@@ -45,52 +45,52 @@ class Cluster(Protocol):
         """Log starts and ends, collected by calling the result."""
         ...
 
-    def groups(self, names: Sequence[str], until: float) -> Callable[[], Mapping[str, GroupSeen | Problem]]:
+    def groups(self, names: Sequence[str], until: float) -> Callable[[], Mapping[str, GroupDescription | PollProblem]]:
         """States and members, collected by calling the result."""
         ...
 
-    def share_groups(self, names: Sequence[str], until: float) -> frozenset[str]:
+    def find_share_groups(self, names: Sequence[str], until: float) -> frozenset[str]:
         """Which of the groups are share groups."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
-class TargetAnswer:
+class TargetPollResult:
     """What became of one target: a round or none, its state, and how many partitions its topic has, where that is told."""
 
     target: TargetEntry
-    polled: Polled | None
-    problem: Problem
+    polled: PolledRound | None
+    problem: PollProblem
     partitions: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class ClusterAnswer:
+class ClusterPollResult:
     """What became of one cluster: its state, and its targets."""
 
     cluster_id: int
     tenant_id: int
-    problem: Problem
-    targets: tuple[TargetAnswer, ...]
+    problem: PollProblem
+    targets: tuple[TargetPollResult, ...]
 
 
-Open = Callable[[ClusterPlan], Cluster | Problem | None]
-Close = Callable[[Cluster], None]
-Clock = Callable[[], int]
+OpenClient = Callable[[ClusterPlan], PollClient | PollProblem | None]
+CloseClient = Callable[[PollClient], None]
+ClockMs = Callable[[], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Watch:
+class PollTimer:
     """The database's clock and its greatest error: how long something took that must not be told too short or long."""
 
-    clock: Clock
+    clock: ClockMs
     error_ms: int
 
-    def at_least_ms(self, since_ms: int) -> int:
+    def measure_min_ms(self, since_ms: int) -> int:
         """Milliseconds since an instant of that clock, or fewer; below 0 where it cannot be told."""
         return self.clock() - self.error_ms - since_ms
 
-    def at_most_ms(self, since_ms: int) -> int:
+    def measure_max_ms(self, since_ms: int) -> int:
         """Milliseconds since an instant of that clock, or more."""
         # The clock cuts off parts of a millisecond.
         return self.clock() + 1 + self.error_ms - since_ms
@@ -98,13 +98,13 @@ class Watch:
 
 def poll(
     slot: Slot,
-    open_cluster: Open,
-    clock: Clock,
+    open_cluster: OpenClient,
+    clock: ClockMs,
     clock_error_ms: int = 0,
     *,
-    close_cluster: Close = lambda client: None,
-    threads: int = THREADS,
-) -> list[ClusterAnswer]:
+    close_cluster: CloseClient = lambda client: None,
+    threads: int = MAX_CLUSTER_THREADS,
+) -> list[ClusterPollResult]:
     """Poll every cluster of the slot at once; it ends within the slot's seconds and a little.
 
     A cluster whose turn did not come in that time, or for which no client was free, has no answer: nothing is known of
@@ -119,138 +119,148 @@ def poll(
         threads: clusters asked at once.
     """
     until = time.monotonic() + slot.seconds
-    watch = Watch(clock, clock_error_ms)
+    timer = PollTimer(clock, clock_error_ms)
 
-    def one(plan: ClusterPlan) -> ClusterAnswer | None:
+    def poll_one(plan: ClusterPlan) -> ClusterPollResult | None:
         if time.monotonic() >= until:
             return None
         client = open_cluster(plan)
-        if client is None or isinstance(client, Problem):
-            return None if client is None else _failed(plan, client)
+        if client is None or isinstance(client, PollProblem):
+            return None if client is None else _build_failure(plan, client)
         try:
-            return _poll_cluster(plan, client, watch, until)
+            return _poll_cluster(plan, client, timer, until)
         finally:
             close_cluster(client)
 
     if len(slot.clusters) == 1:
-        answers = [one(slot.clusters[0])]
+        answers = [poll_one(slot.clusters[0])]
     else:
         with ThreadPoolExecutor(min(len(slot.clusters), threads) or 1, "poll") as pool:
-            answers = list(pool.map(one, slot.clusters))
+            answers = list(pool.map(poll_one, slot.clusters))
     return [answer for answer in answers if answer is not None]
 
 
-def _poll_cluster(plan: ClusterPlan, client: Cluster, watch: Watch, until: float) -> ClusterAnswer:
+def _poll_cluster(plan: ClusterPlan, client: PollClient, timer: PollTimer, until: float) -> ClusterPollResult:
     topics = client.topics(sorted({t.topic for group in plan.groups for t in group.targets}), until)
-    common = _common_problem(topics)
+    common = _find_common_problem(topics)
     if common is not None:
-        return _failed(plan, common)
-    shares = client.share_groups([group.name for group in plan.groups], until)
-    refused = Problem(Code.SHARE_GROUP)
-    answers = [TargetAnswer(t, None, refused) for group in plan.groups if group.name in shares for t in group.targets]
-    measured, unfit = fitting([group for group in plan.groups if group.name not in shares], topics)
-    answers += [TargetAnswer(target, None, problem, _size(target, topics)) for target, problem in unfit]
-    pending: Callable[[], list[TargetAnswer]] | None = None
-    for begin in range(0, len(measured), _SLICE):
-        groups = measured[begin : begin + _SLICE]
+        return _build_failure(plan, common)
+    shares = client.find_share_groups([group.name for group in plan.groups], until)
+    refused = PollProblem(PollCode.SHARE_GROUP)
+    answers = [
+        TargetPollResult(t, None, refused) for group in plan.groups if group.name in shares for t in group.targets
+    ]
+    measured, rejected = filter_by_quota([group for group in plan.groups if group.name not in shares], topics)
+    answers += [
+        TargetPollResult(target, None, problem, _count_partitions(target, topics)) for target, problem in rejected
+    ]
+    pending: Callable[[], list[TargetPollResult]] | None = None
+    for begin in range(0, len(measured), _SLICE_GROUPS):
+        groups = measured[begin : begin + _SLICE_GROUPS]
         # The ends of the slice before travel while this one's commits are asked for.
-        following = _Slice(client, groups, topics, watch, until)
+        following = _GroupSlice(client, groups, topics, timer, until)
         if pending is not None:
             answers += pending()
         pending = following.ask_ends()
     if pending is not None:
         answers += pending()
-    return ClusterAnswer(plan.cluster.cluster_id, plan.cluster.tenant_id, Problem(Code.OK), tuple(answers))
+    return ClusterPollResult(plan.cluster.cluster_id, plan.cluster.tenant_id, PollProblem(PollCode.OK), tuple(answers))
 
 
-def _common_problem(topics: Mapping[str, TopicSeen | Problem]) -> Problem | None:
+def _find_common_problem(topics: Mapping[str, TopicDescription | PollProblem]) -> PollProblem | None:
     """The problem of the cluster, when no topic could be described for a reason that is not the topic's own."""
-    own = {Code.NO_TOPIC, Code.AUTHORIZATION_FAILED, Code.FAILED}
-    problems = [seen for seen in topics.values() if isinstance(seen, Problem)]
+    own = {PollCode.NO_TOPIC, PollCode.AUTHORIZATION_FAILED, PollCode.FAILED}
+    problems = [described for described in topics.values() if isinstance(described, PollProblem)]
     if topics and len(problems) == len(topics):
         return next((problem for problem in problems if problem.code not in own), None)
     return None
 
 
-def _failed(plan: ClusterPlan, problem: Problem) -> ClusterAnswer:
+def _build_failure(plan: ClusterPlan, problem: PollProblem) -> ClusterPollResult:
     targets = tuple(
-        TargetAnswer(target, None, Problem(Code.CLUSTER)) for group in plan.groups for target in group.targets
+        TargetPollResult(target, None, PollProblem(PollCode.CLUSTER))
+        for group in plan.groups
+        for target in group.targets
     )
-    return ClusterAnswer(plan.cluster.cluster_id, plan.cluster.tenant_id, problem, targets)
+    return ClusterPollResult(plan.cluster.cluster_id, plan.cluster.tenant_id, problem, targets)
 
 
-class _Slice:
+class _GroupSlice:
     """Groups that are polled together: one time stamp, one request for all their ends."""
 
     def __init__(
         self,
-        client: Cluster,
+        client: PollClient,
         groups: Sequence[GroupPlan],
-        topics: Mapping[str, TopicSeen | Problem],
-        watch: Watch,
+        topics: Mapping[str, TopicDescription | PollProblem],
+        timer: PollTimer,
         until: float,
     ) -> None:
         self._client, self._groups, self._topics, self._until = client, groups, topics, until
-        wanted = {group.name: sorted({p for t in group.targets for p in self._readable(t)}) for group in groups}
-        self._watch, self._at_ms = watch, watch.clock()
+        requested = {group.name: sorted({p for t in group.targets for p in self._list_readable(t)}) for group in groups}
+        self._timer, self._at_ms = timer, timer.clock()
         self._read_ms: tuple[int | None, int | None] = (None, None)
-        self._commits = client.commits({name: parts for name, parts in wanted.items() if parts}, until)
-        self._seen = client.groups([group.name for group in groups if group.describe], until)
-        self._wanted = wanted
+        self._commits = client.commits({name: parts for name, parts in requested.items() if parts}, until)
+        self._collect_groups = client.groups([group.name for group in groups if group.describe], until)
+        self._requested = requested
 
-    def ask_ends(self) -> Callable[[], list[TargetAnswer]]:
+    def ask_ends(self) -> Callable[[], list[TargetPollResult]]:
         """Collect the commits, ask for the ends; their answers come by calling the result."""
         commits = self._commits()
-        answered = time.monotonic()
-        asked_ms = self._watch.at_least_ms(self._at_ms)
-        partitions = {partition for parts in self._wanted.values() for partition in parts}
-        stable = {p for group in self._groups for t in group.targets if t.read_committed for p in self._readable(t)}
-        asked = self._client.ends(partitions, stable, min(self._until, answered + _SPREAD_SECONDS))
+        answered_at = time.monotonic()
+        asked_ms = self._timer.measure_min_ms(self._at_ms)
+        partitions = {partition for parts in self._requested.values() for partition in parts}
+        stable = {
+            p for group in self._groups for t in group.targets if t.read_committed for p in self._list_readable(t)
+        }
+        asked = self._client.ends(partitions, stable, min(self._until, answered_at + _MAX_SPREAD_SECONDS))
 
-        def collect() -> list[TargetAnswer]:
+        def collect() -> list[TargetPollResult]:
             ends = asked()
-            self._read_ms = asked_ms, self._watch.at_most_ms(self._at_ms)
-            seen = self._seen()
+            self._read_ms = asked_ms, self._timer.measure_max_ms(self._at_ms)
+            described = self._collect_groups()
             return [
-                self._answer(group, target, commits.get(group.name, {}), ends, seen.get(group.name))
+                self._build_result(group, target, commits.get(group.name, {}), ends, described.get(group.name))
                 for group in self._groups
                 for target in group.targets
             ]
 
         return collect
 
-    def _readable(self, target: TargetEntry) -> list[Partition]:
+    def _list_readable(self, target: TargetEntry) -> list[Partition]:
         # A partition without a leader would hold up the whole request until its deadline.
         topic = self._topics.get(target.topic)
-        if not isinstance(topic, TopicSeen):
+        if not isinstance(topic, TopicDescription):
             return []
         return [(target.topic, number) for number, has_leader in topic.partitions.items() if has_leader]
 
-    def _answer(
+    def _build_result(
         self,
         group: GroupPlan,
         target: TargetEntry,
-        commits: Committed | Problem,
+        commits: Committed | PollProblem,
         ends: Ends,
-        seen: GroupSeen | Problem | None,
-    ) -> TargetAnswer:
-        topic = self._topics.get(target.topic, Problem(Code.TIMEOUT))
-        members = seen if isinstance(seen, GroupSeen) else None
-        if isinstance(topic, Problem) and topic.code is not Code.NO_TOPIC:
-            return TargetAnswer(target, None, topic)
-        if isinstance(topic, Problem):
+        described: GroupDescription | PollProblem | None,
+    ) -> TargetPollResult:
+        topic = self._topics.get(target.topic, PollProblem(PollCode.TIMEOUT))
+        members = described if isinstance(described, GroupDescription) else None
+        if isinstance(topic, PollProblem) and topic.code is not PollCode.NO_TOPIC:
+            return TargetPollResult(target, None, topic)
+        if isinstance(topic, PollProblem):
             offsets: tuple[Offsets | None, ...] = ()
             topic_id, problem = None, topic
         else:
             count = max(topic.partitions, default=-1) + 1
-            known: Committed = {} if isinstance(commits, Problem) else commits
-            offsets = tuple([_offsets((target.topic, n), target.read_committed, known, ends) for n in range(count)])
+            group_commits: Committed = {} if isinstance(commits, PollProblem) else commits
+            offsets = tuple(
+                [_build_offsets((target.topic, n), target.read_committed, group_commits, ends) for n in range(count)]
+            )
             topic_id = topic.topic_id
             complete = None not in offsets
-            problem = Problem(Code.OK) if complete else Problem(Code.INCOMPLETE)
-            if isinstance(commits, Problem):
+            problem = PollProblem(PollCode.OK) if complete else PollProblem(PollCode.INCOMPLETE)
+            if isinstance(commits, PollProblem):
                 problem = commits
-        polled = Polled(
+        polled = PolledRound(
             self._at_ms,
             topic_id,
             offsets,
@@ -261,15 +271,15 @@ class _Slice:
             None if members is None else members.state,
             *self._read_ms,
         )
-        return TargetAnswer(target, polled, problem, _size(target, self._topics))
+        return TargetPollResult(target, polled, problem, _count_partitions(target, self._topics))
 
 
-def _size(target: TargetEntry, topics: Mapping[str, TopicSeen | Problem]) -> int | None:
+def _count_partitions(target: TargetEntry, topics: Mapping[str, TopicDescription | PollProblem]) -> int | None:
     topic = topics.get(target.topic)
-    return len(topic.partitions) if isinstance(topic, TopicSeen) else None
+    return len(topic.partitions) if isinstance(topic, TopicDescription) else None
 
 
-def _offsets(partition: Partition, read_committed: bool, commits: Committed, ends: Ends) -> Offsets | None:
+def _build_offsets(partition: Partition, read_committed: bool, commits: Committed, ends: Ends) -> Offsets | None:
     if partition not in commits:
         return None
     start, high = ends.starts.get(partition), ends.highs.get(partition)

@@ -1,6 +1,6 @@
 """Rounds: what a cluster answered about one target, and the row that it makes after the target's newest one.
 
-Plain functions without clock and I/O; the poll fills `Polled`, the sink calls `row_after`.
+Plain functions without clock and I/O; the poll fills `PolledRound`, the sink calls `build_row`.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from lagscale.domain.lag.rounds import AGE_LIMIT_MS, Carried, Note, Row, TargetRound, extend, is_born
-from lagscale.domain.lag.samples import Flag, Offsets, Sample, measure
+from lagscale.domain.lag.rounds import MAX_AGE_MS, Carried, Note, SampleRow, TargetRound, build_row, is_first_seen
+from lagscale.domain.lag.samples import Flag, Offsets, Sample, build_sample
 
 Partition = tuple[str, int]
 #: A group's commits: None where it has none; a partition that is not there could not be read.
@@ -19,7 +19,7 @@ Committed = Mapping[Partition, int | None]
 
 
 @dataclass(frozen=True, slots=True)
-class TopicSeen:
+class TopicDescription:
     """A topic's id, and for each of its partitions whether it has a leader."""
 
     topic_id: str
@@ -36,7 +36,7 @@ class Ends:
 
 
 @dataclass(frozen=True, slots=True)
-class GroupSeen:
+class GroupDescription:
     """A group's number of members, and the code of its state."""
 
     members: int
@@ -44,7 +44,7 @@ class GroupSeen:
 
 
 @dataclass(frozen=True, slots=True)
-class Polled:
+class PolledRound:
     """One target's answers in one round.
 
     Attributes:
@@ -69,53 +69,53 @@ class Polled:
 
 
 @dataclass(frozen=True, slots=True)
-class Before:
+class StoredTarget:
     """What is known of a target before this round: the topic's id, the epoch, the newest row."""
 
     topic_id: str | None = None
-    epoch: int = 0
-    row: Row | None = None
+    incarnation: int = 0
+    row: SampleRow | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Made:
+class NewRow:
     """A row, and the topic's id and epoch where they are new."""
 
-    row: Row
+    row: SampleRow
     topic_id: str | None = None
     new_id: bool = field(default=False)
 
 
-def row_after(before: Before, polled: Polled) -> Made | None:
+def build_next_row(before: StoredTarget, polled: PolledRound) -> NewRow | None:
     """The row of this round; None when it is not later than the newest stored one, so its markers would be wrong."""
     if before.row is not None and polled.at_ms <= before.row.round.at_ms:
         return None
     if polled.topic_id is None:
-        return Made(extend(before.row, _absent(before, polled)))
+        return NewRow(build_row(before.row, _build_absent_round(before, polled)))
     new_id = polled.topic_id != before.topic_id
-    epoch = before.epoch + 1 if new_id and before.topic_id is not None else before.epoch
-    this = _present(before.row, polled, epoch)
-    return Made(extend(before.row, this), polled.topic_id, new_id)
+    incarnation = before.incarnation + 1 if new_id and before.topic_id is not None else before.incarnation
+    current = _build_present_round(before.row, polled, incarnation)
+    return NewRow(build_row(before.row, current), polled.topic_id, new_id)
 
 
-def _present(previous: Row | None, polled: Polled, epoch: int) -> TargetRound:
+def _build_present_round(previous: SampleRow | None, polled: PolledRound, incarnation: int) -> TargetRound:
     count = len(polled.offsets)
-    if previous is not None and previous.round.epoch == epoch and not previous.round.notes & Note.NO_TOPIC:
+    if previous is not None and previous.round.incarnation == incarnation and not previous.round.notes & Note.NO_TOPIC:
         # Partitions do not vanish under one topic id: fewer of them are missing ones.
         count = max(count, len(previous.round.samples))
-    outside = _outside(polled.limitation, count)
+    excluded = _find_excluded(polled.limitation, count)
     samples: list[Sample | None] = [None] * count
     for partition, offsets in enumerate(polled.offsets):
-        if offsets is None or partition in outside:
+        if offsets is None or partition in excluded:
             continue
         newest = None if previous is None else previous.newest(partition)
-        born = is_born(previous, polled.at_ms, polled.interval_ms, partition)
-        samples[partition] = _sample(offsets, newest, previous, epoch, born)
+        first_seen = is_first_seen(previous, polled.at_ms, polled.interval_ms, partition)
+        samples[partition] = _build_sample(offsets, newest, previous, incarnation, first_seen)
     return TargetRound(
         at_ms=polled.at_ms,
-        epoch=epoch,
+        incarnation=incarnation,
         samples=tuple(samples),
-        outside=outside,
+        excluded=excluded,
         members=polled.members,
         members_age_ms=None if polled.members is None else 0,
         group_state=polled.group_state,
@@ -124,27 +124,29 @@ def _present(previous: Row | None, polled: Polled, epoch: int) -> TargetRound:
     )
 
 
-def _sample(offsets: Offsets, newest: Carried | None, previous: Row | None, epoch: int, born: bool) -> Sample:
+def _build_sample(
+    offsets: Offsets, newest: Carried | None, previous: SampleRow | None, incarnation: int, first_seen: bool
+) -> Sample:
     if newest is None or previous is None:
-        return measure(offsets, None, born=born)
-    same_id = previous.round.epoch == epoch and not newest.sample.flags & Flag.OLD_ID
-    return measure(offsets, newest.sample, same_id=same_id, born=born, renewed=epoch > 0)
+        return build_sample(offsets, None, first_seen=first_seen)
+    same_id = previous.round.incarnation == incarnation and not newest.sample.flags & Flag.RECREATED
+    return build_sample(offsets, newest.sample, same_id=same_id, first_seen=first_seen, was_recreated=incarnation > 0)
 
 
-def _absent(before: Before, polled: Polled) -> TargetRound:
+def _build_absent_round(before: StoredTarget, polled: PolledRound) -> TargetRound:
     """The topic is unknown: missing until it has been absent for long enough, then there is none."""
     previous = before.row
     age = 0
     if previous is not None and previous.round.absent_age_ms is not None:
-        age = min(previous.round.absent_age_ms + polled.at_ms - previous.round.at_ms, AGE_LIMIT_MS)
-    gone = previous is None or not previous.round.samples or age >= polled.stale_after_ms
-    count = 0 if gone or previous is None else len(previous.round.samples)
+        age = min(previous.round.absent_age_ms + polled.at_ms - previous.round.at_ms, MAX_AGE_MS)
+    is_removed = previous is None or not previous.round.samples or age >= polled.stale_after_ms
+    count = 0 if is_removed or previous is None else len(previous.round.samples)
     return TargetRound(
         at_ms=polled.at_ms,
-        epoch=before.epoch,
+        incarnation=before.incarnation,
         samples=(None,) * count,
-        outside=_outside(polled.limitation, count),
-        notes=Note.NO_TOPIC if gone else Note(0),
+        excluded=_find_excluded(polled.limitation, count),
+        notes=Note.NO_TOPIC if is_removed else Note(0),
         members=polled.members,
         members_age_ms=None if polled.members is None else 0,
         group_state=polled.group_state,
@@ -153,7 +155,7 @@ def _absent(before: Before, polled: Polled) -> TargetRound:
 
 
 @lru_cache(maxsize=4096)
-def _outside(limitation: str, partitions: int) -> frozenset[int]:
+def _find_excluded(limitation: str, partitions: int) -> frozenset[int]:
     """The partitions that a limitation such as `1,3,5-8` leaves out."""
     if not limitation.strip():
         return frozenset()

@@ -7,7 +7,7 @@ import gc
 from pyspark.sql.datasource import DataSource
 from pyspark.sql.types import StructType
 
-from services.scraper.engine.options import Options
+from services.scraper.engine.options import EngineOptions
 from services.scraper.spark.sink import SampleWriter
 from services.scraper.spark.source import TickReader
 
@@ -30,11 +30,11 @@ class LagDataSource(DataSource):
 
     def streamReader(self, schema: StructType) -> TickReader:
         """The poll."""
-        return TickReader(Options.read(self.options))
+        return TickReader(EngineOptions.read(self.options))
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> SampleWriter:
         """The store."""
-        return SampleWriter(Options.read(self.options))
+        return SampleWriter(EngineOptions.read(self.options))
 
 
 # Every call of Spark's into Python ends with a collection; without this it would walk all of pyspark again each time.

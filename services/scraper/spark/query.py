@@ -12,27 +12,27 @@ from typing import Any
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from services.scraper.engine.options import Options
+from services.scraper.engine.options import EngineOptions
 from services.scraper.spark.datasource import NAME, LagDataSource
-from services.scraper.spark.transform import to_write
+from services.scraper.spark.transform import select_written
 
 _STOP_MS = 4000
 
 
-class Pipeline:
+class QueryRunner:
     """One session, and one query at a time on it.
 
     Args:
         options: for the stream's processes.
         master: Spark's master.
         driver_memory: the driver's heap.
-        scratch: a directory for checkpoints and blocks, which may be lost at any time.
+        directory: a directory for checkpoints and blocks, which may be lost at any time.
     """
 
-    def __init__(self, options: Options, *, master: str, driver_memory: str, scratch: Path) -> None:
+    def __init__(self, options: EngineOptions, *, master: str, driver_memory: str, directory: Path) -> None:
         self._options = options
-        self._scratch = scratch / f"spark-{uuid.uuid4().hex[:12]}"
-        self._session = _session(master, driver_memory, self._scratch)
+        self._directory = directory / f"spark-{uuid.uuid4().hex[:12]}"
+        self._session = _session(master, driver_memory, self._directory)
         self._session.dataSource.register(LagDataSource)
         self._query: Any = None
 
@@ -42,10 +42,10 @@ class Pipeline:
         Raises:
             PySparkException: Spark refuses.
         """
-        checkpoint = self._scratch / f"checkpoint-{uuid.uuid4().hex[:12]}"
+        checkpoint = self._directory / f"checkpoint-{uuid.uuid4().hex[:12]}"
         source = self._session.readStream.format(NAME).options(**self._options.texts()).load()
         self._query = (
-            to_write(source)
+            select_written(source)
             .writeStream.format(NAME)
             .queryName("lag")
             .options(**self._options.texts())
@@ -60,13 +60,13 @@ class Pipeline:
             return self._query is not None and bool(self._query.isActive)
         return False
 
-    def failure(self) -> str:
+    def describe_failure(self) -> str:
         """Why the query ended; its first line."""
         with contextlib.suppress(Exception):
             return str(self._query.exception() or "").strip().partition("\n")[0][:500]
         return "the driver does not answer"
 
-    def phases(self) -> Mapping[str, int]:
+    def read_phases(self) -> Mapping[str, int]:
         """Milliseconds of the newest batch by Spark's names of its phases."""
         with contextlib.suppress(Exception):
             last = self._query.lastProgress
@@ -86,18 +86,18 @@ class Pipeline:
         self.stop_query()
         with contextlib.suppress(Exception):
             self._session.stop()
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        shutil.rmtree(self._directory, ignore_errors=True)
 
 
-def _session(master: str, driver_memory: str, scratch: Path) -> SparkSession:
+def _session(master: str, driver_memory: str, directory: Path) -> SparkSession:
     settings = {
         "spark.master": master,
         "spark.app.name": "lagscale-scraper",
         "spark.driver.memory": driver_memory,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
-        "spark.local.dir": str(scratch / "blocks"),
-        "spark.sql.warehouse.dir": str(scratch / "warehouse"),
+        "spark.local.dir": str(directory / "blocks"),
+        "spark.sql.warehouse.dir": str(directory / "warehouse"),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.streaming.minBatchesToRetain": "2",
@@ -111,11 +111,11 @@ def _session(master: str, driver_memory: str, scratch: Path) -> SparkSession:
         "spark.task.maxFailures": "1",
         "spark.sql.execution.arrow.maxRecordsPerBatch": "2000",
         "spark.sql.redaction.options.regex": "(?i)url|secret|reports",
-        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={scratch} -Duser.timezone=UTC -XX:+UseSerialGC",
+        "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={directory} -Duser.timezone=UTC -XX:+UseSerialGC",
     }
     if master.startswith("local"):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
-    scratch.mkdir(parents=True, exist_ok=True)
+    directory.mkdir(parents=True, exist_ok=True)
     builder = SparkSession.builder
     for name, value in settings.items():
         builder = builder.config(name, value)

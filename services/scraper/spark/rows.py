@@ -11,8 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 from lagscale.domain.lag.samples import Offsets
-from services.scraper.polling.poll import ClusterAnswer, TargetAnswer
-from services.scraper.polling.round import Polled
+from services.scraper.polling.poll import ClusterPollResult, TargetPollResult
+from services.scraper.polling.round import PolledRound
 
 #: `kind`: what a row tells of.
 CLUSTER, TARGET = 0, 1
@@ -39,7 +39,7 @@ _NO_COMMIT = -1
 _ROWS_A_BATCH = 2000
 
 
-def batches(answers: Iterable[ClusterAnswer], epoch: int, planned_ms: int) -> Iterator[pa.RecordBatch]:
+def build_batches(answers: Iterable[ClusterPollResult], epoch: int, planned_ms: int) -> Iterator[pa.RecordBatch]:
     """The answers as Arrow, under the lease's epoch."""
     rows: list[tuple[Any, ...]] = []
     for answer in answers:
@@ -57,14 +57,14 @@ def batches(answers: Iterable[ClusterAnswer], epoch: int, planned_ms: int) -> It
             )
             + (None,) * 14
         )
-        rows.extend(_target_row(target, answer.cluster_id, epoch, planned_ms) for target in answer.targets)
+        rows.extend(_build_target_row(target, answer.cluster_id, epoch, planned_ms) for target in answer.targets)
     for begin in range(0, len(rows), _ROWS_A_BATCH):
         columns = zip(*rows[begin : begin + _ROWS_A_BATCH], strict=True)
         arrays = [pa.array(column, type=field.type) for column, field in zip(columns, ARROW, strict=True)]
         yield pa.RecordBatch.from_arrays(arrays, schema=ARROW)
 
 
-def _target_row(answer: TargetAnswer, cluster_id: int, epoch: int, planned_ms: int) -> tuple[Any, ...]:
+def _build_target_row(answer: TargetPollResult, cluster_id: int, epoch: int, planned_ms: int) -> tuple[Any, ...]:
     target, polled = answer.target, answer.polled
     head = (
         epoch, planned_ms, TARGET, target.target_id, target.tenant_id, cluster_id, answer.problem.code.value,
@@ -91,14 +91,14 @@ def _target_row(answer: TargetAnswer, cluster_id: int, epoch: int, planned_ms: i
     )
 
 
-def polled_of(row: dict[str, Any]) -> Polled | None:
+def read_polled(row: dict[str, Any]) -> PolledRound | None:
     """The round in a row; None where there was none."""
     if row["at_ms"] is None:
         return None
-    return Polled(
+    return PolledRound(
         row["at_ms"],
         row["topic_id"],
-        _offsets(row["starts"], row["ends"], row["committed"], row["highs"]),
+        _read_offsets(row["starts"], row["ends"], row["committed"], row["highs"]),
         row["interval_ms"],
         row["stale_after_ms"],
         row["limitation"],
@@ -109,7 +109,7 @@ def polled_of(row: dict[str, Any]) -> Polled | None:
     )
 
 
-def _offsets(
+def _read_offsets(
     starts: Sequence[int | None], ends: Sequence[int], committed: Sequence[int], highs: Sequence[int]
 ) -> tuple[Offsets | None, ...]:
     return tuple(

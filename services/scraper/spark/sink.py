@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceStreamArrowWriter, WriterCommitMessage
 
-from services.scraper.engine.options import Options
+from services.scraper.engine.options import EngineOptions
 from services.scraper.worker_reports import report
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-_SUMS = ("made", "stored", "samples", "doubled", "future", "late")
+_SUMS = ("built", "stored", "samples", "doubled", "future", "late")
 
 
 @dataclass
@@ -29,7 +29,7 @@ class BatchPart(WriterCommitMessage):
     samples: int = 0
     doubled: int = 0
     future: int = 0
-    made: int = 0
+    built: int = 0
     late: int = 0
     lost_lease: bool = False
     store_error: str = ""
@@ -41,7 +41,7 @@ class BatchPart(WriterCommitMessage):
 class SampleWriter(DataSourceStreamArrowWriter):
     """Writes the rows of a tick."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: EngineOptions) -> None:
         self._options = options
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> BatchPart:

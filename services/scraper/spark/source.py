@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 
-from services.scraper.engine.options import Options
+from services.scraper.engine.options import EngineOptions
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from services.scraper.engine.leader import Ticks
+    from services.scraper.engine.leader import Leader
     from services.scraper.planning.planner import Slot
 
 
@@ -36,9 +36,9 @@ class SlotPartition(InputPartition):
 class TickReader(DataSourceStreamReader):
     """Plans a tick while this scraper leads, and polls its slots."""
 
-    def __init__(self, options: Options) -> None:
+    def __init__(self, options: EngineOptions) -> None:
         self._options = options
-        self._kept: Ticks | None = None
+        self._opened_leader: Leader | None = None
         self._tick = 0
 
     def initialOffset(self) -> dict[str, int]:
@@ -48,7 +48,7 @@ class TickReader(DataSourceStreamReader):
     def latestOffset(self) -> dict[str, int]:
         """The next tick while this scraper leads; else the last one again, and Spark runs no batch."""
         # The first batch polls nothing: it warms the workers, also those of a standby.
-        if self._tick == 0 or self._ticks.keep_lease():
+        if self._tick == 0 or self._leader.keep_lease():
             self._tick += 1
         return {"tick": self._tick}
 
@@ -56,10 +56,10 @@ class TickReader(DataSourceStreamReader):
         """The slots of the tick."""
         if end["tick"] == 1:
             return [SlotPartition(None, 0, 0.0)] * self._options.slots
-        lease = self._ticks.lease
+        lease = self._leader.lease
         if lease is None or end["tick"] != self._tick or start["tick"] == end["tick"]:
             return []
-        slots, at_ms = self._ticks.plan()
+        slots, at_ms = self._leader.plan()
         return [SlotPartition(slot, lease.epoch, at_ms) for slot in slots]
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
@@ -71,13 +71,13 @@ class TickReader(DataSourceStreamReader):
 
     def stop(self) -> None:
         """Give the lease back."""
-        if self._kept is not None:
-            self._kept.stop()
+        if self._opened_leader is not None:
+            self._opened_leader.stop()
 
     @property
-    def _ticks(self) -> Ticks:
-        if self._kept is None:
-            from services.scraper.engine.leader import Ticks
+    def _leader(self) -> Leader:
+        if self._opened_leader is None:
+            from services.scraper.engine.leader import Leader
 
-            self._kept = Ticks(self._options)
-        return self._kept
+            self._opened_leader = Leader(self._options)
+        return self._opened_leader

@@ -7,6 +7,6 @@ from pyspark.sql import DataFrame
 from services.scraper.spark.rows import COLUMNS
 
 
-def to_write(polled: DataFrame) -> DataFrame:
+def select_written(polled: DataFrame) -> DataFrame:
     """Rows that tell something, in the columns that the sink knows."""
     return polled.where("code is not null").select(*COLUMNS)

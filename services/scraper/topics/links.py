@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from lagscale.domain.lag.rounds import BIRTH_INTERVALS, Note
-from lagscale.store.scraping.topic_links import Change, Link, ScopeEntry, ScopeState
-from services.scraper.kafka.status import Code, Problem
+from lagscale.domain.lag.rounds import FIRST_SEEN_INTERVALS, Note
+from lagscale.store.scraping.topic_links import LinkChange, ScopeEntry, ScopeState, TopicLink
+from services.scraper.kafka.status import PollCode, PollProblem
 
 
-def resolved(entry: ScopeEntry, named: Iterable[str], at_ms: int, limit: int) -> tuple[Change, ScopeState]:
+def compute_links(entry: ScopeEntry, named: Iterable[str], at_ms: int, limit: int) -> tuple[LinkChange, ScopeState]:
     """What becomes of a monitor's links by a complete answer.
 
     Args:
@@ -21,55 +21,57 @@ def resolved(entry: ScopeEntry, named: Iterable[str], at_ms: int, limit: int) ->
         at_ms: when the answer was asked for, by the database's clock.
         limit: the greatest number of topics of one monitor.
     """
-    matched = entry.scope.among(named)
+    matched = entry.scope.filter_names(named)
     # What does not belong to the monitor as it is now goes at once; what is absent only after a while.
-    strays = tuple(link.target_id for link in entry.links if not link.fits or not entry.scope.admits(link.topic))
+    unmatched = tuple(link.target_id for link in entry.links if not link.fits or not entry.scope.admits(link.topic))
     if len(matched) > limit:
         # The former links stay, so that history goes on; what was named and not linked is not new later.
-        problem = Problem(Code.TOO_MANY_TOPICS, f"{len(matched)} topics, at most {limit}")
-        return Change(remove=strays), _state(entry, problem, None, len(matched))
-    kept = [link for link in entry.links if link.target_id not in strays]
-    gone = tuple(link.target_id for link in kept if link.topic not in matched and _is_gone(entry, link, at_ms))
-    absent: dict[int, int | None] = {link.target_id: at_ms for link in kept if _vanishes(link, matched)}
-    absent |= {link.target_id: None for link in kept if link.topic in matched and link.absent_ms is not None}
-    added = tuple(sorted(matched - {link.topic for link in kept}))
-    change = Change(
+        problem = PollProblem(PollCode.TOO_MANY_TOPICS, f"{len(matched)} topics, at most {limit}")
+        return LinkChange(remove=unmatched), _build_state(entry, problem, None, len(matched))
+    remaining = [link for link in entry.links if link.target_id not in unmatched]
+    removed = tuple(
+        link.target_id for link in remaining if link.topic not in matched and _is_removable(entry, link, at_ms)
+    )
+    absent: dict[int, int | None] = {link.target_id: at_ms for link in remaining if _is_newly_absent(link, matched)}
+    absent |= {link.target_id: None for link in remaining if link.topic in matched and link.absent_ms is not None}
+    added = tuple(sorted(matched - {link.topic for link in remaining}))
+    change = LinkChange(
         add=added,
-        unseen_ms=_unseen_ms(entry, at_ms) if added else None,
+        unnamed_ms=_find_previous_ms(entry, at_ms) if added else None,
         note=Note.NO_COMMITS if entry.scope.pattern is None else Note.NO_TOPIC,
-        remove=strays + gone,
+        remove=unmatched + removed,
         absent=absent or None,
     )
     # Topics that are absent for now are still measured, so there is something.
-    left = len(kept) - len(gone) + len(added)
-    return change, _state(entry, Problem(Code.OK if left else Code.NO_MATCH), at_ms, len(matched))
+    total = len(remaining) - len(removed) + len(added)
+    return change, _build_state(entry, PollProblem(PollCode.OK if total else PollCode.NO_MATCH), at_ms, len(matched))
 
 
-def unresolved(entry: ScopeEntry, problem: Problem) -> ScopeState:
+def keep_links(entry: ScopeEntry, problem: PollProblem) -> ScopeState:
     """The state of a monitor whose cluster gave no answer: its links stay as they are.
 
     A monitor that is judged by a part stays so: nothing says that its topics have become fewer.
     """
-    if entry.code == Code.TOO_MANY_TOPICS:
-        problem = Problem(Code.TOO_MANY_TOPICS)
-    return _state(entry, problem, entry.resolved_ms, len(entry.links))
+    if entry.code == PollCode.TOO_MANY_TOPICS:
+        problem = PollProblem(PollCode.TOO_MANY_TOPICS)
+    return _build_state(entry, problem, entry.resolved_ms, len(entry.links))
 
 
-def _state(entry: ScopeEntry, problem: Problem, resolved_ms: int | None, matched: int) -> ScopeState:
+def _build_state(entry: ScopeEntry, problem: PollProblem, resolved_ms: int | None, matched: int) -> ScopeState:
     return ScopeState(entry.monitor_id, entry.version, resolved_ms, matched, problem.code.value, problem.message)
 
 
-def _vanishes(link: Link, matched: frozenset[str]) -> bool:
+def _is_newly_absent(link: TopicLink, matched: frozenset[str]) -> bool:
     return link.topic not in matched and link.absent_ms is None
 
 
-def _is_gone(entry: ScopeEntry, link: Link, at_ms: int) -> bool:
+def _is_removable(entry: ScopeEntry, link: TopicLink, at_ms: int) -> bool:
     return link.absent_ms is not None and at_ms - link.absent_ms >= entry.stale_after_ms
 
 
-def _unseen_ms(entry: ScopeEntry, at_ms: int) -> int | None:
+def _find_previous_ms(entry: ScopeEntry, at_ms: int) -> int | None:
     """When the answer before did not name the new topics; None when that is too long ago to prove a birth."""
-    before = entry.resolved_ms
-    if before is None or before >= at_ms or at_ms - before > BIRTH_INTERVALS * entry.sampling_ms:
+    previous_ms = entry.resolved_ms
+    if previous_ms is None or previous_ms >= at_ms or at_ms - previous_ms > FIRST_SEEN_INTERVALS * entry.sampling_ms:
         return None
-    return before
+    return previous_ms

@@ -11,8 +11,8 @@ import httpx
 import pytest
 
 from lagscale.kafka.addresses import AddressRules
-from lagscale.kafka.probe.runner import Looks
-from tests.integration.api.serving import ADMIN, NO_LOOKS, bearer, serving
+from lagscale.kafka.probe.runner import ProbeRunner
+from tests.integration.api.serving import ADMIN, NO_PROBES, bearer, serving
 
 
 def fresh(word: str) -> str:
@@ -21,15 +21,15 @@ def fresh(word: str) -> str:
 
 
 @pytest.fixture
-def looks() -> tuple[AddressRules, Looks]:
+def probe_runner() -> tuple[AddressRules, ProbeRunner]:
     """How clusters are looked at; a module may have its own way."""
-    return NO_LOOKS
+    return NO_PROBES
 
 
 @pytest.fixture
-async def api(shared_url: str, looks: tuple[AddressRules, Looks]) -> AsyncIterator[httpx.AsyncClient]:
+async def api(shared_url: str, probe_runner: tuple[AddressRules, ProbeRunner]) -> AsyncIterator[httpx.AsyncClient]:
     """The API, asked with the bootstrap key."""
-    async with serving(shared_url, looks=looks) as client:
+    async with serving(shared_url, probe_runner=probe_runner) as client:
         client.headers.update(bearer(ADMIN))
         yield client
 

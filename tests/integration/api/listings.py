@@ -138,8 +138,8 @@ def sampled(url: str) -> Callable[[Shop, str], Awaitable[str]]:
 
 def listings(url: str) -> dict[str, Listing]:
     """All of them by their names; `url` is the database's."""
-    keys = {"of": lambda item: item["prefix"]}
-    events = {"of": lambda item: item["id"]}
+    keys = {"kind": lambda item: item["prefix"]}
+    events = {"kind": lambda item: item["id"]}
     found = (
         Listing("/v1/tenants", _tenant, remove=_no_tenant),
         Listing(f"{T}/clusters", _cluster, remove=_no_cluster),
@@ -147,7 +147,7 @@ def listings(url: str) -> dict[str, Listing]:
         Listing(f"{T}/monitors", _deleted, remove=_restored, query={"deleted": "true"}),
         Listing(f"{T}/policy-warnings", _forbidden, lambda item: item["monitor"], _no_monitor),
         Listing(f"{T}/bindings", _binding, lambda item: item["namespace"], _no_binding),
-        Listing(f"{T}/freezes", _freeze, lambda item: f"{item['of']} {item['name']}", _no_freeze, begin=_frozen_all),
+        Listing(f"{T}/freezes", _freeze, lambda item: f"{item['kind']} {item['name']}", _no_freeze, begin=_frozen_all),
         # Revoked ones stay in the list.
         Listing(f"{T}/keys", _key(f"{T}/keys", role="tenant-viewer"), **keys),
         Listing("/v1/keys", _key("/v1/keys"), **keys),

@@ -10,12 +10,12 @@ import psycopg
 from psycopg import sql
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Ask, Verdict, told
+from lagscale.domain.verdict.contract import Verdict, VerdictRequest, choose_answer
 from lagscale.store.connection import Pool
 from lagscale.store.registrations.answers import PostgresDecisions
 from lagscale.store.verdicts.judge import PostgresVerdicts
-from services.scaler.answers.decision_log import Recorder
-from services.scaler.triggers.directory import Subject
+from services.scaler.answers.decision_log import DecisionLog
+from services.scaler.triggers.directory import ResolvedMonitor
 from tests.integration.api.conftest import Shop
 from tests.integration.api.rounds import target_of, write
 
@@ -31,9 +31,9 @@ class Replica:
     now_ms: int = 0
 
     def __post_init__(self) -> None:
-        self.recorder = Recorder(PostgresDecisions(self.pool), self.name, lambda: self.now_ms)
+        self.decision_log = DecisionLog(PostgresDecisions(self.pool), self.name, lambda: self.now_ms)
 
-    def subject(self, monitor: str = "orders", overrides: dict[str, str] | None = None) -> Subject:
+    def subject(self, monitor: str = "orders", overrides: dict[str, str] | None = None) -> ResolvedMonitor:
         with psycopg.connect(self.url) as connection:
             row = connection.execute(
                 "select m.id, m.tenant_id, m.version, m.policy, array_agg(t.target_id) from monitor m "
@@ -43,28 +43,37 @@ class Replica:
             ).fetchone()
         assert row is not None
         policy = Policy.parse({**row[3], **(overrides or {})})
-        ask = Ask(row[1], tuple(row[4]), policy)
-        return Subject(
-            row[1], self.shop.name, monitor, policy, row[0], ask, {}, f"{policy}", version=row[2], overrides=overrides
+        request = VerdictRequest(row[1], tuple(row[4]), policy)
+        return ResolvedMonitor(
+            row[1],
+            self.shop.name,
+            monitor,
+            policy,
+            row[0],
+            request,
+            {},
+            f"{policy}",
+            version=row[2],
+            overrides=overrides,
         )
 
-    async def tell(self, at_ms: int | None = None, subject: Subject | None = None) -> int:
+    async def record_answer(self, at_ms: int | None = None, subject: ResolvedMonitor | None = None) -> int:
         """Answer as of an instant, now by default; when it was told."""
         subject = self.subject() if subject is None else subject
-        assert subject.ask is not None
+        assert subject.request is not None
         verdicts = PostgresVerdicts(self.pool)
-        ask = (
-            subject.ask
+        request = (
+            subject.request
             if at_ms is None
-            else Ask(subject.tenant_id, subject.ask.target_ids, subject.policy, at_ms, at_ms)
+            else VerdictRequest(subject.tenant_id, subject.request.target_ids, subject.policy, at_ms, at_ms)
         )
-        (judgement,) = await verdicts.judge([ask])
-        self.now_ms = judgement.now_ms
-        hold = await verdicts.hold(ask, judgement) if judgement.verdict is Verdict.UNKNOWN else None
-        answer = told(judgement, subject.policy, hold)
+        (judgment,) = await verdicts.judge([request])
+        self.now_ms = judgment.now_ms
+        last_known = await verdicts.find_last_known(request, judgment) if judgment.verdict is Verdict.UNKNOWN else None
+        answer = choose_answer(judgment, subject.policy, last_known)
         assert answer is not None
-        self.recorder.told(subject, answer, judgement)
-        await self.recorder.flush()
+        self.decision_log.record_answer(subject, answer, judgment)
+        await self.decision_log.flush()
         return self.now_ms
 
 

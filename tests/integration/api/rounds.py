@@ -7,7 +7,7 @@ from typing import Any
 
 import psycopg
 
-from lagscale.domain.lag.rounds import Note, Row, TargetRound, extend
+from lagscale.domain.lag.rounds import Note, SampleRow, TargetRound, build_row
 from lagscale.domain.lag.samples import Flag, Sample
 
 _COLUMNS = (
@@ -38,22 +38,22 @@ def write(
     with psycopg.connect(url) as connection:
         now = connection.execute("select (extract(epoch from clock_timestamp()) * 1000)::bigint").fetchone()
         assert now is not None
-        last: Row | None = None
+        last: SampleRow | None = None
         for seconds, lags in rounds:
             samples = tuple(None if lag is None else Sample(lag, 10_000, Flag(0)) for lag in lags)
             taken = TargetRound(
                 now[0] - round(seconds * 1000), 0, samples, members=members, members_age_ms=0,
                 notes=Note(0) if lags else Note.NO_TOPIC,
             )  # fmt: skip
-            last = extend(last, taken)
+            last = build_row(last, taken)
             _insert(connection, tenant_id, target_id, last)
 
 
-def _insert(connection: psycopg.Connection[Any], tenant_id: int, target_id: int, row: Row) -> None:
+def _insert(connection: psycopg.Connection[Any], tenant_id: int, target_id: int, row: SampleRow) -> None:
     taken, marks, carried = row.round, row.markers, row.carried
     missing = any(kept is not None for kept in carried)
     values: list[Any] = [
-        taken.at_ms / 1000, target_id, tenant_id, taken.epoch, int(taken.notes),
+        taken.at_ms / 1000, target_id, tenant_id, taken.incarnation, int(taken.notes),
         [sample and sample.lag for sample in taken.samples], [sample and sample.end for sample in taken.samples],
         [int(sample.flags) if sample else 0 for sample in taken.samples], None,
         [kept and kept.sample.lag for kept in carried] if missing else None,

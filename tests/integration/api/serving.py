@@ -8,62 +8,62 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from lagscale.kafka.addresses import ANYWHERE, AddressRules
-from lagscale.kafka.probe.runner import Looks
-from lagscale.kafka.secrets import Outside
+from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
+from lagscale.kafka.probe.runner import ProbeRunner
+from lagscale.kafka.secrets import SecretSources
 from lagscale.store import connection as silence
 from lagscale.store.connection import open_pool
-from lagscale.store.encryption import SecretBox, generate_key
+from lagscale.store.encryption import Keyring, generate_key
 from lagscale.store.registry.session import RegistryDatabase
-from lagscale.store.samples.read import RecentRounds
+from lagscale.store.samples.read import RoundReader
 from lagscale.store.verdicts.judge import PostgresVerdicts
-from services.api.app import Parts, create_app
-from services.api.auth.access import Access
-from services.api.auth.id_tokens import Tokens
-from services.api.auth.limits import Guard
+from services.api.app import ApiDependencies, create_app
+from services.api.auth.access import Authenticator
+from services.api.auth.id_tokens import TokenVerifier
+from services.api.auth.limits import AuthRateLimiter
 from services.api.explain.explanation import Explanations
-from services.api.group_status.group_status import Conditions
+from services.api.group_status.group_status import GroupStatusReader
 from services.api.operations import Operations
 from services.api.preflight.preflight import Preflights
 from services.api.validation.validation import Validation
-from services.api.verdicts.evidence import Evidence
+from services.api.verdicts.evidence import VerdictReader
 
 ADMIN = "bootstrap-key-of-this-test"
 SECRET_KEY = generate_key()
 PEER = "198.51.100.7"
 #: How clusters are looked at: not at all, because those of most tests are nowhere.
-NO_LOOKS = (ANYWHERE, Looks(seconds=0))
+NO_PROBES = (ANY_ADDRESS, ProbeRunner(seconds=0))
 
 
 @asynccontextmanager
 async def serving(
     url: str,
     *,
-    tokens: Tokens | None = None,
-    guard: Guard | None = None,
+    tokens: TokenVerifier | None = None,
+    guard: AuthRateLimiter | None = None,
     proxies: tuple[str, ...] = (),
-    looks: tuple[AddressRules, Looks] = NO_LOOKS,
+    probe_runner: tuple[AddressRules, ProbeRunner] = NO_PROBES,
     peer: str = PEER,
-    outside: Outside = Outside(),  # noqa: B008 - it never changes
+    secret_sources: SecretSources = SecretSources(),  # noqa: B008 - it never changes
 ) -> AsyncIterator[httpx.AsyncClient]:
     """A client without any key, whose address is `peer`."""
     # More patient than a service: the machine may be slow.
     patience = pytest.MonkeyPatch()
-    patience.setattr(silence, "SILENCE_SECONDS", 10.0)
+    patience.setattr(silence, "RESPONSE_TIMEOUT_SECONDS", 10.0)
     database = RegistryDatabase(url, size=4, seconds=8)
     pool = open_pool(url, "lagscale_scaler", 1, application="test")
     await pool.open(wait=True)
-    access = Access(database, ADMIN, tokens=tokens, guard=guard)
+    access = Authenticator(database, ADMIN, tokens=tokens, guard=guard)
     verdicts = PostgresVerdicts(pool)
-    operations = Operations(database, SecretBox(SECRET_KEY), tick_seconds=1.0)
-    preflights = Preflights(database, SecretBox(SECRET_KEY), *looks, outside)
-    parts = Parts(
+    operations = Operations(database, Keyring(SECRET_KEY), tick_seconds=1.0)
+    preflights = Preflights(database, Keyring(SECRET_KEY), *probe_runner, secret_sources)
+    parts = ApiDependencies(
         database,
         access,
         operations,
-        Evidence(database, verdicts),
+        VerdictReader(database, verdicts),
         Explanations(database, verdicts),
-        Conditions(database, RecentRounds(pool)),
+        GroupStatusReader(database, RoundReader(pool)),
         preflights,
         Validation(database, operations, preflights, verdicts),
         trusted_proxies=proxies,

@@ -9,8 +9,8 @@ import httpx
 import psycopg
 import pytest
 
-from lagscale.store.registry.audit_trail import Filter
-from lagscale.store.registry.session import RegistryDatabase, Scope
+from lagscale.store.registry.audit_trail import AuditFilter
+from lagscale.store.registry.session import AccessScope, RegistryDatabase
 from services.api.audit.trail import AuditTrail
 from tests.integration.api.conftest import Shop, fresh
 from tests.integration.api.serving import ADMIN, bearer, serving
@@ -130,14 +130,14 @@ async def test_an_export_holds_no_connection_while_its_reader_is_slow(shop: Shop
     fill(shared_url, shop, 1203)
     database = RegistryDatabase(shared_url, size=1)
     try:
-        everybody = Scope(None, "test")
-        turns = [await AuditTrail(database).lines(everybody, shop.name, Filter()) for _ in range(3)]
+        everybody = AccessScope(None, "test")
+        turns = [await AuditTrail(database).lines(everybody, shop.name, AuditFilter()) for _ in range(3)]
         # All have begun and none has ended, and the one connection is free for each in its turn.
         for _ in range(2):
             for lines in turns:
                 assert (await anext(lines)).count(b"\n") == 500
-        async with database.tenant(everybody, shop.name) as work:
-            assert work.tenant["name"] == shop.name
+        async with database.tenant(everybody, shop.name) as session:
+            assert session.tenant["name"] == shop.name
     finally:
         await database.close()
 

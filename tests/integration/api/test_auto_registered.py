@@ -10,13 +10,13 @@ import psycopg
 import pytest
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.tenancy import content_hash, inline_name
+from lagscale.domain.tenancy import build_inline_name, compute_content_hash
 from lagscale.errors import QuotaExceeded, StoreUnavailable
 from lagscale.store.connection import open_pool
 from lagscale.store.records import InlineMonitor, TenantEntry
 from lagscale.store.registrations.load import ROLE, PostgresRegistrations
-from services.scaler.triggers.directory import Directory, Subject
-from services.scaler.triggers.metadata import Reader
+from services.scaler.triggers.directory import MonitorDirectory, ResolvedMonitor
+from services.scaler.triggers.metadata import TriggerReader
 from tests.integration.api.conftest import Shop, fresh
 from tests.integration.api.test_monitor_life import age, listed, names, restore
 from tests.integration.api.test_registry import rows
@@ -32,12 +32,12 @@ class Keda:
         self._shop = shop
         self._instance = instance
 
-    async def wanted(self, scaled_object: str = "worker", **metadata: str) -> Subject:
+    async def wanted(self, scaled_object: str = "worker", **metadata: str) -> ResolvedMonitor:
         trigger = {"cluster": "main", "consumerGroup": "readers", "topic": "orders", **metadata}
-        reader = Reader(1.0)
-        directory = Directory(await self._store.load(), reader)
+        reader = TriggerReader(1.0)
+        directory = MonitorDirectory(await self._store.load(), reader)
         [entry] = directory.resolve(reader.read(trigger), self._instance, "prod", scaled_object).entries
-        assert isinstance(entry, Subject)
+        assert isinstance(entry, ResolvedMonitor)
         return entry
 
     async def ask(self, scaled_object: str = "worker", **metadata: str) -> str:
@@ -183,11 +183,18 @@ async def test_who_asked_is_unknown_where_an_older_scaler_registered(
     shop: Shop, keda: Keda, store: PostgresRegistrations, shared_url: str
 ) -> None:
     entry: TenantEntry = next(one for one in (await store.load()).tenants if one.name == shop.name)
-    digest = content_hash("main", "old", ["t"], {})
+    digest = compute_content_hash("main", "old", ["t"], {})
     await store.register(
         replace(
             InlineMonitor(
-                entry.tenant_id, inline_name("old", ["t"], digest), "main", "old", ("t",), {}, Policy.parse({}), digest
+                entry.tenant_id,
+                build_inline_name("old", ["t"], digest),
+                "main",
+                "old",
+                ("t",),
+                {},
+                Policy.parse({}),
+                digest,
             )
         )
     )

@@ -72,7 +72,7 @@ def requests() -> Iterator[tuple[str, str, dict[str, str], Any]]:
             yield method, where, OURS, cluster(**named) | {"security": {"password": value, "key": value}}
 
 
-def looks() -> Iterator[tuple[str, str, dict[str, str], Any]]:
+def probe_runner() -> Iterator[tuple[str, str, dict[str, str], Any]]:
     """What reads a cluster with secrets, or uses them."""
     right = cluster(secrets={"password": CANARY, "key": PEM.format(CANARY), "keyPassword": CANARY})
     monitor = {"cluster": "main", "consumerGroup": "g", "topics": ["t"]}
@@ -130,7 +130,7 @@ def test_a_secret_where_it_belongs_shows_nowhere(empty_url: str) -> None:
     with observed(empty_url, LAGSCALE_PREFLIGHT_SECONDS="1") as (address, logged):
         sent(address, "PUT", SHOP, OURS, {})
         wrong = [sent(address, *one) for one in requests()]
-        read = [sent(address, *one) for one in looks()]
+        read = [sent(address, *one) for one in probe_runner()]
     (logs,) = logged
     codes = {text[:3] for text in wrong}
     # They were taken, refused for each reason, and looked at with the secret in hand.

@@ -44,12 +44,12 @@ async def test_a_spike_moves_keda_and_not_lagscale_and_lasting_lag_moves_both(sh
     assert found["trigger"]["lagThreshold"] == 100
     assert (found["minReplicas"], found["maxReplicas"], found["stepSeconds"]) == (1, 10, 10.0)
     # The cap of two partitions rounds down: 350 is more than 2 x 100, so KEDA tells 200.
-    peaks = [one for one in found["moments"] if one["keda"]["value"] == 200]
+    peaks = [one for one in found["points"] if one["keda"]["value"] == 200]
     assert len(peaks) == pytest.approx(len(SPIKE | LASTING), abs=1)
     assert [one["verdict"] for one in peaks if one["lagscale"]["value"] == 200] == ["sustained"] * (len(LASTING) - 6)
-    assert found["keda"]["greatestReplicas"] == found["lagscale"]["greatestReplicas"] == 2
+    assert found["keda"]["peakReplicas"] == found["lagscale"]["peakReplicas"] == 2
     spike = found["differences"][0]
-    assert (spike["kedaGreatest"], spike["lagscaleGreatest"]) == (2, 1)
+    assert (spike["kedaPeakReplicas"], spike["lagscalePeakReplicas"]) == (2, 1)
     assert "had not lasted for sustainSeconds" in spike["sentence"]
     assert found["keda"]["errors"] == 0
     assert found["sentence"].startswith("KEDA's kafka trigger would have scaled ")
@@ -71,13 +71,13 @@ async def test_kedas_keys_can_be_those_of_the_old_trigger(shop: Shop, shared_url
     assert found["trigger"]["allowIdleConsumers"] is True
     assert any("excludePersistentLag" in note for note in found["notes"])
     # The first call knows no commit to compare with; every position stands still afterwards.
-    assert max(one["keda"]["value"] for one in found["moments"][2:]) <= 350
+    assert max(one["keda"]["value"] for one in found["points"][2:]) <= 350
 
 
 async def test_without_samples_nobody_has_an_answer_and_nothing_is_zero(shop: Shop) -> None:
     await shop.monitor("orders", policy=POLICY)
     found = (await compared(shop)).json()
-    moments = found["moments"]
+    moments = found["points"]
     assert moments
     assert {(one["keda"]["value"], one["lagscale"]["value"], one["verdict"]) for one in moments} == {
         (None, None, "unknown")
@@ -90,7 +90,7 @@ async def test_held_answers_are_told(shop: Shop, shared_url: str) -> None:
     # Lag lasts, and then nothing is measured for five minutes.
     write(shared_url, shop.name, "orders", [(number * 10.0, [350, 0]) for number in range(80, 30, -1)], members=1)
     found = (await compared(shop, minReplicas=1)).json()
-    held = [one for one in found["moments"] if one["held"]]
+    held = [one for one in found["points"] if one["lastKnown"]]
     assert held
     assert {(one["lagscale"]["value"], one["lagscale"]["active"]) for one in held} == {(200, True)}
     assert all(one["keda"]["value"] is None for one in held[5:])
@@ -100,7 +100,7 @@ async def test_stabilised_answers_are_told_as_keda_gets_them(shop: Shop, shared_
     await shop.monitor("orders", policy={**POLICY, "scaleDownStabilization": 60})
     write(shared_url, shop.name, "orders", rounds(), members=1)
     found = (await compared(shop, minReplicas=1)).json()
-    values = [(one["keda"]["value"], one["lagscale"]["value"]) for one in found["moments"]]
+    values = [(one["keda"]["value"], one["lagscale"]["value"]) for one in found["points"]]
     last = max(number for number, (theirs, _) in enumerate(values) if theirs == 200)
     assert [ours for _, ours in values[last + 1 : last + 7]] == [200] * 6
     assert values[last + 7][1] == 0

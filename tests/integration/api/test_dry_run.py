@@ -20,8 +20,8 @@ SCRAM = {"protocol": "SASL_PLAINTEXT", "mechanism": "SCRAM-SHA-512", "username":
 async def counts(url: str) -> list[tuple[str, int]]:
     database = RegistryDatabase(url, size=1)
     tables = ("tenant", "cluster", "monitor", "namespace_binding", "audit_event", "monitor_version", "lag_target")
-    async with database.platform("test") as work:
-        found = [(name, (await work.run(sa.text(f"select count(*) from {name}"))).scalar_one()) for name in tables]
+    async with database.platform("test") as session:
+        found = [(name, (await session.run(sa.text(f"select count(*) from {name}"))).scalar_one()) for name in tables]
     await database.close()
     return found
 

@@ -31,11 +31,11 @@ async def test_lag_that_lasts_is_sustained_with_its_island(shop: Shop, shared_ur
     assert (found["total"], found["partitions"], found["missing"], found["members"]) == (907, 2, 0, 0)
     island = found["island"]
     assert (island["topic"], island["partition"], island["lag"], island["bounded"]) == ("orders", 0, 900, True)
-    assert island["spanSeconds"] == 40.0
+    assert island["durationSeconds"] == 40.0
     assert "Partition 0 of orders has been above 100 for 40 s" in found["sentence"]
-    assert found["told"] == {"value": 200.0, "active": True, "held": False, "heldSince": None}
+    assert found["answer"] == {"value": 200.0, "active": True, "lastKnown": False, "knownAt": None}
     assert found["policy"]["maxGapSeconds"] == 25.0
-    age = datetime.fromisoformat(found["judgedAt"]) - datetime.fromisoformat(found["newestAt"])
+    age = datetime.fromisoformat(found["judgedAt"]) - datetime.fromisoformat(found["newestRoundAt"])
     assert timedelta(seconds=0.9) < age < timedelta(seconds=20)
 
 
@@ -44,13 +44,13 @@ async def test_a_short_spike_is_calm(shop: Shop, shared_url: str) -> None:
     write(shared_url, shop.name, "orders", [(41, (0,)), (31, (0,)), (21, (0,)), (11, (0,)), (1, (900,))])
     found = await verdict(shop)
     assert (found["verdict"], found["reason"], found["value"]) == ("calm", "not_yet", 0.0)
-    assert found["answer"] == "KEDA gets value 0, inactive."
+    assert found["answerSentence"] == "KEDA gets value 0, inactive."
 
 
 async def test_without_samples_measuring_begins(shop: Shop) -> None:
     await shop.monitor("orders", policy=POLICY)
     found = await verdict(shop)
-    assert (found["verdict"], found["reason"], found["value"], found["told"]) == ("unknown", "no_data", None, None)
+    assert (found["verdict"], found["reason"], found["value"], found["answer"]) == ("unknown", "no_data", None, None)
     assert found["total"] is None
     assert found["sentence"].startswith("Measuring begins")
 
@@ -69,10 +69,10 @@ async def test_a_stale_answer_is_held(shop: Shop, shared_url: str) -> None:
     found = await verdict(shop)
     assert (found["verdict"], found["reason"]) == ("unknown", "stale")
     assert found["total"] is None
-    assert found["told"]["held"] is True
-    assert found["told"]["active"] is True
-    assert found["told"]["value"] == 100.0
-    assert "held for" in found["answer"]
+    assert found["answer"]["lastKnown"] is True
+    assert found["answer"]["active"] is True
+    assert found["answer"]["value"] == 100.0
+    assert "held for" in found["answerSentence"]
 
 
 async def test_samples_are_listed_by_target_and_partition_the_newest_first(shop: Shop, shared_url: str) -> None:
@@ -137,7 +137,7 @@ async def test_health_tells_states_since_when_and_the_newest_samples_age(shop: S
     [cluster] = whole["clusters"]
     assert cluster["targetsByCode"] == {"not_asked": 1, "no_topic": 1}
     assert cluster["newestSampleAgeSeconds"] > 8.9
-    assert cluster["oldestNewestSampleAgeSeconds"] is None
+    assert cluster["stalestTargetAgeSeconds"] is None
     shown = (await shop.api.get(f"{shop.path}/clusters/main")).json()
     assert shown["state"]["code"] == "authentication_failed"
 

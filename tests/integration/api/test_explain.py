@@ -43,27 +43,32 @@ async def explained(shop: Shop, at: int | str | None = None, monitor: str = "ord
     return found
 
 
-def as_told(found: dict[str, Any]) -> tuple[Any, Any]:
+def as_answered(found: dict[str, Any]) -> tuple[Any, Any]:
     """What is shown as told, without what is said about it."""
-    about = {"agrees", "why", "differs"}
-    newest = [{name: value for name, value in one.items() if name not in about} for one in found["wasTold"]]
+    about = {"agrees", "why", "difference"}
+    newest = [{name: value for name, value in one.items() if name not in about} for one in found["answers"]]
     return newest, found["decisions"]
 
 
 async def test_a_moment_is_explained_from_total_to_answer(shop: Shop, shared_url: str, replica: Replica) -> None:
     await shop.monitor("orders", policy=POLICY)
     write(shared_url, shop.name, "orders", LASTING, members=2)
-    at = await replica.tell()
+    at = await replica.record_answer()
     found = await explained(shop, at)
-    said = found["samplesSay"]
+    said = found["evaluation"]
     assert (said["verdict"], said["value"], said["active"], said["because"]) == ("sustained", 200.0, True, "sustained")
     assert [(step["rule"], step["before"], step["after"]) for step in said["steps"]] == [("replica_cap", 907.0, 200.0)]
-    assert said["limit"] == "replica_cap"
+    assert said["decidingRule"] == "replica_cap"
     assert said["steps"][0]["text"] == "Capped by the partitions that can be read at once."
     (island,) = said["islands"]
-    assert (island["topic"], island["partition"], island["spanSeconds"], island["bounded"]) == ("orders", 0, 40.0, True)
+    assert (island["topic"], island["partition"], island["durationSeconds"], island["bounded"]) == (
+        "orders",
+        0,
+        40.0,
+        True,
+    )
     assert (said["missing"], said["whole"], said["answer"]["value"]) == ([], True, 200.0)
-    (row,) = found["wasTold"]
+    (row,) = found["answers"]
     assert (row["replica"], row["value"], row["active"], row["agrees"], row["why"]) == (
         "replica-1",
         200.0,
@@ -72,11 +77,11 @@ async def test_a_moment_is_explained_from_total_to_answer(shop: Shop, shared_url
         [],
     )
     assert (row["version"], row["reason"], row["code"]) == (1, "lasted", "OK")
-    assert row["snapshotAt"] == said["newestAt"]
+    assert row["newestRoundAt"] == said["newestRoundAt"]
     assert found["sentence"].endswith("KEDA was told value 200, active.")
     assert found["lag"][-1]["total"] == 907
     assert [point["greatest"] for point in found["lag"]] == [0, 150, 160, 180, 200, 900]
-    assert (found["threshold"], found["ofTotal"], found["notes"]) == (100, False, [])
+    assert (found["threshold"], found["usesTotalLag"], found["notes"]) == (100, False, [])
 
 
 async def test_the_past_is_judged_with_the_samples_until_then(shop: Shop, shared_url: str, replica: Replica) -> None:
@@ -84,16 +89,16 @@ async def test_the_past_is_judged_with_the_samples_until_then(shop: Shop, shared
     write(shared_url, shop.name, "orders", LASTING)
     backdate(shared_url, shop, seconds=3600)
     found = await explained(shop, await newest(shared_url, shop) - 20_000)
-    said = found["samplesSay"]
-    assert (said["verdict"], said["reason"], said["islands"][0]["spanSeconds"]) == ("calm", "not_yet", 20.0)
-    assert found["wasTold"] == []
+    said = found["evaluation"]
+    assert (said["verdict"], said["reason"], said["islands"][0]["durationSeconds"]) == ("calm", "not_yet", 20.0)
+    assert found["answers"] == []
     assert "No answer to KEDA is on record" in found["sentence"]
 
 
 async def test_missing_partitions_and_topics_are_listed_with_since_when(shop: Shop, shared_url: str) -> None:
     await shop.monitor("orders", topics=["orders", "refunds"], policy=POLICY)
     write(shared_url, shop.name, "orders", [(71, (5, 6, 7)), (61, (5, None, 7)), (1, (5, None, None))])
-    said = (await explained(shop))["samplesSay"]
+    said = (await explained(shop))["evaluation"]
     assert (said["verdict"], said["reason"], said["missingCount"]) == ("unknown", "no_data", 3)
     listed = [(one["topic"], one["partition"], one["lag"]) for one in said["missing"]]
     assert listed == [("refunds", None, None), ("orders", 1, 6), ("orders", 2, 7)]
@@ -104,31 +109,31 @@ async def test_missing_partitions_and_topics_are_listed_with_since_when(shop: Sh
 async def test_a_held_answer_is_the_last_step(shop: Shop, shared_url: str, replica: Replica) -> None:
     await shop.monitor("orders", policy=POLICY | {"staleAfterSeconds": 30})
     write(shared_url, shop.name, "orders", [(140, (0,)), (130, (150,)), (120, (160,)), (110, (170,)), (100, (180,))])
-    found = await explained(shop, await replica.tell())
-    said, (row,) = found["samplesSay"], found["wasTold"]
-    assert (said["verdict"], said["reason"], said["answer"]["held"]) == ("unknown", "stale", True)
-    assert [(step["rule"], step["before"], step["after"]) for step in said["steps"]] == [("held", None, 100.0)]
+    found = await explained(shop, await replica.record_answer())
+    said, (row,) = found["evaluation"], found["answers"]
+    assert (said["verdict"], said["reason"], said["answer"]["lastKnown"]) == ("unknown", "stale", True)
+    assert [(step["rule"], step["before"], step["after"]) for step in said["steps"]] == [("last_known", None, 100.0)]
     assert said["ageSeconds"] > 99
-    assert (row["held"], row["agrees"]) == (True, True)
+    assert (row["lastKnown"], row["agrees"]) == (True, True)
     assert "KEDA was told the last known answer, held: value 100, active." in found["sentence"]
 
 
 async def test_editing_the_policy_changes_nothing_that_was_told(shop: Shop, shared_url: str, replica: Replica) -> None:
     await shop.monitor("orders", policy=POLICY)
     write(shared_url, shop.name, "orders", LASTING)
-    at = await replica.tell()
+    at = await replica.record_answer()
     before = await explained(shop, at)
     await shop.monitor("orders", policy=POLICY | {"lagThreshold": 5000})
     after = await explained(shop, at)
-    assert as_told(after) == as_told(before)
-    assert after["samplesSay"] == before["samplesSay"]
+    assert as_answered(after) == as_answered(before)
+    assert after["evaluation"] == before["evaluation"]
     assert (after["registration"]["version"], after["threshold"]) == (1, 100)
     assert after["registration"]["validUntil"] is not None
     assert any("The policy was edited later" in note for note in after["notes"])
     # Until the replica is asked again, what it told is the answer of the policy before.
     present = await explained(shop)
-    (row,) = present["wasTold"]
-    assert (present["threshold"], present["samplesSay"]["verdict"], row["value"]) == (5000, "calm", 200.0)
+    (row,) = present["answers"]
+    assert (present["threshold"], present["evaluation"]["verdict"], row["value"]) == (5000, "calm", 200.0)
     assert (row["agrees"], row["why"]) == (False, ["other_policy"])
     assert "This replica knew version 1 of the registration; version 2 was valid at the moment." in present["sentence"]
 
@@ -138,15 +143,15 @@ async def test_a_late_round_changes_what_the_samples_say_and_not_what_was_told(
 ) -> None:
     await shop.monitor("orders", policy=POLICY)
     write(shared_url, shop.name, "orders", [round_ for round_ in LASTING if round_[0] > 5])
-    at = await replica.tell()
+    at = await replica.record_answer()
     before = await explained(shop, at)
-    assert before["samplesSay"]["verdict"] == "sustained"
+    assert before["evaluation"]["verdict"] == "sustained"
     # Stamped before the answer, and stored after it.
     write_at(shared_url, shop, at - 5_000, (0, 0))
     after = await explained(shop, at)
-    assert as_told(after) == as_told(before)
-    assert after["samplesSay"]["verdict"] == "calm"
-    (row,) = after["wasTold"]
+    assert as_answered(after) == as_answered(before)
+    assert after["evaluation"]["verdict"] == "calm"
+    (row,) = after["answers"]
     assert (row["value"], row["agrees"], row["why"]) == (200.0, False, ["late_rounds"])
     assert "reached the store only after it was told" in after["sentence"]
 
@@ -156,45 +161,45 @@ async def test_a_stopped_store_changes_nothing_that_was_told(
 ) -> None:
     await shop.monitor("orders", policy=POLICY)
     write(shared_url, shop.name, "orders", LASTING)
-    at = await replica.tell()
+    at = await replica.record_answer()
     before = await explained(shop, at)
     subject = replica.subject()
     database.pause()
     try:
         # Told from memory meanwhile, and written down when the store is back.
         replica.now_ms = at + 2_000
-        replica.recorder.failed(subject, StoreUnavailable())
+        replica.decision_log.record_error(subject, StoreUnavailable())
         async with asyncio.timeout(60):
-            await replica.recorder.flush()
+            await replica.decision_log.flush()
         assert (await shop.api.get(f"{shop.path}/monitors/orders/explain")).status_code == 503
     finally:
         database.resume()
     async with asyncio.timeout(60):
         while not await rows_of(shared_url, shop, since_ms=at + 1):
-            await replica.recorder.flush()
-    assert as_told(await settled(shop, at)) == as_told(before)
+            await replica.decision_log.flush()
+    assert as_answered(await settled(shop, at)) == as_answered(before)
     later = await settled(shop, await past(shared_url, at + 2_500))
-    (row,) = later["wasTold"]
+    (row,) = later["answers"]
     assert (row["code"], row["reason"], row["why"]) == ("UNAVAILABLE", "StoreUnavailable", ["store_away"])
-    assert later["samplesSay"]["answer"] is not None
+    assert later["evaluation"]["answer"] is not None
 
 
 async def test_a_deleted_monitor_is_still_explained(shop: Shop, shared_url: str, replica: Replica) -> None:
     await shop.monitor("orders", policy=POLICY)
     write(shared_url, shop.name, "orders", LASTING)
-    at = await replica.tell()
+    at = await replica.record_answer()
     before = await explained(shop, at)
     assert (await shop.api.delete(f"{shop.path}/monitors/orders")).status_code == 204
     after = await explained(shop, at)
-    assert as_told(after) == as_told(before)
-    assert after["samplesSay"] == before["samplesSay"]
+    assert as_answered(after) == as_answered(before)
+    assert after["evaluation"] == before["evaluation"]
     assert after["registration"]["topics"] == ["orders"]
     assert any("was deleted at" in note for note in after["notes"])
     # The name is free, and its next owner's moments are its own.
     await shop.monitor("orders", topics=["other"], policy=POLICY)
-    assert as_told(await explained(shop, at)) == as_told(before)
+    assert as_answered(await explained(shop, at)) == as_answered(before)
     present = await explained(shop)
-    assert (present["registration"]["topics"], present["wasTold"], present["notes"]) == (["other"], [], [])
+    assert (present["registration"]["topics"], present["answers"], present["notes"]) == (["other"], [], [])
     with psycopg.connect(shared_url, autocommit=True) as connection:
         # Targets that old are removed where nothing needs them.
         connection.execute(
@@ -203,18 +208,18 @@ async def test_a_deleted_monitor_is_still_explained(shop: Shop, shared_url: str,
             (shop.name,),
         )
         connection.execute("select tidy_registry(clock_timestamp())")
-    assert as_told(await explained(shop, at)) == as_told(before)
-    assert (await explained(shop, at))["samplesSay"] == before["samplesSay"]
+    assert as_answered(await explained(shop, at)) == as_answered(before)
+    assert (await explained(shop, at))["evaluation"] == before["evaluation"]
 
 
 async def test_topics_of_the_time_are_judged(shop: Shop, shared_url: str, replica: Replica) -> None:
     await shop.monitor("orders", policy=POLICY)
     write(shared_url, shop.name, "orders", LASTING)
-    at = await replica.tell()
+    at = await replica.record_answer()
     await shop.monitor("orders", topics=["refunds"], policy=POLICY)
-    assert (await explained(shop, at))["samplesSay"]["verdict"] == "sustained"
+    assert (await explained(shop, at))["evaluation"]["verdict"] == "sustained"
     present = await explained(shop)
-    assert (present["samplesSay"]["reason"], present["registration"]["topics"]) == ("no_data", ["refunds"])
+    assert (present["evaluation"]["reason"], present["registration"]["topics"]) == ("no_data", ["refunds"])
 
 
 async def test_replicas_that_tell_different_things_are_told_apart(
@@ -225,12 +230,12 @@ async def test_replicas_that_tell_different_things_are_told_apart(
     backdate(shared_url, shop, seconds=600)
     newest_ms = await newest(shared_url, shop)
     second = Replica(shared_url, shop, replica.pool, "replica-2")
-    await replica.tell(newest_ms)
-    await second.tell(newest_ms - 30_000)
+    await replica.record_answer(newest_ms)
+    await second.record_answer(newest_ms - 30_000)
     third = replica.subject(overrides={"lagThreshold": "5000"})
-    await replica.tell(newest_ms, third)
+    await replica.record_answer(newest_ms, third)
     found = await explained(shop, newest_ms + 500)
-    first, own, other = sorted(found["wasTold"], key=lambda one: (one["replica"], one["overrides"] is not None))
+    first, own, other = sorted(found["answers"], key=lambda one: (one["replica"], one["overrides"] is not None))
     assert (first["agrees"], own["why"], other["why"]) == (True, ["overrides"], ["newer_rounds"])
     assert own["overrides"] == {"lagThreshold": "5000"}
     assert "KEDA was not told the same by all" in found["sentence"]
@@ -240,11 +245,11 @@ async def test_what_is_too_old_to_say_something_is_told_as_older(shop: Shop, sha
     await shop.monitor("orders", policy=POLICY)
     write(shared_url, shop.name, "orders", LASTING)
     backdate(shared_url, shop, seconds=1000)
-    told_ms = await replica.tell(await newest(shared_url, shop))
-    found = await explained(shop, told_ms + 361_000)
-    assert (found["wasTold"], found["toldBefore"]["value"]) == ([], 200.0)
+    decided_ms = await replica.record_answer(await newest(shared_url, shop))
+    found = await explained(shop, decided_ms + 361_000)
+    assert (found["answers"], found["previousAnswer"]["value"]) == ([], 200.0)
     assert "the last one before, 361 s earlier, was value 200, active." in found["sentence"]
-    assert (await explained(shop, told_ms + 360_000))["wasTold"] != []
+    assert (await explained(shop, decided_ms + 360_000))["answers"] != []
 
 
 async def test_samples_that_are_no_longer_kept_are_not_taken_for_none(
@@ -253,14 +258,14 @@ async def test_samples_that_are_no_longer_kept_are_not_taken_for_none(
     await shop.monitor("orders", policy=POLICY)
     write(shared_url, shop.name, "orders", LASTING)
     backdate(shared_url, shop, seconds=3600)
-    at = await replica.tell(await newest(shared_url, shop))
+    at = await replica.record_answer(await newest(shared_url, shop))
     keeping(at + 1)
     gone = await explained(shop, at)
-    assert (gone["samplesSay"], gone["wasTold"][0]["value"], gone["wasTold"][0]["agrees"]) == (None, 200.0, None)
+    assert (gone["evaluation"], gone["answers"][0]["value"], gone["answers"][0]["agrees"]) == (None, 200.0, None)
     assert gone["sentence"].startswith("The samples of that time are no longer kept.")
     keeping(at - 1_000)
     partly = await explained(shop, at)
-    assert partly["samplesSay"]["whole"] is False
+    assert partly["evaluation"]["whole"] is False
     assert any("may have been dropped" in note for note in partly["notes"])
 
 

@@ -23,7 +23,7 @@ from lagscale.store.registrations.load import ROLE, PostgresRegistrations, chang
 from lagscale.store.verdicts.judge import PostgresVerdicts
 from services.scaler.grpc.proto import externalscaler_pb2 as pb
 from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
-from services.scaler.replica import Parts, Scaler
+from services.scaler.replica import Scaler, ScalerDependencies
 from services.scaler.settings import ScalerSettings
 from tests.integration.api.conftest import Shop
 from tests.integration.api.rounds import write
@@ -63,7 +63,7 @@ async def test_a_freeze_begins_is_shown_and_ends(shop: Shop, shared_url: str, of
     made = await freeze(shop, of)
     assert made.status_code == 201, made.text
     body = made.json()
-    assert (body["of"], body["reason"], body["by"]) == (of, "a move", "bootstrap key")
+    assert (body["kind"], body["reason"], body["frozenBy"]) == (of, "a move", "bootstrap key")
     assert body["name"] == {"tenant": None, "cluster": "main", "monitor": "orders"}[of]
     since, until = (datetime.fromisoformat(body[name]) for name in ("since", "until"))
     assert until - since == timedelta(hours=2)
@@ -147,9 +147,9 @@ async def test_viewers_look_and_admins_freeze(shop: Shop) -> None:
         assert (await shop.api.put(url, json=TWO_HOURS, headers=admin)).status_code == 201
         assert (await shop.api.get(url, headers=viewer)).status_code == 200
         assert (await shop.api.delete(url, headers=viewer)).status_code == 403
-    listed = (await shop.api.get(f"{shop.path}/freezes", params={"limit": 2}, headers=viewer)).json()
+    listed = (await shop.api.get(f"{shop.path}/freezes", params={"decidingRule": 2}, headers=viewer)).json()
     rest = (await shop.api.get(f"{shop.path}/freezes", params={"cursor": listed["next"]}, headers=viewer)).json()
-    assert [one["of"] for one in listed["items"] + rest["items"]] == ["cluster", "monitor", "tenant"]
+    assert [one["kind"] for one in listed["items"] + rest["items"]] == ["cluster", "monitor", "tenant"]
 
 
 async def test_ended_freezes_are_in_the_audit_only(shop: Shop, shared_url: str) -> None:
@@ -194,12 +194,12 @@ async def test_verdict_and_explanation_show_what_is_kept(shop: Shop, shared_url:
         found = (await shop.api.get(f"{shop.path}/monitors/orders/{part}")).json()
         frozen = found["frozen"]
         assert frozen["answer"]["value"] == 200
-        assert (frozen["answer"]["active"], frozen["answer"]["held"]) == (True, True)
+        assert (frozen["answer"]["active"], frozen["answer"]["lastKnown"]) == (True, True)
         after = datetime.fromisoformat(began) - datetime.fromisoformat(frozen["since"])
         assert timedelta(0) <= after < timedelta(milliseconds=1)
         assert frozen["reasons"] == ["a move", "a sale"]
         assert frozen["sentence"].endswith("(a move): KEDA gets the last answer that was known.")
-        assert frozen["sentence"] in (found["sentence"] if part == "explain" else found["answer"])
+        assert frozen["sentence"] in (found["sentence"] if part == "explain" else found["answerSentence"])
     # Before the freeze there was none.
     earlier = {"at": str(round((time.time() - 20) * 1000))}
     with psycopg.connect(shared_url) as connection:
@@ -220,7 +220,7 @@ class Replicas:
         pool = open_pool(url, ROLE, 4, application=f"test-{name}")
         await pool.open(wait=False)
         self._stack.push_async_callback(pool.close, timeout=1.0)
-        parts = Parts(
+        parts = ScalerDependencies(
             PostgresVerdicts(pool), PostgresRegistrations(pool), PostgresDecisions(pool), PostgresFreezes(pool),
             lambda: changes(url),
         )  # fmt: skip
@@ -309,11 +309,13 @@ async def test_what_is_kept_is_written_down_and_explained(shop: Shop, shared_url
         while not rows:
             assert await replicas.value(first) == 200.0
             found = (await shop.api.get(f"{shop.path}/monitors/orders/explain")).json()
-            rows = [row for row in found["wasTold"] if row["reason"] == "frozen"]
-    assert {(row["code"], row["value"], row["held"], row["agrees"]) for row in rows} == {("OK", 200.0, True, False)}
+            rows = [row for row in found["answers"] if row["reason"] == "frozen"]
+    assert {(row["code"], row["value"], row["lastKnown"], row["agrees"]) for row in rows} == {
+        ("OK", 200.0, True, False)
+    }
     assert {tuple(row["why"]) for row in rows} == {("frozen",)}
     assert "It was frozen, so KEDA got what was known before" in found["sentence"]
-    assert (found["samplesSay"]["value"], found["frozen"]["answer"]["value"]) == (0.0, 200.0)
+    assert (found["evaluation"]["value"], found["frozen"]["answer"]["value"]) == (0.0, 200.0)
 
 
 async def test_neither_retention_nor_edits_nor_restarts_change_what_is_kept(

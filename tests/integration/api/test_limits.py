@@ -6,8 +6,8 @@ import httpx
 import psycopg
 import pytest
 
-from lagscale.rate_limit import Rates
-from services.api.auth.limits import Guard
+from lagscale.rate_limit import RateLimiter
+from services.api.auth.limits import AuthRateLimiter
 from tests.integration.api.conftest import Shop
 from tests.integration.api.serving import ADMIN, bearer, serving
 
@@ -42,7 +42,7 @@ def is_too_much(answer: httpx.Response, retry_after: str) -> bool:
 
 async def test_a_key_that_asks_too_often_waits_and_others_go_on(shop: Shop, shared_url: str, clock: Clock) -> None:
     hasty, calm = await shop.key("tenant-viewer"), await shop.key("tenant-viewer")
-    async with serving(shared_url, guard=Guard(Rates(0.25, 3, clock=clock))) as api:
+    async with serving(shared_url, guard=AuthRateLimiter(RateLimiter(0.25, 3, clock=clock))) as api:
         statuses = [(await api.get(shop.path, headers=hasty)).status_code for _ in range(3)]
         assert statuses == [200] * 3
         assert is_too_much(await api.get(shop.path, headers=hasty), "4")
@@ -59,7 +59,7 @@ async def test_an_address_that_fails_too_often_waits_and_asks_the_store_nothing(
     shop: Shop, shared_url: str, clock: Clock
 ) -> None:
     known, fresh = await shop.key("tenant-viewer"), await shop.key("tenant-viewer")
-    guard = Guard(None, Rates(1 / 30, 2, clock=clock))
+    guard = AuthRateLimiter(None, RateLimiter(1 / 30, 2, clock=clock))
     async with serving(shared_url, guard=guard) as api:
         assert (await api.get(shop.path, headers=known)).status_code == 200
         for number in range(2):
@@ -78,7 +78,9 @@ async def test_an_address_that_fails_too_often_waits_and_asks_the_store_nothing(
 
 
 async def test_the_probes_are_never_limited(shared_url: str, clock: Clock) -> None:
-    async with serving(shared_url, guard=Guard(Rates(0.1, 1, clock=clock), Rates(0.1, 1, clock=clock))) as api:
+    async with serving(
+        shared_url, guard=AuthRateLimiter(RateLimiter(0.1, 1, clock=clock), RateLimiter(0.1, 1, clock=clock))
+    ) as api:
         for _ in range(3):
             await api.get("/v1/tenants", headers=bearer("wrong"))
             assert [(await api.get(path)).status_code for path in ("/livez", "/readyz", "/metrics")] == [200] * 3

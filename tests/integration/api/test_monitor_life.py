@@ -12,7 +12,7 @@ from lagscale.store.connection import open_pool
 from tests.integration.api.conftest import Shop
 from tests.integration.api.replica import Replica, past
 from tests.integration.api.rounds import write
-from tests.integration.api.test_explain import LASTING, POLICY, as_told, explained
+from tests.integration.api.test_explain import LASTING, POLICY, as_answered, explained
 from tests.integration.api.test_registry import fields, rows
 
 pytestmark = pytest.mark.integration
@@ -61,7 +61,7 @@ async def test_a_deleted_monitor_is_listed_and_comes_back_with_its_history(
 ) -> None:
     await shop.monitor("orders", policy=POLICY)
     write(shared_url, shop.name, "orders", LASTING)
-    at = await replica.tell()
+    at = await replica.record_answer()
     before = await explained(shop, at)
     await delete(shop, "orders")
     assert (await names(shop), await names(shop, deleted="true")) == ([], ["orders"])
@@ -72,8 +72,8 @@ async def test_a_deleted_monitor_is_listed_and_comes_back_with_its_history(
     assert (back.status_code, back.headers["etag"], back.json()["deletedAt"]) == (200, '"3"', None)
     assert back.json()["measuredTopics"] == ["orders"]
     assert (await names(shop), await names(shop, deleted="true")) == (["orders"], [])
-    assert as_told(await explained(shop, at)) == as_told(before)
-    assert (await shop.api.get(f"{shop.path}/monitors/orders/verdict")).json()["verdict"] == before["samplesSay"][
+    assert as_answered(await explained(shop, at)) == as_answered(before)
+    assert (await shop.api.get(f"{shop.path}/monitors/orders/verdict")).json()["verdict"] == before["evaluation"][
         "verdict"
     ]
     hole = await explained(shop, gone_ms)

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from lagscale.domain.policy.keys import BY_NAME
+from lagscale.domain.policy.keys import KEYS_BY_NAME
 from tests.integration.api.conftest import Shop
 from tests.integration.api.test_registry import fields, rows
 from tests.unit.domain.policy.test_tenant_rules import OTHERS
@@ -67,10 +67,10 @@ async def test_a_fault_of_the_rules_names_its_field(shop: Shop, body: dict[str, 
     assert fields(await shop.api.put(shop.path, json=body)) == {field}
 
 
-@pytest.mark.parametrize("name", sorted(BY_NAME))
+@pytest.mark.parametrize("name", sorted(KEYS_BY_NAME))
 async def test_a_limit_of_every_key_counts_for_one_monitor_and_for_many(shop: Shop, name: str) -> None:
     value, beside = OTHERS[name]
-    key = BY_NAME[name]
+    key = KEYS_BY_NAME[name]
     allowed = "false" if value == "true" else key.choices[0] if key.choices else "7"
     await rule(shop, limits={name: {"allowed": [allowed]}})
     policy = {name: value, **beside}

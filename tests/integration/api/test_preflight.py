@@ -30,8 +30,8 @@ from confluent_kafka.admin import (
 from devstack.broker import Broker
 from devstack.certificates import Certificates
 from devstack.server import free_port, wait_until
-from lagscale.kafka.addresses import ANYWHERE, AddressRules
-from lagscale.kafka.probe.runner import Looks
+from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
+from lagscale.kafka.probe.runner import ProbeRunner
 from tests.integration.api.conftest import Shop, fresh
 
 pytestmark = pytest.mark.integration
@@ -96,8 +96,8 @@ def strict() -> Iterator[Strict]:
 
 
 @pytest.fixture
-def looks() -> tuple[AddressRules, Looks]:
-    return ANYWHERE, Looks(seconds=8)
+def probe_runner() -> tuple[AddressRules, ProbeRunner]:
+    return ANY_ADDRESS, ProbeRunner(seconds=8)
 
 
 async def cluster(shop: Shop, address: str | list[str], name: str = "main", **given: Any) -> httpx.Response:
@@ -117,7 +117,7 @@ def steps(address: dict[str, Any]) -> list[str]:
     return [address[name]["outcome"] for name in STEPS]
 
 
-def rights(found: dict[str, Any]) -> dict[tuple[str, str], dict[str, str]]:
+def access_checks(found: dict[str, Any]) -> dict[tuple[str, str], dict[str, str]]:
     return {(one["right"], one["name"]): one for one in found["rights"]}
 
 
@@ -131,7 +131,7 @@ async def test_a_good_cluster_is_ok_from_the_name_to_the_last_right(shop: Shop, 
     assert found["ok"], found
     (address,) = found["addresses"]
     assert steps(address) == ["ok", "ok", "not_used", "not_used", "ok"]
-    assert {(right, one["name"]) for right, one in ((r["right"], r) for r in found["rights"])} == {
+    assert {(permission, one["name"]) for permission, one in ((r["right"], r) for r in found["rights"])} == {
         ("describe_cluster", ""),
         ("describe_topic", topic),
         ("list_offsets", topic),
@@ -141,7 +141,7 @@ async def test_a_good_cluster_is_ok_from_the_name_to_the_last_right(shop: Shop, 
     assert {one["holding"] for one in found["rights"]} == {"granted"}
     assert found["version"] is not None
     assert tuple(map(int, found["version"].split("."))) >= (4, 0)
-    assert {"classic", "consumer"} <= set(found["groupKinds"])
+    assert {"classic", "consumer"} <= set(found["groupTypes"])
     assert found["seconds"] < 8
 
 
@@ -223,7 +223,7 @@ async def test_a_client_certificate_is_let_in_under_its_subject(shop: Shop, stri
     await cluster(shop, strict.server.tls_address, security=security, secrets={"key": mine.client.key})
     found = await preflight(shop)
     assert steps(found["addresses"][0]) == ["ok", "ok", "ok", "not_used", "ok"]
-    assert "User:CN=lagscale" in rights(found)["describe_cluster", ""]["grant"]
+    assert "User:CN=lagscale" in access_checks(found)["describe_cluster", ""]["grant"]
 
 
 async def test_tls_to_a_plain_listener_and_plain_to_a_tls_one_are_told_apart(shop: Shop, strict: Strict) -> None:
@@ -259,11 +259,11 @@ async def test_each_right_that_is_missing_is_named_with_what_grants_it(shop: Sho
     assert found["problem"] == ""
     assert not found["ok"]
     held = {one["right"]: one for one in found["rights"]}
-    missing = {right for right, kind in EVERY_RIGHT.items() if kind == denied}
-    assert {right for right, one in held.items() if one["holding"] == "denied"} == missing
-    assert {right for right, one in held.items() if one["holding"] == "granted"} == set(EVERY_RIGHT) - missing
-    for right in missing:
-        argv = shlex.split(held[right]["grant"])
+    missing = {permission for permission, kind in EVERY_RIGHT.items() if kind == denied}
+    assert {permission for permission, one in held.items() if one["holding"] == "denied"} == missing
+    assert {permission for permission, one in held.items() if one["holding"] == "granted"} == set(EVERY_RIGHT) - missing
+    for permission in missing:
+        argv = shlex.split(held[permission]["grant"])
         assert argv[0] == "kafka-acls"
         assert argv[argv.index("--allow-principal") + 1] == f"User:{Broker.GUEST}"
         assert argv[argv.index("--operation") + 1] == "Describe"
@@ -290,9 +290,9 @@ async def test_a_topic_that_is_absent_is_no_missing_right(shop: Shop, strict: St
     await cluster(shop, strict.server.address)
     await shop.monitor("orders", consumerGroup=fresh("group"), topics=["not-there"])
     found = await preflight(shop)
-    assert rights(found)["describe_topic", "not-there"]["holding"] == "granted"
-    assert rights(found)["list_offsets", "not-there"]["holding"] == "not_known"
-    assert "no such topic" in rights(found)["list_offsets", "not-there"]["text"]
+    assert access_checks(found)["describe_topic", "not-there"]["holding"] == "granted"
+    assert access_checks(found)["list_offsets", "not-there"]["holding"] == "not_known"
+    assert "no such topic" in access_checks(found)["list_offsets", "not-there"]["text"]
 
 
 async def test_a_registration_never_fails_because_the_broker_is_away(shop: Shop) -> None:

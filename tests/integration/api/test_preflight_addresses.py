@@ -9,7 +9,7 @@ import pytest
 
 from devstack.broker import Broker
 from lagscale.kafka.addresses import AddressRules
-from lagscale.kafka.probe.runner import Looks
+from lagscale.kafka.probe.runner import ProbeRunner
 from tests.integration.api.conftest import Shop
 from tests.support.canary import Canary
 
@@ -34,10 +34,10 @@ def luring(canary: Canary) -> Iterator[Broker]:
 
 
 @pytest.fixture
-def looks(luring: Broker) -> tuple[AddressRules, Looks]:
+def probe_runner(luring: Broker) -> tuple[AddressRules, ProbeRunner]:
     """Only the broker's own listeners may be connected to."""
     ports = [address.rpartition(":")[2] for address in luring.addresses]
-    return AddressRules.read([f"127.0.0.1/32:{port}" for port in ports]), Looks(seconds=8)
+    return AddressRules.read([f"127.0.0.1/32:{port}" for port in ports]), ProbeRunner(seconds=8)
 
 
 async def looked_at(shop: Shop, *addresses: str) -> tuple[list[dict[str, str]], dict[str, Any]]:

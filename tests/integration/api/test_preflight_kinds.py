@@ -11,10 +11,10 @@ import pytest
 
 from devstack.broker import Broker
 from devstack.issuer import Client, Issuer
-from devstack.secured import Secured
-from lagscale.kafka.addresses import ANYWHERE, AddressRules
-from lagscale.kafka.probe.runner import Looks
-from lagscale.kafka.secrets import Outside
+from devstack.secured import SecureListeners
+from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
+from lagscale.kafka.probe.runner import ProbeRunner
+from lagscale.kafka.secrets import SecretSources
 from tests.integration.api.conftest import Shop, open_shop
 from tests.integration.api.serving import ADMIN, bearer, serving
 
@@ -33,19 +33,21 @@ def issuer() -> Iterator[Issuer]:
 def secured(issuer: Issuer) -> Iterator[Broker]:
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("LAGSCALE_KAFKA_BOOTSTRAP", raising=False)
-        server = Broker(tls=True, secured=Secured(Broker.USER, Broker.PASSWORD, issuer))
+        server = Broker(tls=True, secured=SecureListeners(Broker.USER, Broker.PASSWORD, issuer))
     with server:
         yield server
 
 
 @pytest.fixture
 def limits() -> AddressRules:
-    return ANYWHERE
+    return ANY_ADDRESS
 
 
 @pytest.fixture
 async def api(shared_url: str, tmp_path: Path, limits: AddressRules) -> AsyncIterator[httpx.AsyncClient]:
-    async with serving(shared_url, looks=(limits, Looks(seconds=8)), outside=Outside(tmp_path)) as client:
+    async with serving(
+        shared_url, probe_runner=(limits, ProbeRunner(seconds=8)), secret_sources=SecretSources(tmp_path)
+    ) as client:
         client.headers.update(bearer(ADMIN))
         yield client
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from lagscale.domain.quotas import Quota
 from lagscale.store.registry import quotas
-from lagscale.store.registry.session import RegistryDatabase, Scope
+from lagscale.store.registry.session import AccessScope, RegistryDatabase
 from tests.integration.api.conftest import Shop
 
 pytestmark = pytest.mark.integration
@@ -206,10 +206,10 @@ async def test_a_registry_that_grows_is_planned_for_as_it_is(shop: Shop, shared_
     database = RegistryDatabase(shared_url, size=1)
     try:
         for _ in range(20):
-            async with database.tenant(Scope(None, "test"), shop.name) as work:
-                await quotas.room_for(work, Quota.PARTITIONS)
-                await quotas.usage(work)
-                kept = await work.every(sa.text("select statement from pg_prepared_statements"))
+            async with database.tenant(AccessScope(None, "test"), shop.name) as session:
+                await quotas.check_quota(session, Quota.PARTITIONS)
+                await quotas.usage(session)
+                kept = await session.every(sa.text("select statement from pg_prepared_statements"))
     finally:
         await database.close()
     assert kept == []

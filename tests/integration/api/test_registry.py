@@ -11,7 +11,7 @@ import psycopg
 import pytest
 from psycopg.rows import dict_row
 
-from lagscale.store.encryption import SecretBox
+from lagscale.store.encryption import Keyring
 from tests.integration.api.conftest import Shop, fresh
 from tests.integration.api.serving import SECRET_KEY
 
@@ -191,7 +191,7 @@ async def test_secrets_of_a_cluster_are_sealed_and_never_shown(shop: Shop, share
         "select c.* from cluster c join tenant t on t.id = c.tenant_id where t.name = %s and c.name = 'safe'",
         shop.name,
     )
-    assert SecretBox(SECRET_KEY).open(row["secrets"]) == {"password": CANARY}
+    assert Keyring(SECRET_KEY).decrypt(row["secrets"]) == {"password": CANARY}
     listing = await shop.api.get(f"{shop.path}/clusters")
     audit = rows(shared_url, "select before, after from audit_event where object = 'cluster/safe'")
     assert audit

@@ -11,18 +11,18 @@ import psycopg
 import pytest
 
 from lagscale.errors import SecretsUnreadable, SettingsInvalid
-from lagscale.store.encryption import SecretBox, generate_key
+from lagscale.store.encryption import Keyring, generate_key
 from lagscale.store.registry import reencrypt
-from lagscale.store.registry.reencrypt import Rotated, rotate
+from lagscale.store.registry.reencrypt import ReencryptionProgress, reencrypt_all
 from lagscale.store.registry.session import RegistryDatabase
 from services.cli import __main__ as cli
-from services.cli.exits import EXIT
+from services.cli.exits import EXIT_CODES
 
 pytestmark = pytest.mark.integration
 
 CANARY = "canary-of-a-password"
 OLD, NEW = generate_key(), generate_key()
-BOTH = SecretBox(f"{NEW},{OLD}")
+BOTH = Keyring(f"{NEW},{OLD}")
 
 
 @pytest.fixture
@@ -33,15 +33,16 @@ def owner(migrated_url: str) -> Iterator[psycopg.Connection[Any]]:
             number = connection.execute("insert into tenant (name) values (%s) returning id", [tenant]).fetchone()
             assert number is not None
             for n in range(count):
-                sealed = SecretBox(OLD).seal({"password": f"{CANARY}-{tenant}-{n}"})
-                insert(connection, number[0], f"c-{n}", sealed)
+                reencrypted = Keyring(OLD).encrypt({"password": f"{CANARY}-{tenant}-{n}"})
+                insert(connection, number[0], f"c-{n}", reencrypted)
         insert(connection, number[0], "bare", None)
         yield connection
 
 
-def insert(connection: psycopg.Connection[Any], tenant: int, name: str, sealed: bytes | None) -> None:
+def insert(connection: psycopg.Connection[Any], tenant: int, name: str, reencrypted: bytes | None) -> None:
     connection.execute(
-        "insert into cluster (tenant_id, name, bootstrap, secrets) values (%s, %s, '{k:1}', %s)", [tenant, name, sealed]
+        "insert into cluster (tenant_id, name, bootstrap, secrets) values (%s, %s, '{k:1}', %s)",
+        [tenant, name, reencrypted],
     )
 
 
@@ -54,9 +55,9 @@ async def registry(migrated_url: str) -> AsyncIterator[RegistryDatabase]:
 
 def opened(connection: psycopg.Connection[Any], keys: str) -> list[str]:
     """The passwords that these keys open, in order."""
-    box = SecretBox(keys)
+    keyring = Keyring(keys)
     rows = connection.execute("select secrets from cluster where secrets is not null order by id").fetchall()
-    return [box.open(row[0])["password"] for row in rows if box.is_newest(row[0])]
+    return [keyring.decrypt(row[0])["password"] for row in rows if keyring.uses_first_key(row[0])]
 
 
 PASSWORDS = [f"{CANARY}-shop-{n}" for n in range(3)] + [f"{CANARY}-shop-eu-{n}" for n in range(2)]
@@ -65,16 +66,16 @@ PASSWORDS = [f"{CANARY}-shop-{n}" for n in range(3)] + [f"{CANARY}-shop-eu-{n}" 
 async def test_everything_is_sealed_by_the_newest_key_and_stays_the_same(
     registry: RegistryDatabase, owner: psycopg.Connection[Any]
 ) -> None:
-    seen: list[tuple[int, int]] = []
-    done = await rotate(registry, BOTH, lambda so_far: seen.append((so_far.seen, so_far.total)))
-    assert (done.sealed, done.fresh, done.unreadable) == (5, 0, [])
-    assert seen == [(0, 5), (5, 5)]
+    processed: list[tuple[int, int]] = []
+    done = await reencrypt_all(registry, BOTH, lambda so_far: processed.append((so_far.processed, so_far.total)))
+    assert (done.reencrypted, done.current, done.unreadable) == (5, 0, [])
+    assert processed == [(0, 5), (5, 5)]
     assert opened(owner, NEW) == PASSWORDS
     assert owner.execute("select count(*) from cluster where version <> 1").fetchone() == (0,)
     assert owner.execute("select count(*) from cluster where secrets is null").fetchone() == (1,)
     # Again there is nothing to do, and nothing is told.
-    again = await rotate(registry, BOTH)
-    assert (again.sealed, again.fresh) == (0, 5)
+    again = await reencrypt_all(registry, BOTH)
+    assert (again.reencrypted, again.current) == (0, 5)
     rows = owner.execute("select actor, object, after from audit_event where action = 'secrets.rotate'").fetchall()
     clusters = ["shop/c-0", "shop/c-1", "shop/c-2", "shop-eu/c-0", "shop-eu/c-1"]
     assert rows == [(reencrypt.ACTOR, "secrets", {"clusters": clusters})]
@@ -86,15 +87,15 @@ async def test_an_interrupted_run_keeps_what_it_has_done_and_the_next_one_does_t
 ) -> None:
     monkeypatch.setattr(reencrypt, "_BATCH", 2)
 
-    def interrupt(done: Rotated) -> None:
-        if done.seen:
+    def interrupt(done: ReencryptionProgress) -> None:
+        if done.processed:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        await rotate(registry, BOTH, interrupt)
+        await reencrypt_all(registry, BOTH, interrupt)
     assert opened(owner, NEW) == PASSWORDS[:2]
-    done = await rotate(registry, BOTH)
-    assert (done.sealed, done.fresh) == (3, 2)
+    done = await reencrypt_all(registry, BOTH)
+    assert (done.reencrypted, done.current) == (3, 2)
     assert opened(owner, NEW) == PASSWORDS
 
 
@@ -102,26 +103,26 @@ async def test_two_runs_at_once_seal_each_secret_once(
     registry: RegistryDatabase, owner: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reencrypt, "_BATCH", 1)
-    one, other = await asyncio.gather(rotate(registry, BOTH), rotate(registry, BOTH))
-    assert one.sealed + other.sealed == 5
-    assert one.seen == other.seen == 5
+    one, other = await asyncio.gather(reencrypt_all(registry, BOTH), reencrypt_all(registry, BOTH))
+    assert one.reencrypted + other.reencrypted == 5
+    assert one.processed == other.processed == 5
     assert opened(owner, NEW) == PASSWORDS
 
 
 async def test_what_no_key_opens_is_named_and_left_and_the_others_are_sealed(
     registry: RegistryDatabase, owner: psycopg.Connection[Any]
 ) -> None:
-    lost = SecretBox(generate_key()).seal({"password": CANARY})
+    lost = Keyring(generate_key()).encrypt({"password": CANARY})
     owner.execute("update cluster set secrets = %s where name = 'c-1'", [lost])
-    done = await rotate(registry, BOTH)
-    assert (done.sealed, done.unreadable) == (3, ["shop/c-1", "shop-eu/c-1"])
+    done = await reencrypt_all(registry, BOTH)
+    assert (done.reencrypted, done.unreadable) == (3, ["shop/c-1", "shop-eu/c-1"])
     kept = owner.execute("select secrets from cluster where name = 'c-1'").fetchall()
     assert {row[0] for row in kept} == {lost}
 
 
 async def test_without_a_key_nothing_is_touched(registry: RegistryDatabase, owner: psycopg.Connection[Any]) -> None:
     with pytest.raises(SettingsInvalid, match="LAGSCALE_SECRET_KEYS"):
-        await rotate(registry, SecretBox(""))
+        await reencrypt_all(registry, Keyring(""))
     assert opened(owner, OLD) == PASSWORDS
 
 
@@ -139,7 +140,7 @@ def test_the_command_says_what_it_did_and_fails_on_what_it_could_not(
     assert cli.main() == 0
     assert "5 encrypted anew, 0 were so already." in capsys.readouterr().out
     monkeypatch.setenv("LAGSCALE_SECRET_KEYS", generate_key())
-    assert cli.main() == EXIT[SecretsUnreadable] == 9
+    assert cli.main() == EXIT_CODES[SecretsUnreadable] == 9
     said = capsys.readouterr()
     assert "shop/c-0, shop/c-1" in said.err
     assert CANARY not in said.out + said.err

@@ -80,7 +80,7 @@ async def test_neither_list_nor_pattern_means_the_groups_topics(shop: Shop) -> N
     found = await shown(shop)
     assert (found["topics"], found["topicPattern"], found["measuredTopics"]) == (None, None, [])
     verdict = (await shop.api.get(f"{shop.path}/monitors/orders/verdict")).json()
-    assert (verdict["verdict"], verdict["reason"], verdict["told"]) == ("unknown", "nothing_to_measure", None)
+    assert (verdict["verdict"], verdict["reason"], verdict["answer"]) == ("unknown", "nothing_to_measure", None)
 
 
 async def test_a_changed_scope_keeps_what_it_still_means(shop: Shop, shared_url: str) -> None:
@@ -101,7 +101,7 @@ async def test_a_part_of_the_topics_is_never_calm(shop: Shop, shared_url: str) -
     link(shared_url, shop, "orders-a", code="too_many_topics", message="101 topics, at most 100")
     write(shared_url, shop.name, "orders-a", [(41, (0,)), (31, (0,)), (21, (0,)), (11, (0,)), (1, (0,))])
     found = (await shop.api.get(f"{shop.path}/monitors/orders/verdict")).json()
-    assert (found["verdict"], found["value"], found["told"]) == ("unknown", None, None)
+    assert (found["verdict"], found["value"], found["answer"]) == ("unknown", None, None)
     assert found["sentence"] == "101 topics, at most 100"
 
 
@@ -111,5 +111,5 @@ async def test_lag_that_lasts_in_a_part_is_told(shop: Shop, shared_url: str) -> 
     write(shared_url, shop.name, "orders-a", [(50, (0,)), *((at, (150,)) for at in (41, 31, 21, 11, 1))], members=3)
     found = (await shop.api.get(f"{shop.path}/monitors/orders/verdict")).json()
     # The present three members are not taken away on the word of a part.
-    assert (found["verdict"], found["value"], found["told"]["held"]) == ("sustained", 300.0, False)
+    assert (found["verdict"], found["value"], found["answer"]["lastKnown"]) == ("sustained", 300.0, False)
     assert found["sentence"].endswith("101 topics, at most 100")

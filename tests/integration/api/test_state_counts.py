@@ -9,13 +9,13 @@ from dataclasses import replace
 import pytest
 from prometheus_client import REGISTRY
 
-from lagscale.domain.group_status.rules import Condition
+from lagscale.domain.group_status.rules import Status
 from lagscale.errors import StoreUnavailable
 from lagscale.store.connection import Pool, open_pool
 from lagscale.store.records import Registrations
 from lagscale.store.registrations.load import PostgresRegistrations
-from lagscale.store.samples.read import RecentRounds
-from services.api.group_status.counts import Counts, StateCounts
+from lagscale.store.samples.read import RoundReader
+from services.api.group_status.counts import StatusCounter, StatusCounts
 from tests.integration.api.conftest import Shop
 from tests.integration.api.test_states import CALM, POLICY, SLOW, STILL, state, store
 
@@ -45,13 +45,13 @@ async def pool(shared_url: str) -> AsyncIterator[Pool]:
 
 
 @pytest.fixture
-def counting(pool: Pool) -> StateCounts:
+def counting(pool: Pool) -> StatusCounter:
     """The counting of every tenant."""
-    return StateCounts(PostgresRegistrations(pool), RecentRounds(pool), seconds=60)
+    return StatusCounter(PostgresRegistrations(pool), RoundReader(pool), seconds=60)
 
 
-async def counted(pool: Pool, *shops: Shop) -> Counts:
-    return await StateCounts(OfShops(pool, shops), RecentRounds(pool), seconds=60).count()
+async def counted(pool: Pool, *shops: Shop) -> StatusCounts:
+    return await StatusCounter(OfShops(pool, shops), RoundReader(pool), seconds=60).count()
 
 
 async def test_states_are_counted_over_tenants(shop: Shop, other: Shop, pool: Pool, shared_url: str) -> None:
@@ -64,9 +64,9 @@ async def test_states_are_counted_over_tenants(shop: Shop, other: Shop, pool: Po
     store(shared_url, other, "orders", CALM, ago=100)
     store(shared_url, other, "returns", SLOW)
     counts = await counted(pool, shop, other)
-    assert counts.groups == {Condition.STALL: 1, Condition.OK: 1, Condition.WARN: 1, Condition.UNKNOWN: 1}
+    assert counts.groups == {Status.STALL: 1, Status.OK: 1, Status.WARN: 1, Status.UNKNOWN: 1}
     # The two refunds are told by their newest round alone.
-    assert counts.partitions == {Condition.OK: 4, Condition.WARN: 1, Condition.STALL: 1, Condition.UNKNOWN: 1}
+    assert counts.partitions == {Status.OK: 4, Status.WARN: 1, Status.STALL: 1, Status.UNKNOWN: 1}
     assert counts.marks == {"stuck": 1, "hot": 1}
 
 
@@ -76,15 +76,15 @@ async def test_what_is_counted_is_what_the_api_tells(shop: Shop, pool: Pool, sha
         store(shared_url, shop, f"t{number}", *columns)
     told = [await state(shop, f"m{number}") for number in range(4)]
     counts = await counted(pool, shop)
-    assert counts.groups == Counter(Condition(one["state"]) for one in told)
-    for condition in Condition:
+    assert counts.groups == Counter(Status(one["state"]) for one in told)
+    for condition in Status:
         assert counts.partitions[condition] == sum(one["counts"].get(condition.value, 0) for one in told)
 
 
-async def test_the_metrics_have_one_series_for_each_state(counting: StateCounts) -> None:
+async def test_the_metrics_have_one_series_for_each_state(counting: StatusCounter) -> None:
     await counting.renew()
     for family in ("lagscale_api_groups", "lagscale_api_partitions"):
-        shown = [REGISTRY.get_sample_value(family, {"state": condition.value}) for condition in Condition]
+        shown = [REGISTRY.get_sample_value(family, {"state": condition.value}) for condition in Status]
         assert None not in shown
     assert REGISTRY.get_sample_value("lagscale_api_marked_partitions", {"mark": "stuck"}) is not None
 
@@ -99,9 +99,9 @@ class Away(PostgresRegistrations):
         raise StoreUnavailable
 
 
-async def test_what_cannot_be_counted_is_shown_by_no_number(counting: StateCounts, pool: Pool) -> None:
+async def test_what_cannot_be_counted_is_shown_by_no_number(counting: StatusCounter, pool: Pool) -> None:
     await counting.renew()
-    await StateCounts(Away(), RecentRounds(pool), seconds=60).renew()
+    await StatusCounter(Away(), RoundReader(pool), seconds=60).renew()
     assert REGISTRY.get_sample_value("lagscale_api_groups", {"state": "ok"}) is None
     assert REGISTRY.get_sample_value("lagscale_api_partitions", {"state": "ok"}) is None
     await counting.renew()

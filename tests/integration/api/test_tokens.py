@@ -21,7 +21,7 @@ from prometheus_client import REGISTRY
 
 from devstack.certificates import Certificates
 from devstack.issuer import Issuer, SigningKey
-from services.api.auth.id_tokens import TokenRules, Tokens
+from services.api.auth.id_tokens import TokenRules, TokenVerifier
 from services.api.auth.issuer_keys import IssuerKeys
 from tests.integration.api.conftest import Shop, fresh
 from tests.integration.api.serving import ADMIN, PEER, bearer, serving
@@ -52,13 +52,13 @@ def clock() -> Hours:
     return Hours()
 
 
-def rules_of(issuer: Issuer) -> TokenRules:
+def read_rules(issuer: Issuer) -> TokenRules:
     return TokenRules(issuer.url, ("other", "lagscale"))
 
 
 @pytest.fixture
 async def replica(issuer: Issuer, clock: Hours, shared_url: str) -> AsyncIterator[httpx.AsyncClient]:
-    tokens = Tokens(rules_of(issuer), IssuerKeys(issuer.url, clock=clock))
+    tokens = TokenVerifier(read_rules(issuer), IssuerKeys(issuer.url, clock=clock))
     async with serving(shared_url, tokens=tokens) as client:
         yield client
 
@@ -229,13 +229,13 @@ async def test_what_stands_for_nobody_here_is_one_answer(
 
 async def test_claims_are_mapped_by_settings(issuer: Issuer, shop: Shop, other: Shop, shared_url: str) -> None:
     rules = replace(
-        rules_of(issuer),
+        read_rules(issuer),
         tenant_claim="https://claims.example/groups",
         tenants={"/team-a": shop.name, "/team-b": other.name},
         role_claim="realm_access.roles",
         roles={"writers": "tenant-admin", "readers": "tenant-viewer", "owners": "platform-admin"},
     )
-    async with serving(shared_url, tokens=Tokens(rules, IssuerKeys(issuer.url))) as replica:
+    async with serving(shared_url, tokens=TokenVerifier(rules, IssuerKeys(issuer.url))) as replica:
 
         async def status(path: str, groups: list[str], roles: list[str]) -> int:
             claims = {"https://claims.example/groups": groups, "realm_access": {"roles": roles}}
@@ -351,7 +351,9 @@ async def test_an_issuer_proves_itself_by_its_certificate(shop: Shop, shared_url
     assert certificates.authority
     with Issuer(tls=context, name="localhost") as issuer:
         for ca_file, status in ((tmp_path / "authority.pem", 200), (None, 503)):
-            async with serving(shared_url, tokens=Tokens(rules_of(issuer), IssuerKeys(issuer.url, ca_file))) as replica:
+            async with serving(
+                shared_url, tokens=TokenVerifier(read_rules(issuer), IssuerKeys(issuer.url, ca_file))
+            ) as replica:
                 answer = await replica.get(shop.path, headers=bearer(admin_of(issuer, shop)))
                 assert answer.status_code == status, answer.text
 

@@ -11,8 +11,8 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from devstack.broker import Broker
 from devstack.server import free_port, wait_until
-from lagscale.kafka.addresses import ANYWHERE, AddressRules
-from lagscale.kafka.probe.runner import Looks
+from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
+from lagscale.kafka.probe.runner import ProbeRunner
 from tests.integration.api.conftest import Shop, fresh
 from tests.integration.api.rounds import write
 
@@ -53,8 +53,8 @@ def log(broker: Broker) -> Log:
 
 
 @pytest.fixture
-def looks() -> tuple[AddressRules, Looks]:
-    return ANYWHERE, Looks(seconds=8)
+def probe_runner() -> tuple[AddressRules, ProbeRunner]:
+    return ANY_ADDRESS, ProbeRunner(seconds=8)
 
 
 async def ready(shop: Shop, address: str) -> None:
@@ -82,11 +82,11 @@ async def test_a_good_monitor_has_no_warnings_and_the_lag_of_now(shop: Shop, log
     assert found["errors"] == found["warnings"] == []
     assert found["topics"] == [{"name": topic, "partitions": 2, "committedPartitions": 1, "lag": 5}]
     assert found["group"] == {"name": group, "kind": "classic", "members": 0}
-    now = found["now"]
+    now = found["currentVerdict"]
     assert (now["verdict"], now["value"], now["measured"], now["lag"]) == ("unknown", None, False, 5)
     assert "5 messages wait at present" in now["sentence"]
-    assert found["window"]["samples"] == 13
-    assert found["window"]["lookbackSeconds"] < found["window"]["mostLookbackSeconds"]
+    assert found["window"]["minSamples"] == 13
+    assert found["window"]["lookbackSeconds"] < found["window"]["maxLookbackSeconds"]
     # A dry run: nothing was stored.
     assert (await shop.api.get(f"{shop.path}/monitors")).json()["items"] == []
 
@@ -101,7 +101,7 @@ async def test_a_missing_topic_and_a_group_without_commits_are_warnings(shop: Sh
     assert "counts as no lag" in said(found)["consumerGroup"]
     assert [topic["partitions"] for topic in found["topics"]] == [2, 0]
     # Unknown, and never told as no lag.
-    assert found["now"]["lag"] is None
+    assert found["currentVerdict"]["lag"] is None
 
 
 async def test_where_the_log_counts_from_its_start_nothing_is_told_as_no_lag(shop: Shop, log: Log) -> None:
@@ -111,7 +111,7 @@ async def test_where_the_log_counts_from_its_start_nothing_is_told_as_no_lag(sho
         shop, consumerGroup=fresh("nobody"), topics=[there], policy={"offsetResetPolicy": "earliest"}
     )
     assert "everything in the log counts as lag" in said(found)["consumerGroup"]
-    assert found["now"]["lag"] is None
+    assert found["currentVerdict"]["lag"] is None
 
 
 async def test_a_group_that_committed_on_another_topic_only_is_told_which(shop: Shop, log: Log) -> None:
@@ -131,7 +131,7 @@ async def test_topics_of_a_pattern_and_of_a_group_are_found(shop: Shop, log: Log
     by_group = await validated(shop, consumerGroup=group)
     assert [topic["name"] for topic in by_pattern["topics"]] == sorted(topics)
     assert [topic["name"] for topic in by_group["topics"]] == sorted(topics)
-    assert by_pattern["now"]["lag"] == by_group["now"]["lag"] == 4
+    assert by_pattern["currentVerdict"]["lag"] == by_group["currentVerdict"]["lag"] == 4
     assert by_group["warnings"] == []
     nobody = await validated(shop, consumerGroup=fresh("nobody"), topicPattern=f"{word}.*")
     assert "neither members nor commits" in said(nobody)["consumerGroup"]
@@ -157,7 +157,7 @@ async def test_errors_are_told_apart_from_warnings(shop: Shop, log: Log) -> None
     assert not found["valid"]
     assert {"cluster", "policy.lagThreshold"} < {fault["field"] for fault in found["errors"]}
     assert any("windowSize" in fault["field"] for fault in found["errors"])
-    assert found["now"] is None
+    assert found["currentVerdict"] is None
     short = await validated(shop, topics=["t"], policy={"sustainSeconds": 5, "samplingInterval": 10})
     assert short["valid"]
     assert "two samples in a row" in said(short)["policy.sustainSeconds"]
@@ -187,14 +187,14 @@ async def test_what_is_measured_already_is_judged_by_its_samples(shop: Shop, log
     begun = [(300.0, [0, 0]), (290.0, [0, 0])]
     write(shared_url, shop.name, topic, [*begun, *((float(ago), [5000, 0]) for ago in range(280, -1, -10))])
     same = await validated(shop, consumerGroup=group, topics=[topic], policy={"lagThreshold": 500})
-    assert (same["now"]["verdict"], same["now"]["measured"]) == ("sustained", True)
-    assert topic in same["now"]["sentence"]
+    assert (same["currentVerdict"]["verdict"], same["currentVerdict"]["measured"]) == ("sustained", True)
+    assert topic in same["currentVerdict"]["sentence"]
     # Another policy on the same samples.
     higher = await validated(shop, consumerGroup=group, topics=[topic], policy={"lagThreshold": 9000})
-    assert higher["now"]["verdict"] == "calm"
+    assert higher["currentVerdict"]["verdict"] == "calm"
     # Samples of another isolation level are other samples.
     other = await validated(shop, consumerGroup=group, topics=[topic], policy={"isolationLevel": "read_committed"})
-    assert not other["now"]["measured"]
+    assert not other["currentVerdict"]["measured"]
 
 
 async def test_anothers_cluster_is_answered_like_one_of_none(shop: Shop, other: Shop, log: Log) -> None:

@@ -18,7 +18,7 @@ from alembic.script import ScriptDirectory
 
 from devstack.database import Database
 from lagscale.errors import StoreUnavailable
-from lagscale.store.migrate import migrate, migrations_folder, pending
+from lagscale.store.migrate import find_pending, migrate, migrations_folder
 
 pytestmark = pytest.mark.integration
 
@@ -63,11 +63,11 @@ def lagscale(url: str, *arguments: str) -> subprocess.Popen[str]:
 
 
 def test_from_nothing_to_head_and_again(empty_url: str) -> None:
-    assert [revision for revision, _ in pending(empty_url)] == REVISIONS
+    assert [revision for revision, _ in find_pending(empty_url)] == REVISIONS
     first = migrate(empty_url)
     assert (first.before, first.after) == (None, HEAD)
     assert [revision for revision, _ in first.applied] == REVISIONS
-    assert pending(empty_url) == ()
+    assert find_pending(empty_url) == ()
     again = migrate(empty_url)
     assert (again.before, again.after, again.applied, again.changed) == (HEAD, HEAD, (), False)
 

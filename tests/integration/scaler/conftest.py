@@ -14,33 +14,39 @@ import grpc
 import pytest
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.tenancy import content_hash
-from lagscale.domain.verdict.contract import Ask, Judgement, Reason, Told, Verdict
+from lagscale.domain.tenancy import compute_content_hash
+from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict, VerdictRequest
 from lagscale.errors import LagscaleError
 from lagscale.store.records import InlineMonitor, Registration, Registrations, TenantEntry
 from lagscale.store.registrations.answers import Decision
-from lagscale.store.registrations.frozen_answers import FrozenAnswer, FrozenAsk
+from lagscale.store.registrations.frozen_answers import FrozenAnswer, FrozenAnswerKey
 from services.scaler.grpc.proto import externalscaler_pb2 as pb
 from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
-from services.scaler.replica import Parts, Scaler
+from services.scaler.replica import Scaler, ScalerDependencies
 from services.scaler.settings import ScalerSettings
 
 NOW_MS = 1_700_000_000_000
 DEADLINE = 5.0
 
 
-def calm(**facts: Any) -> Judgement:
-    return Judgement(**{**_FACTS, "verdict": Verdict.CALM, "reason": Reason.NO_BREACH, **facts})
+def calm(**facts: Any) -> Judgment:
+    return Judgment(**{**_FACTS, "verdict": Verdict.CALM, "reason": Reason.NO_BREACH, **facts})
 
 
-def sustained(value: float, **facts: Any) -> Judgement:
-    known = {"verdict": Verdict.SUSTAINED, "reason": Reason.LASTED, "value": value, "active": True, "total": int(value)}
-    return Judgement(**{**_FACTS, **known, **facts})
+def sustained(value: float, **facts: Any) -> Judgment:
+    facts_of_verdict = {
+        "verdict": Verdict.SUSTAINED,
+        "reason": Reason.LASTED,
+        "value": value,
+        "active": True,
+        "total": int(value),
+    }
+    return Judgment(**{**_FACTS, **facts_of_verdict, **facts})
 
 
-def unknown(reason: Reason = Reason.STALE, **facts: Any) -> Judgement:
-    known = {"verdict": Verdict.UNKNOWN, "reason": reason, "value": None, "active": None}
-    return Judgement(**{**_FACTS, **known, **facts})
+def unknown(reason: Reason = Reason.STALE, **facts: Any) -> Judgment:
+    facts_of_verdict = {"verdict": Verdict.UNKNOWN, "reason": reason, "value": None, "active": None}
+    return Judgment(**{**_FACTS, **facts_of_verdict, **facts})
 
 
 _FACTS: dict[str, Any] = {"value": 0.0, "active": False, "at_ms": NOW_MS - 4000, "now_ms": NOW_MS, "partitions": 3}
@@ -50,8 +56,8 @@ _FACTS: dict[str, Any] = {"value": 0.0, "active": False, "at_ms": NOW_MS - 4000,
 class FakeVerdicts:
     """Judges each target as the test says; can hang, and can be away."""
 
-    judgements: dict[int, Judgement] = field(default_factory=dict)
-    holds: dict[int, Told] = field(default_factory=dict)
+    judgments: dict[int, Judgment] = field(default_factory=dict)
+    holds: dict[int, Answer] = field(default_factory=dict)
     failure: Exception | None = None
     gate: asyncio.Event = field(default_factory=asyncio.Event)
     asked: list[list[int]] = field(default_factory=list)
@@ -59,14 +65,14 @@ class FakeVerdicts:
     def __post_init__(self) -> None:
         self.gate.set()
 
-    async def judge(self, asks: Sequence[Ask]) -> list[Judgement]:
-        self.asked.append([ask.target_ids[0] for ask in asks])
+    async def judge(self, requests: Sequence[VerdictRequest]) -> list[Judgment]:
+        self.asked.append([request.target_ids[0] for request in requests])
         await self._answers()
-        return [self.judgements[ask.target_ids[0]] for ask in asks]
+        return [self.judgments[request.target_ids[0]] for request in requests]
 
-    async def hold(self, ask: Ask, judgement: Judgement) -> Told | None:
+    async def find_last_known(self, request: VerdictRequest, judgment: Judgment) -> Answer | None:
         await self._answers()
-        return self.holds.get(ask.target_ids[0])
+        return self.holds.get(request.target_ids[0])
 
     async def _answers(self) -> None:
         await self.gate.wait()
@@ -120,28 +126,30 @@ class FakeDecisions:
 class FakeFreezes:
     """Keeps the answers of frozen monitors, as the store does for all replicas; can be away."""
 
-    rows: dict[tuple[FrozenAsk, str], FrozenAnswer] = field(default_factory=dict)
+    rows: dict[tuple[FrozenAnswerKey, str], FrozenAnswer] = field(default_factory=dict)
     failure: LagscaleError | None = None
 
-    async def kept(self, asked: FrozenAsk, freeze_ids: Sequence[str]) -> FrozenAnswer | None:
+    async def find_answer(self, asked: FrozenAnswerKey, freeze_ids: Sequence[str]) -> FrozenAnswer | None:
         if self.failure is not None:
             raise self.failure
         found = [self.rows[asked, name] for name in freeze_ids if (asked, name) in self.rows]
         return min(found, key=lambda one: one.since_ms, default=None)
 
-    async def keep(self, asked: FrozenAsk, freeze_ids: Sequence[str], answer: FrozenAnswer) -> FrozenAnswer:
+    async def store_first(
+        self, asked: FrozenAnswerKey, freeze_ids: Sequence[str], answer: FrozenAnswer
+    ) -> FrozenAnswer:
         if self.failure is not None:
             raise self.failure
         for name in freeze_ids:
             self.rows.setdefault((asked, name), answer)
-        return await self.kept(asked, freeze_ids) or answer
+        return await self.find_answer(asked, freeze_ids) or answer
 
 
 def monitor(number: int, name: str, *, tenant: int = 1, overridable: bool = False, **given: str) -> Registration:
     """A registration whose only target has its own number."""
     return Registration(
         number, tenant, name, "main", "group", (f"topic-{name}",), Policy.parse(given), given, (number,), overridable,
-        content_hash("main", "group", [f"topic-{name}"], given), 1,
+        compute_content_hash("main", "group", [f"topic-{name}"], given), 1,
     )  # fmt: skip
 
 
@@ -205,15 +213,15 @@ async def start(tmp_path: Path) -> AsyncIterator[Starting]:
                     yield await hints.get()
 
             freezes = facts.pop("freezes", None) or FakeFreezes()
-            parts = Parts(verdicts, registry, decisions, freezes, notified)
-            scaler = Scaler(parts, ScalerSettings(**facts), "replica-1")
+            dependencies = ScalerDependencies(verdicts, registry, decisions, freezes, notified)
+            scaler = Scaler(dependencies, ScalerSettings(**facts), "replica-1")
             port, http = await scaler.start("127.0.0.1:0")
             stack.push_async_callback(scaler.stop)
             # KEDA keeps one connection per address; tests must not share theirs with each other.
             channel = await stack.enter_async_context(channel_to(port, credentials))
             await channel.channel_ready()
             if registry.failure is None:
-                await eventually(lambda: scaler._known.directory is not None)
+                await eventually(lambda: scaler._registrations.directory is not None)
             stub = pb_grpc.ExternalScalerStub(channel)
             return World(verdicts, registry, decisions, freezes, hints, scaler, stub, channel, http)
 

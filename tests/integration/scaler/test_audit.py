@@ -12,7 +12,7 @@ import pytest
 from psycopg import errors as pg
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.tenancy import content_hash, inline_name
+from lagscale.domain.tenancy import build_inline_name, compute_content_hash
 from lagscale.errors import NotFound, QuotaExceeded
 from lagscale.store.connection import open_pool
 from lagscale.store.records import InlineMonitor
@@ -42,10 +42,10 @@ def tenant(shared_url: str) -> int:
     return int(row[0])
 
 
-def wanted(tenant: int, topic: str, namespace: str = "shop-prod") -> InlineMonitor:
+def build_inline_monitor(tenant: int, topic: str, namespace: str = "shop-prod") -> InlineMonitor:
     given = {"lagThreshold": "7"}
-    digest = content_hash("main", "orders", (topic,), given)
-    name = inline_name("orders", (topic,), digest)
+    digest = compute_content_hash("main", "orders", (topic,), given)
+    name = build_inline_name("orders", (topic,), digest)
     policy = Policy.parse(given)
     asked_by = {"instance": "default", "namespace": namespace}
     return InlineMonitor(tenant, name, "main", "orders", (topic,), given, policy, digest, asked_by=asked_by)
@@ -60,10 +60,10 @@ def events(url: str, tenant: int) -> list[tuple[Any, ...]]:
 
 
 async def test_a_trigger_that_creates_a_monitor_is_written_down(pool: Any, tenant: int, shared_url: str) -> None:
-    monitor = wanted(tenant, "a-topic")
+    monitor = build_inline_monitor(tenant, "a-topic")
     await PostgresRegistrations(pool).register(monitor)
     # Whoever asks for the same later has changed nothing.
-    await PostgresRegistrations(pool).register(wanted(tenant, "a-topic", "other"))
+    await PostgresRegistrations(pool).register(build_inline_monitor(tenant, "a-topic", "other"))
     [(actor, action, thing, origin, before, after)] = events(shared_url, tenant)
     assert (actor, action, thing, origin, before) == (
         "keda default/shop-prod", "monitor.create", f"monitor/{monitor.name}", None, None,
@@ -74,18 +74,18 @@ async def test_a_trigger_that_creates_a_monitor_is_written_down(pool: Any, tenan
 async def test_what_is_refused_leaves_no_row(pool: Any, tenant: int, shared_url: str) -> None:
     store = PostgresRegistrations(pool)
     for topic in ("a", "b"):
-        await store.register(wanted(tenant, topic))
+        await store.register(build_inline_monitor(tenant, topic))
     with pytest.raises(QuotaExceeded):
-        await store.register(wanted(tenant, "c"))
+        await store.register(build_inline_monitor(tenant, "c"))
     with pytest.raises(NotFound):
-        await store.register(replace(wanted(tenant, "d"), cluster="gone"))
+        await store.register(replace(build_inline_monitor(tenant, "d"), cluster="gone"))
     assert len(events(shared_url, tenant)) == 2
 
 
 async def test_without_its_row_the_monitor_is_not_created(pool: Any, tenant: int, shared_url: str) -> None:
     # NUL is what no text of the store can hold, so the row cannot be written.
     with pytest.raises((pg.DataError, ValueError)):
-        await PostgresRegistrations(pool).register(wanted(tenant, "a", "\x00"))
+        await PostgresRegistrations(pool).register(build_inline_monitor(tenant, "a", "\x00"))
     with psycopg.connect(shared_url) as connection:
         found = connection.execute("select count(*) from monitor where tenant_id = %s", [tenant]).fetchone()
     assert found == (0,)
@@ -93,7 +93,7 @@ async def test_without_its_row_the_monitor_is_not_created(pool: Any, tenant: int
 
 
 async def test_a_monitor_that_expires_is_written_down(pool: Any, tenant: int, shared_url: str) -> None:
-    monitor = wanted(tenant, "a-topic")
+    monitor = build_inline_monitor(tenant, "a-topic")
     await PostgresRegistrations(pool).register(monitor)
     with psycopg.connect(shared_url) as connection:
         connection.execute(

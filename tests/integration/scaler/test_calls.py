@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 import pytest
 
-from lagscale.domain.verdict.contract import Reason, Told
+from lagscale.domain.verdict.contract import Answer, Reason
 from lagscale.errors import QuotaExceeded, StoreUnavailable
 from services.scaler.grpc.proto import externalscaler_pb2 as pb
 
@@ -39,7 +39,7 @@ async def test_the_target_is_told_in_both_fields(start: Any) -> None:
 )
 async def test_a_value_is_told_in_both_fields(start: Any, say: Any, value: float, integer: int, real: float) -> None:
     world = await start()
-    world.verdicts.judgements[1] = say.sustained(value) if value else say.calm()
+    world.verdicts.judgments[1] = say.sustained(value) if value else say.calm()
     for name in ("s0-ingest-logs", "ingest-logs", "S0-Ingest-Logs"):
         (metric,) = (await world.metric(name)).metricValues
         assert (metric.metricName, metric.metricValue, metric.metricValueFloat) == (name, integer, real)
@@ -47,9 +47,9 @@ async def test_a_value_is_told_in_both_fields(start: Any, say: Any, value: float
 
 async def test_value_and_activity_of_one_poll_cost_one_question(start: Any, say: Any) -> None:
     world = await start(memo_seconds=10)
-    world.verdicts.judgements[1] = say.sustained(700)
+    world.verdicts.judgments[1] = say.sustained(700)
     assert (await world.metric()).metricValues[0].metricValue == 700
-    world.verdicts.judgements[1] = say.calm()
+    world.verdicts.judgments[1] = say.calm()
     assert await world.active() is True
     assert world.verdicts.asked == [[1]]
 
@@ -67,7 +67,7 @@ async def test_a_limit_of_the_tenant_is_told_with_whom_to_ask(start: Any, say: A
     limits = {"lagThreshold": {"min": "100"}}
     world.registry.change(tenants=tuple(replace(one, policy_limits=limits) for one in world.registry.present.tenants))
     world.hints.put_nowait("lagscale_registry")
-    await say.eventually(lambda: world.scaler._known.directory.registrations.version == 2)
+    await say.eventually(lambda: world.scaler._registrations.directory.registrations.version == 2)
     inline = {"cluster": "main", "consumerGroup": "g", "topic": "t", "lagThreshold": "5"}
     for call in (world.active, world.metric):
         code, text = await refused(call(service="", namespace="market", **inline))
@@ -90,8 +90,8 @@ async def test_all_faults_of_the_metadata_arrive(start: Any) -> None:
         (Reason.NO_DATA, Code.FAILED_PRECONDITION),
         (Reason.NOTHING_TO_MEASURE, Code.FAILED_PRECONDITION),
         (Reason.NO_TOPIC, Code.FAILED_PRECONDITION),
-        (Reason.OPEN_ISLAND, Code.FAILED_PRECONDITION),
-        (Reason.ACTIVITY_UNTOLD, Code.FAILED_PRECONDITION),
+        (Reason.START_UNKNOWN, Code.FAILED_PRECONDITION),
+        (Reason.ACTIVITY_UNDETERMINED, Code.FAILED_PRECONDITION),
         (Reason.STALE, Code.UNAVAILABLE),
         (Reason.MISSING, Code.UNAVAILABLE),
         (Reason.MEMBERS_UNKNOWN, Code.UNAVAILABLE),
@@ -101,7 +101,7 @@ async def test_unknown_without_a_held_answer_is_an_error_with_its_reason(
     start: Any, say: Any, reason: Reason, code: Any
 ) -> None:
     world = await start()
-    world.verdicts.judgements[1] = say.unknown(reason, at_ms=say.now_ms - 75_000, absent=(1,))
+    world.verdicts.judgments[1] = say.unknown(reason, at_ms=say.now_ms - 75_000, absent=(1,))
     for call in (world.metric(), world.active()):
         got, text = await refused(call)
         assert got is code
@@ -114,15 +114,15 @@ async def test_unknown_without_a_held_answer_is_an_error_with_its_reason(
 
 async def test_a_held_answer_is_told_as_active(start: Any, say: Any) -> None:
     world = await start()
-    world.verdicts.judgements[1] = say.unknown()
-    world.verdicts.holds[1] = Told(500.0, True, say.now_ms - 100_000)
+    world.verdicts.judgments[1] = say.unknown()
+    world.verdicts.holds[1] = Answer(500.0, True, say.now_ms - 100_000)
     assert (await world.metric()).metricValues[0].metricValue == 500
     assert await world.active() is True
 
 
 async def test_waking_is_told_as_one_replica(start: Any, say: Any) -> None:
     world = await start()
-    world.verdicts.judgements[1] = say.unknown(Reason.MISSING, wakes=True)
+    world.verdicts.judgments[1] = say.unknown(Reason.MISSING, wakes=True)
     assert (await world.metric()).metricValues[0].metricValue == 500
     assert await world.active() is True
 
@@ -130,20 +130,20 @@ async def test_waking_is_told_as_one_replica(start: Any, say: Any) -> None:
 async def test_several_are_active_if_one_is_and_else_an_error_if_one_is_unknown(start: Any, say: Any) -> None:
     world = await start()
     both = "ingest-logs,ingest-metrics"
-    world.verdicts.judgements = {1: say.unknown(), 2: say.sustained(9)}
+    world.verdicts.judgments = {1: say.unknown(), 2: say.sustained(9)}
     assert await world.active(service=both) is True
     assert (await world.metric("ingest-metrics", service=both)).metricValues[0].metricValue == 9
-    world.verdicts.judgements = {1: say.unknown(at_ms=say.now_ms - 90_000), 2: say.calm()}
+    world.verdicts.judgments = {1: say.unknown(at_ms=say.now_ms - 90_000), 2: say.calm()}
     await say.eventually(lambda: not world.scaler._snapshots._memo.keys())
     assert (await refused(world.active(service=both)))[0] is Code.UNAVAILABLE
-    world.verdicts.judgements = {1: say.calm(), 2: say.calm()}
+    world.verdicts.judgments = {1: say.calm(), 2: say.calm()}
     await say.eventually(lambda: not world.scaler._snapshots._memo.keys())
     assert await world.active(service=both) is False
 
 
 async def test_a_store_that_hangs_costs_less_than_a_second(start: Any, say: Any) -> None:
     world = await start(call_seconds=0.3)
-    world.verdicts.judgements[1] = say.calm()
+    world.verdicts.judgments[1] = say.calm()
     world.verdicts.gate.clear()
     started = time.monotonic()
     results = await asyncio.gather(*(refused(world.active()) for _ in range(50)))
@@ -157,7 +157,7 @@ async def test_a_store_that_hangs_costs_less_than_a_second(start: Any, say: Any)
 
 async def test_a_store_that_is_away_is_held_from_memory_for_those_that_worked_only(start: Any, say: Any) -> None:
     world = await start()
-    world.verdicts.judgements = {1: say.sustained(900), 2: say.calm()}
+    world.verdicts.judgments = {1: say.sustained(900), 2: say.calm()}
     assert await world.active() is True
     assert await world.active(service="ingest-metrics") is False
     world.verdicts.failure = StoreUnavailable()
@@ -173,8 +173,8 @@ async def test_a_defect_of_one_monitor_is_an_error_of_that_one_only(start: Any, 
     world = await start(scaler_pool_size=1, call_seconds=20)
     world.registry.change(monitors=tuple(say.monitor(n, f"m-{n}") for n in (1, 2, 3)))
     world.hints.put_nowait("lagscale_registry")
-    await say.eventually(lambda: world.scaler._known.directory.registrations.version == 2)
-    world.verdicts.judgements = {1: say.calm(), 3: say.calm()}
+    await say.eventually(lambda: world.scaler._registrations.directory.registrations.version == 2)
+    world.verdicts.judgments = {1: say.calm(), 3: say.calm()}
     world.verdicts.gate.clear()
     first = asyncio.ensure_future(world.active(service="m-1"))
     await say.eventually(lambda: len(world.verdicts.asked) == 1)
@@ -190,9 +190,9 @@ async def test_what_queues_while_the_store_is_busy_is_asked_together(start: Any,
     world = await start(scaler_pool_size=1, call_seconds=20)
     names = [f"m-{n}" for n in range(10, 60)]
     world.registry.change(monitors=tuple(say.monitor(n, f"m-{n}") for n in range(10, 60)))
-    world.verdicts.judgements = {n: say.calm() for n in range(10, 60)}
+    world.verdicts.judgments = {n: say.calm() for n in range(10, 60)}
     world.hints.put_nowait("lagscale_registry")
-    await say.eventually(lambda: world.scaler._known.directory.registrations.version == 2)
+    await say.eventually(lambda: world.scaler._registrations.directory.registrations.version == 2)
     world.verdicts.gate.clear()
     calls = [asyncio.ensure_future(world.active(service=name)) for name in names]
     await say.eventually(lambda: len(world.scaler._snapshots._queue) == len(names) - 1)
@@ -224,7 +224,7 @@ async def test_one_monitor_too_many_is_over_quota(start: Any) -> None:
 
 async def test_decisions_are_written_on_change(start: Any, say: Any) -> None:
     world = await start()
-    world.verdicts.judgements[1] = say.sustained(900)
+    world.verdicts.judgments[1] = say.sustained(900)
     for _ in range(3):
         await world.active()
     await world.scaler._recorder.flush()
@@ -235,7 +235,7 @@ async def test_decisions_are_written_on_change(start: Any, say: Any) -> None:
 
 async def test_a_request_of_an_unknown_metric_is_not_found(start: Any, say: Any) -> None:
     world = await start()
-    world.verdicts.judgements[1] = say.calm()
+    world.verdicts.judgments[1] = say.calm()
     assert (await refused(world.metric("s0-other")))[0] is Code.NOT_FOUND
 
 

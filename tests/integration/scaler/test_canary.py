@@ -13,7 +13,7 @@ import pytest
 from lagscale.store.registry.tables import metadata as tables
 from services.scaler.grpc.proto import externalscaler_pb2 as pb
 from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
-from services.scaler.triggers.metadata import KEDA_KEYS, PASSED_OVER
+from services.scaler.triggers.metadata import IGNORED_KEYS, KEDA_KEYS
 from tests.integration.scaler.test_process import Kafka, Starting, kafka, replica, until
 
 __all__ = ["kafka", "replica"]
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.integration
 
 CANARY = "C4nary-6rpc-in-the-trigger"
 #: `scalerAddress` is a host and no secret, but nothing of it is needed either.
-CARRIED = dict.fromkeys((*PASSED_OVER, *KEDA_KEYS), CANARY) | {"excludePersistentLag": "false"}
+CARRIED = dict.fromkeys((*IGNORED_KEYS, *KEDA_KEYS), CANARY) | {"excludePersistentLag": "false"}
 SENT = (("authorization", f"Bearer {CANARY}"), ("x-api-key", CANARY), ("cookie", CANARY))
 INLINE = {"cluster": "main", "consumerGroup": "readers", "topic": "orders", "tenant": ""}
 #: As a trigger may be: by name, inline, faulty, for nobody; each carries the secrets.
@@ -36,7 +36,7 @@ TRIGGERS: tuple[dict[str, str], ...] = (
 )
 
 
-async def said(stub: Any, ref: Any, method: str) -> str:
+async def call_method(stub: Any, ref: Any, method: str) -> str:
     request = pb.GetMetricsRequest(scaledObjectRef=ref, metricName="orders") if method == "GetMetrics" else ref
     call = getattr(stub, method)(request, timeout=10, metadata=SENT)
     try:
@@ -75,12 +75,14 @@ async def test_secrets_of_a_trigger_show_nowhere(
             for namespace in (kafka.namespace, "nobodys"):
                 given = CARRIED | {name: text for name, text in trigger.items() if text}
                 ref = pb.ScaledObjectRef(name="x", namespace=namespace, scalerMetadata=given)
-                answers += [await said(stub, ref, method) for method in ("IsActive", "GetMetricSpec", "GetMetrics")]
+                answers += [
+                    await call_method(stub, ref, method) for method in ("IsActive", "GetMetricSpec", "GetMetrics")
+                ]
     # These ways were really gone.
-    told = "".join(answers)
-    assert "metricValueFloat: 100" in told
+    answers_text = "".join(answers)
+    assert "metricValueFloat: 100" in answers_text
     for code in ("NOT_FOUND", "INVALID_ARGUMENT"):
-        assert code in told, answers
+        assert code in answers_text, answers
     shown = page(scaler.http_port, "/metrics") + page(scaler.http_port, "/healthz")
     rows = stored(shared_url)
     assert "monitor.create" in rows
@@ -88,6 +90,6 @@ async def test_secrets_of_a_trigger_show_nowhere(
     scaler.process.wait(20)
     logs = (tmp_path / "scaler-0.log").read_text()
     assert "call_refused" in logs
-    for place, text in (("answers", told), ("logs", logs), ("pages", shown), ("store", rows)):
+    for place, text in (("answers", answers_text), ("logs", logs), ("pages", shown), ("store", rows)):
         found = text.find(CANARY)
         assert found < 0, f"{CANARY} shows in {place}: {text[max(0, found - 300) :][:700]}"

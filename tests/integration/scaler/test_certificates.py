@@ -90,10 +90,12 @@ def good(mounted: Mounted) -> Any:
 
 async def bound(world: Any, say: Any, *bindings: tuple[str, str]) -> None:
     """Replace the bindings; the scaler is told, and has taken them. Its monitor is calm unless the test said else."""
-    world.verdicts.judgements.setdefault(1, say.calm())
+    world.verdicts.judgments.setdefault(1, say.calm())
     world.registry.change(bindings=dict.fromkeys(bindings, 1))
     world.hints.put_nowait("lagscale_registry")
-    await say.eventually(lambda: world.scaler._known.directory.registrations.version == world.registry.present.version)
+    await say.eventually(
+        lambda: world.scaler._registrations.directory.registrations.version == world.registry.present.version
+    )
 
 
 async def refused(world: Any, call: Any) -> tuple[grpc.StatusCode, str]:
@@ -127,7 +129,7 @@ async def test_the_instance_is_the_first_uri_else_the_first_dns_name(
     start: Starting, mounted: Mounted, say: Any, names: list[x509.GeneralName], instance: str
 ) -> None:
     world = await start(**mounted.settings(), credentials=mounted.client(*names))
-    world.verdicts.judgements[1] = say.sustained(700)
+    world.verdicts.judgments[1] = say.sustained(700)
     await bound(world, say, (instance, "shop"))
     assert (await world.metric()).metricValues[0].metricValue == 700
     others = {name.value for name in names} - {instance}
@@ -193,7 +195,7 @@ async def test_with_a_second_address_clients_may_come_without_a_certificate(
     settings = mounted.settings(security, scaler_mtls_listen="127.0.0.1:0")
     first = None if security == "plain" else mounted.without()
     world = await start(**settings, credentials=first)
-    world.verdicts.judgements[1] = say.sustained(700)
+    world.verdicts.judgments[1] = say.sustained(700)
     plain, mutual = world.scaler.ports
     await bound(world, say, ("default", "shop"))
     await world.metric()
@@ -209,7 +211,7 @@ async def test_without_client_certificates_whoever_trusts_the_server_is_default(
 ) -> None:
     settings = mounted.settings("tls", scaler_tls_client_ca_file=None)
     world = await start(**settings, credentials=mounted.without())
-    world.verdicts.judgements[1] = say.sustained(700)
+    world.verdicts.judgments[1] = say.sustained(700)
     assert (await world.metric()).metricValues[0].metricValue == 700
     # Nobody asks for the certificate, so it lends nothing.
     await bound(world, say, (KEDA, "shop"))
@@ -220,7 +222,7 @@ async def test_a_rotation_leaves_open_connections_and_streams_alone(
     start: Starting, mounted: Mounted, say: Any, good: Any
 ) -> None:
     world = await start(**mounted.settings(), credentials=good)
-    world.verdicts.judgements[1] = say.calm(active=False)
+    world.verdicts.judgments[1] = say.calm(active=False)
     await bound(world, say, (KEDA, "shop"))
     stream = world.stub.StreamIsActive(world.ref(), timeout=30)
     assert (await stream.read()).result is False
@@ -228,8 +230,8 @@ async def test_a_rotation_leaves_open_connections_and_streams_alone(
     before = mounted.without()
     mounted.clients, mounted.servers = Authority.make("new clients"), Authority.make("new servers")
     mounted.swap(mounted.servers.pair("localhost"), mounted.clients)
-    used = world.scaler._certificates.material
-    await say.eventually(lambda: world.scaler._certificates.material is not used)
+    used = world.scaler._certificates.bundle
+    await say.eventually(lambda: world.scaler._certificates.bundle is not used)
 
     # New handshakes are by the new files only.
     fresh = mounted.client(_URI(KEDA))
@@ -237,7 +239,7 @@ async def test_a_rotation_leaves_open_connections_and_streams_alone(
     for old in (good, before):
         assert (await refused(world, asked_by(world, say, old)))[0] is grpc.StatusCode.UNAVAILABLE
     # What was open before goes on.
-    world.verdicts.judgements[1] = say.sustained(900)
+    world.verdicts.judgments[1] = say.sustained(900)
     world.hints.put_nowait("lagscale_samples")
     assert (await asyncio.wait_for(stream.read(), DEADLINE)).result is True
     assert (await world.metric()).metricValues[0].metricName == "s0-ingest-logs"
@@ -260,7 +262,7 @@ async def test_files_that_do_not_fit_are_not_taken(
 ) -> None:
     world = await start(**mounted.settings(), credentials=good)
     await bound(world, say, (KEDA, "shop"))
-    used, count = world.scaler._certificates.material, "lagscale_scaler_certificate_reloads_total"
+    used, count = world.scaler._certificates.bundle, "lagscale_scaler_certificate_reloads_total"
     refusals = sample(count, result="refused")
     pair = mounted.servers.pair("localhost")
     if fault == "half":
@@ -283,16 +285,16 @@ async def test_files_that_do_not_fit_are_not_taken(
         (mounted.folder / "tls.crt").unlink()
     await say.eventually(lambda: sample(count, result="refused") == refusals + 1)
     assert sample("lagscale_scaler_certificate_refused") == 1.0
-    assert world.scaler._certificates.material is used
+    assert world.scaler._certificates.bundle is used
     assert await asked_by(world, say, good)
     # Told once, however often it is looked at; and what fits is taken.
-    world.scaler._certificates.look()
-    world.scaler._certificates.look()
+    world.scaler._certificates.reload()
+    world.scaler._certificates.reload()
     assert sample(count, result="refused") == refusals + 1
     for name in ("ca.crt", "tls.crt"):
         (mounted.folder / name).unlink(missing_ok=True)
     mounted.swap(pair, mounted.clients)
-    await say.eventually(lambda: world.scaler._certificates.material is not used)
+    await say.eventually(lambda: world.scaler._certificates.bundle is not used)
     await say.eventually(lambda: sample("lagscale_scaler_certificate_refused") == 0.0)
     assert await asked_by(world, say, good)
 
@@ -301,19 +303,19 @@ async def test_the_expiry_in_use_is_a_metric(start: Starting, mounted: Mounted, 
     world = await start(**mounted.settings(), credentials=good)
     ends = datetime.timedelta(days=40)
     mounted.swap(mounted.servers.sign(Request("localhost", (_DNS("localhost"),), ends=ends)), mounted.clients)
-    used = world.scaler._certificates.material
-    await say.eventually(lambda: world.scaler._certificates.material is not used)
+    used = world.scaler._certificates.bundle
+    await say.eventually(lambda: world.scaler._certificates.bundle is not used)
     now = datetime.datetime.now(datetime.UTC).timestamp()
-    told = sample("lagscale_scaler_certificate_expiry_seconds", certificate="server")
-    assert told == pytest.approx(now + ends.total_seconds(), abs=60)
+    expiry = sample("lagscale_scaler_certificate_expiry_seconds", certificate="server")
+    assert expiry == pytest.approx(now + ends.total_seconds(), abs=60)
     authority = sample("lagscale_scaler_certificate_expiry_seconds", certificate="client_ca")
     assert authority == pytest.approx(now + _DAY.total_seconds(), abs=60)
 
 
 async def _until_serving(watched: Any) -> AsyncIterator[Any]:
-    async for told in watched:
-        yield told
-        if told.status == health_pb2.HealthCheckResponse.SERVING:
+    async for response in watched:
+        yield response
+        if response.status == health_pb2.HealthCheckResponse.SERVING:
             watched.cancel()
             return
 
@@ -324,7 +326,9 @@ async def test_health_and_reflection_need_the_certificate_too_and_the_probes_do_
     world = await start(**mounted.settings(), credentials=good)
     # The store is told of with the first beat.
     watched = health_pb2_grpc.HealthStub(world.channel).Watch(health_pb2.HealthCheckRequest(), timeout=DEADLINE)
-    assert any([told.status == health_pb2.HealthCheckResponse.SERVING async for told in _until_serving(watched)])
+    assert any(
+        [response.status == health_pb2.HealthCheckResponse.SERVING async for response in _until_serving(watched)]
+    )
     reflecting = reflection_pb2_grpc.ServerReflectionStub(world.channel).ServerReflectionInfo(timeout=DEADLINE)
     await reflecting.write(reflection_pb2.ServerReflectionRequest(list_services=""))
     listed = await reflecting.read()

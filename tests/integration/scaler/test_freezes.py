@@ -10,7 +10,7 @@ import grpc
 import pytest
 from prometheus_client import REGISTRY
 
-from lagscale.domain.verdict.contract import Told
+from lagscale.domain.verdict.contract import Answer
 from lagscale.domain.verdict.freezes import Freeze
 from lagscale.errors import StoreUnavailable
 from services.scaler.grpc.proto import externalscaler_pb2 as pb
@@ -21,7 +21,7 @@ HOUR = 3_600_000
 
 
 @pytest.fixture
-def brake(say: Any) -> Any:
+def make_freeze(say: Any) -> Any:
     """Makes freezes of the tenant `acme`, that began a second ago and end in an hour."""
 
     def make(name: str = "a", *, tenant: int = 1, since: int = -1000, until: int = HOUR, **of: Any) -> Freeze:
@@ -35,7 +35,9 @@ async def frozen(world: Any, say: Any, *freezes: Freeze) -> None:
     """Replace the freezes; the scaler is told, and has taken them."""
     world.registry.change(freezes=freezes, now_ms=say.now_ms)
     world.hints.put_nowait("lagscale_registry")
-    await say.eventually(lambda: world.scaler._known.directory.registrations.version == world.registry.present.version)
+    await say.eventually(
+        lambda: world.scaler._registrations.directory.registrations.version == world.registry.present.version
+    )
 
 
 async def value(world: Any, **metadata: str) -> float:
@@ -52,19 +54,21 @@ def count(kind: str) -> float:
     return REGISTRY.get_sample_value("lagscale_scaler_answers_total", {"kind": kind}) or 0.0
 
 
-async def test_a_frozen_monitor_keeps_what_was_known_whatever_the_samples_say(start: Any, say: Any, brake: Any) -> None:
+async def test_a_frozen_monitor_keeps_what_was_known_whatever_the_samples_say(
+    start: Any, say: Any, make_freeze: Any
+) -> None:
     world = await start()
-    world.verdicts.judgements[1] = say.sustained(9000)
-    world.verdicts.holds[1] = Told(1500.0, True, say.now_ms - 4000)
+    world.verdicts.judgments[1] = say.sustained(9000)
+    world.verdicts.holds[1] = Answer(1500.0, True, say.now_ms - 4000)
     assert await value(world) == 9000
     before = count("frozen")
-    await frozen(world, say, brake(monitor_id=1))
+    await frozen(world, say, make_freeze(monitor_id=1))
     assert await value(world) == 1500
     assert await world.active() is True
     assert count("frozen") == before + 2
     # Neither more lag nor none moves it, and nothing is asked of the store any more.
     asked = len(world.verdicts.asked)
-    world.verdicts.judgements[1], world.verdicts.holds[1] = say.calm(), Told(7.0, True, say.now_ms)
+    world.verdicts.judgments[1], world.verdicts.holds[1] = say.calm(), Answer(7.0, True, say.now_ms)
     assert await value(world) == 1500
     assert len(world.verdicts.asked) == asked
     await frozen(world, say)
@@ -72,29 +76,31 @@ async def test_a_frozen_monitor_keeps_what_was_known_whatever_the_samples_say(st
     assert await world.active() is False
 
 
-async def test_the_answer_is_looked_for_as_of_the_freeze_and_without_a_limit(start: Any, say: Any, brake: Any) -> None:
+async def test_the_answer_is_looked_for_as_of_the_freeze_and_without_a_limit(
+    start: Any, say: Any, make_freeze: Any
+) -> None:
     world = await start()
-    world.verdicts.judgements[1] = say.unknown()
-    world.verdicts.holds[1] = Told(5.0, True, say.now_ms - 20 * HOUR)
+    world.verdicts.judgments[1] = say.unknown()
+    world.verdicts.holds[1] = Answer(5.0, True, say.now_ms - 20 * HOUR)
     asked: list[Any] = []
-    hold = world.verdicts.hold
+    last_known = world.verdicts.find_last_known
 
-    async def spy(ask: Any, judgement: Any) -> Any:
-        asked.append(ask)
-        return await hold(ask, judgement)
+    async def spy(request: Any, judgment: Any) -> Any:
+        asked.append(request)
+        return await last_known(request, judgment)
 
-    world.verdicts.hold = spy
-    await frozen(world, say, brake(monitor_id=1, since=-5000))
+    world.verdicts.find_last_known = spy
+    await frozen(world, say, make_freeze(monitor_id=1, since=-5000))
     assert await value(world) == 5
-    (ask,) = asked
-    assert (ask.upto_ms, ask.judged_at_ms) == (say.now_ms - 5000, say.now_ms - 5000)
-    assert ask.policy.hold_ms == 24 * HOUR
+    (request,) = asked
+    assert (request.upto_ms, request.judged_at_ms) == (say.now_ms - 5000, say.now_ms - 5000)
+    assert request.policy.hold_ms == 24 * HOUR
 
 
-async def test_where_nothing_was_known_it_is_an_error_and_never_zero(start: Any, say: Any, brake: Any) -> None:
+async def test_where_nothing_was_known_it_is_an_error_and_never_zero(start: Any, say: Any, make_freeze: Any) -> None:
     world = await start()
-    world.verdicts.judgements[1] = say.calm()
-    await frozen(world, say, brake(monitor_id=1))
+    world.verdicts.judgments[1] = say.calm()
+    await frozen(world, say, make_freeze(monitor_id=1))
     for call in (world.metric(), world.active()):
         code, text = await refused(call)
         assert code is Code.UNAVAILABLE
@@ -106,7 +112,7 @@ async def test_where_nothing_was_known_it_is_an_error_and_never_zero(start: Any,
     spec = await world.stub.GetMetricSpec(world.ref())
     assert [one.targetSize for one in spec.metricSpecs] == [500]
     # It is kept as well: what becomes known later is not what was known then.
-    world.verdicts.holds[1] = Told(7.0, True, say.now_ms)
+    world.verdicts.holds[1] = Answer(7.0, True, say.now_ms)
     assert (await refused(world.metric()))[0] is Code.UNAVAILABLE
 
 
@@ -123,13 +129,13 @@ async def test_where_nothing_was_known_it_is_an_error_and_never_zero(start: Any,
     ids=["monitor", "cluster", "tenant", "another cluster", "another tenant", "another tenant's monitor"],
 )
 async def test_a_freeze_is_of_what_it_names_and_of_nothing_else(
-    start: Any, say: Any, brake: Any, of: dict[str, Any], frozen_ones: set[str]
+    start: Any, say: Any, make_freeze: Any, of: dict[str, Any], frozen_ones: set[str]
 ) -> None:
     world = await start()
     for number in (1, 2, 3):
-        world.verdicts.judgements[number] = say.sustained(9000)
-        world.verdicts.holds[number] = Told(1500.0, True, say.now_ms)
-    await frozen(world, say, brake(**of))
+        world.verdicts.judgments[number] = say.sustained(9000)
+        world.verdicts.holds[number] = Answer(1500.0, True, say.now_ms)
+    await frozen(world, say, make_freeze(**of))
     found = set()
     for name, namespace in (("ingest-logs", "shop"), ("ingest-metrics", "shop"), ("secret-logs", "market")):
         request = pb.GetMetricsRequest(scaledObjectRef=world.ref(name, namespace), metricName=name)
@@ -140,29 +146,29 @@ async def test_a_freeze_is_of_what_it_names_and_of_nothing_else(
     assert REGISTRY.get_sample_value("lagscale_scaler_frozen_monitors") == len(frozen_ones)
 
 
-async def test_it_ends_by_itself_at_its_instant_of_the_database(start: Any, say: Any, brake: Any) -> None:
+async def test_it_ends_by_itself_at_its_instant_of_the_database(start: Any, say: Any, make_freeze: Any) -> None:
     world = await start()
-    world.verdicts.judgements[1] = say.sustained(9000)
-    world.verdicts.holds[1] = Told(1500.0, True, say.now_ms)
-    await frozen(world, say, brake(monitor_id=1, until=600))
+    world.verdicts.judgments[1] = say.sustained(9000)
+    world.verdicts.holds[1] = Answer(1500.0, True, say.now_ms)
+    await frozen(world, say, make_freeze(monitor_id=1, until=600))
     assert await value(world) == 1500
     version, clock = world.registry.present.version, world.scaler._last.clock
-    world.verdicts.judgements[1] = say.sustained(9000, now_ms=say.now_ms + 1000)
+    world.verdicts.judgments[1] = say.sustained(9000, now_ms=say.now_ms + 1000)
     await say.eventually(lambda: clock.now_ms() >= say.now_ms + 600)
     assert await value(world) == 9000
     assert REGISTRY.get_sample_value("lagscale_scaler_frozen_monitors") == 0
     assert world.registry.present.version == version
 
 
-async def test_of_several_freezes_any_one_holds_and_the_answer_stays(start: Any, say: Any, brake: Any) -> None:
+async def test_of_several_freezes_any_one_holds_and_the_answer_stays(start: Any, say: Any, make_freeze: Any) -> None:
     world = await start()
-    world.verdicts.judgements[1] = say.sustained(9000)
-    world.verdicts.holds[1] = Told(1500.0, True, say.now_ms)
-    mine, whole = brake("mine", monitor_id=1, since=-9000), brake("whole", until=2 * HOUR)
+    world.verdicts.judgments[1] = say.sustained(9000)
+    world.verdicts.holds[1] = Answer(1500.0, True, say.now_ms)
+    mine, whole = make_freeze("mine", monitor_id=1, since=-9000), make_freeze("whole", until=2 * HOUR)
     await frozen(world, say, mine)
     assert await value(world) == 1500
     # By the second one alone it would be another answer.
-    world.verdicts.holds[1] = Told(7.0, True, say.now_ms)
+    world.verdicts.holds[1] = Answer(7.0, True, say.now_ms)
     await frozen(world, say, mine, whole)
     assert await value(world) == 1500
     await say.eventually(lambda: {name for _, name in world.freezes.rows} == {"mine", "whole"})
@@ -171,37 +177,37 @@ async def test_of_several_freezes_any_one_holds_and_the_answer_stays(start: Any,
     # Frozen anew, it is what is known anew.
     await frozen(world, say)
     assert await value(world) == 9000
-    await frozen(world, say, brake("again", monitor_id=1))
+    await frozen(world, say, make_freeze("again", monitor_id=1))
     assert await value(world) == 7
 
 
 async def test_replicas_tell_the_same_though_they_would_find_different_answers(
-    start: Any, say: Any, brake: Any
+    start: Any, say: Any, make_freeze: Any
 ) -> None:
     one = await start()
     other = await start(freezes=one.freezes, scratch_dir=one.scaler._settings.scratch_dir / "other")
     for world, held in ((one, 1500.0), (other, 7.0)):
-        world.verdicts.judgements[1] = say.calm()
-        world.verdicts.holds[1] = Told(held, True, say.now_ms)
-        await frozen(world, say, brake(monitor_id=1))
+        world.verdicts.judgments[1] = say.calm()
+        world.verdicts.holds[1] = Answer(held, True, say.now_ms)
+        await frozen(world, say, make_freeze(monitor_id=1))
     assert [await value(one), await value(other)] == [1500, 1500]
     assert len(other.verdicts.asked) == 0
 
 
-async def test_many_calls_at_once_look_for_it_once(start: Any, say: Any, brake: Any) -> None:
+async def test_many_calls_at_once_look_for_it_once(start: Any, say: Any, make_freeze: Any) -> None:
     world = await start()
-    world.verdicts.judgements[1] = say.calm()
-    world.verdicts.holds[1] = Told(1500.0, True, say.now_ms)
-    await frozen(world, say, brake(monitor_id=1))
+    world.verdicts.judgments[1] = say.calm()
+    world.verdicts.holds[1] = Answer(1500.0, True, say.now_ms)
+    await frozen(world, say, make_freeze(monitor_id=1))
     assert set(await asyncio.gather(*(value(world) for _ in range(20)))) == {1500.0}
     assert len(world.verdicts.asked) == 1
 
 
-async def test_a_restart_without_the_store_tells_the_same(start: Any, say: Any, brake: Any) -> None:
+async def test_a_restart_without_the_store_tells_the_same(start: Any, say: Any, make_freeze: Any) -> None:
     world = await start()
-    world.verdicts.judgements |= {1: say.calm(), 2: say.calm()}
-    world.verdicts.holds[1] = Told(1500.0, True, say.now_ms)
-    await frozen(world, say, brake())
+    world.verdicts.judgments |= {1: say.calm(), 2: say.calm()}
+    world.verdicts.holds[1] = Answer(1500.0, True, say.now_ms)
+    await frozen(world, say, make_freeze())
     assert await value(world) == 1500
     nothing = await refused(world.metric("s0-ingest-metrics", service="ingest-metrics"))
     await world.scaler.stop()
@@ -214,11 +220,11 @@ async def test_a_restart_without_the_store_tells_the_same(start: Any, say: Any, 
     assert len(after.scaler._frozen.dump()["kept"]) == 2
 
 
-async def test_a_kill_without_the_store_tells_the_same(start: Any, say: Any, brake: Any) -> None:
+async def test_a_kill_without_the_store_tells_the_same(start: Any, say: Any, make_freeze: Any) -> None:
     world = await start()
-    world.verdicts.judgements[1] = say.calm()
-    world.verdicts.holds[1] = Told(1500.0, True, say.now_ms)
-    await frozen(world, say, brake())
+    world.verdicts.judgments[1] = say.calm()
+    world.verdicts.holds[1] = Answer(1500.0, True, say.now_ms)
+    await frozen(world, say, make_freeze())
     assert await value(world) == 1500
     # It is written within a second, and nothing else is written when a process is killed.
     folder = world.scaler._settings.scratch_dir / "scaler"
@@ -229,47 +235,47 @@ async def test_a_kill_without_the_store_tells_the_same(start: Any, say: Any, bra
 
 
 async def test_a_store_that_is_silent_from_the_beginning_leaves_what_this_replica_saw_until_then(
-    start: Any, say: Any, brake: Any
+    start: Any, say: Any, make_freeze: Any
 ) -> None:
     world = await start()
     # Held answers are switched off, and it is long ago: a freeze has no limit.
     old = say.now_ms - 5 * HOUR
-    world.verdicts.judgements[1] = say.sustained(800, at_ms=old, now_ms=say.now_ms)
+    world.verdicts.judgments[1] = say.sustained(800, at_ms=old, now_ms=say.now_ms)
     assert await value(world) == 800
     world.verdicts.failure = world.freezes.failure = StoreUnavailable()
-    await frozen(world, say, brake(monitor_id=1))
+    await frozen(world, say, make_freeze(monitor_id=1))
     assert await value(world) == 800
     assert await world.active() is True
     # A monitor that this replica never saw has nothing to hold.
-    await frozen(world, say, brake())
+    await frozen(world, say, make_freeze())
     code, text = await refused(world.metric("s0-ingest-metrics", service="ingest-metrics"))
     assert (code, text.partition(" (")[0]) == (Code.UNAVAILABLE, "Frozen until 2023-11-14T23:13:20Z")
     # The store is back, and has the last word for all replicas.
     world.verdicts.failure = world.freezes.failure = None
-    world.verdicts.holds[1] = Told(750.0, True, old)
+    world.verdicts.holds[1] = Answer(750.0, True, old)
     assert await value(world) == 750
 
 
-async def test_a_store_that_hangs_does_not_hang_the_call(start: Any, say: Any, brake: Any) -> None:
+async def test_a_store_that_hangs_does_not_hang_the_call(start: Any, say: Any, make_freeze: Any) -> None:
     world = await start(call_seconds=0.2)
-    world.verdicts.judgements[1] = say.sustained(800)
+    world.verdicts.judgments[1] = say.sustained(800)
     assert await value(world) == 800
-    await frozen(world, say, brake(monitor_id=1, since=0))
+    await frozen(world, say, make_freeze(monitor_id=1, since=0))
     world.verdicts.gate.clear()
-    world.verdicts.holds[1] = Told(1500.0, True, say.now_ms)
+    world.verdicts.holds[1] = Answer(1500.0, True, say.now_ms)
     assert await value(world) == 800
     world.verdicts.gate.set()
     await say.eventually(lambda: bool(world.freezes.rows))
     assert await value(world) == 1500
 
 
-async def test_streams_follow(start: Any, say: Any, brake: Any) -> None:
+async def test_streams_follow(start: Any, say: Any, make_freeze: Any) -> None:
     world = await start()
-    world.verdicts.judgements[1] = say.calm(active=False)
+    world.verdicts.judgments[1] = say.calm(active=False)
     stream = world.stub.StreamIsActive(world.ref(), timeout=30)
     assert (await stream.read()).result is False
-    world.verdicts.holds[1] = Told(0.0, True, say.now_ms)
-    await frozen(world, say, brake(monitor_id=1))
+    world.verdicts.holds[1] = Answer(0.0, True, say.now_ms)
+    await frozen(world, say, make_freeze(monitor_id=1))
     assert (await asyncio.wait_for(stream.read(), 5)).result is True
     # While it is frozen it is not read, and the stream stays open.
     assert not world.scaler._streams._watched
@@ -278,10 +284,10 @@ async def test_streams_follow(start: Any, say: Any, brake: Any) -> None:
     stream.cancel()
 
 
-async def test_a_stream_says_nothing_where_nothing_is_held(start: Any, say: Any, brake: Any) -> None:
+async def test_a_stream_says_nothing_where_nothing_is_held(start: Any, say: Any, make_freeze: Any) -> None:
     world = await start()
-    world.verdicts.judgements[1] = say.calm(active=False)
-    await frozen(world, say, brake(monitor_id=1))
+    world.verdicts.judgments[1] = say.calm(active=False)
+    await frozen(world, say, make_freeze(monitor_id=1))
     stream = world.stub.StreamIsActive(world.ref(), timeout=30)
     first = asyncio.ensure_future(stream.read())
     await say.eventually(lambda: bool(world.freezes.rows))
@@ -291,54 +297,54 @@ async def test_a_stream_says_nothing_where_nothing_is_held(start: Any, say: Any,
     stream.cancel()
 
 
-async def test_of_several_monitors_a_held_one_is_active(start: Any, say: Any, brake: Any) -> None:
+async def test_of_several_monitors_a_held_one_is_active(start: Any, say: Any, make_freeze: Any) -> None:
     world = await start()
-    world.verdicts.judgements |= {1: say.calm(), 2: say.calm()}
+    world.verdicts.judgments |= {1: say.calm(), 2: say.calm()}
     both = "ingest-logs,ingest-metrics"
     assert await world.active(service=both) is False
-    await frozen(world, say, brake(monitor_id=1))
+    await frozen(world, say, make_freeze(monitor_id=1))
     assert (await refused(world.active(service=both)))[0] is Code.UNAVAILABLE
-    world.verdicts.holds[1] = Told(3.0, True, say.now_ms)
-    await frozen(world, say, brake("again", monitor_id=1))
+    world.verdicts.holds[1] = Answer(3.0, True, say.now_ms)
+    await frozen(world, say, make_freeze("again", monitor_id=1))
     assert await world.active(service=both) is True
     assert await value(world, service=both) == 3
 
 
-async def test_each_kind_of_trigger_keeps_its_own_answer(start: Any, say: Any, brake: Any) -> None:
+async def test_each_kind_of_trigger_keeps_its_own_answer(start: Any, say: Any, make_freeze: Any) -> None:
     world = await start()
     (first, *others) = world.registry.present.monitors
     world.registry.change(monitors=(replace(first, overridable=True), *others))
-    world.verdicts.judgements[1] = say.calm()
-    held = iter((Told(1500.0, True, say.now_ms), Told(40.0, True, say.now_ms)))
+    world.verdicts.judgments[1] = say.calm()
+    held = iter((Answer(1500.0, True, say.now_ms), Answer(40.0, True, say.now_ms)))
 
-    async def hold(_ask: Any, _judgement: Any) -> Told | None:
+    async def last_known(_ask: Any, _judgement: Any) -> Answer | None:
         return next(held)
 
-    world.verdicts.hold = hold
-    await frozen(world, say, brake(monitor_id=1))
+    world.verdicts.find_last_known = last_known
+    await frozen(world, say, make_freeze(monitor_id=1))
     for _ in range(2):
         assert [await value(world), await value(world, lagThreshold="50")] == [1500, 40]
     assert {asked.overrides for asked, _ in world.freezes.rows} == {"", '{"lagThreshold": "50"}'}
 
 
-async def test_an_edited_policy_changes_nothing_until_the_end(start: Any, say: Any, brake: Any) -> None:
+async def test_an_edited_policy_changes_nothing_until_the_end(start: Any, say: Any, make_freeze: Any) -> None:
     world = await start()
-    world.verdicts.judgements[1] = say.calm()
-    world.verdicts.holds[1] = Told(1500.0, True, say.now_ms)
-    one = brake(monitor_id=1)
+    world.verdicts.judgments[1] = say.calm()
+    world.verdicts.holds[1] = Answer(1500.0, True, say.now_ms)
+    one = make_freeze(monitor_id=1)
     await frozen(world, say, one)
     assert await value(world) == 1500
-    world.verdicts.holds[1] = Told(7.0, True, say.now_ms)
+    world.verdicts.holds[1] = Answer(7.0, True, say.now_ms)
     world.registry.change(monitors=(say.monitor(1, "ingest-logs", lagThreshold="50"),))
     await frozen(world, say, one)
     assert await value(world) == 1500
 
 
 async def test_an_inline_monitor_is_registered_and_answered_when_the_freeze_is_over(
-    start: Any, say: Any, brake: Any
+    start: Any, say: Any, make_freeze: Any
 ) -> None:
     world = await start()
-    await frozen(world, say, brake(tenant=2))
+    await frozen(world, say, make_freeze(tenant=2))
     given = {"bootstrapServers": "kafka-5:9092", "consumerGroup": "g", "topic": "t"}
     ref = world.ref("", "market", **given)
     code, text = await refused(world.stub.IsActive(ref))
@@ -346,24 +352,24 @@ async def test_an_inline_monitor_is_registered_and_answered_when_the_freeze_is_o
     assert [one.topics for one in world.registry.registered] == [("t",)]
 
 
-async def test_a_part_of_the_topics_is_never_held(start: Any, say: Any, brake: Any) -> None:
+async def test_a_part_of_the_topics_is_never_held(start: Any, say: Any, make_freeze: Any) -> None:
     world = await start()
     (first, *others) = world.registry.present.monitors
     world.registry.change(monitors=(replace(first, partial="Only 3 of 9 topics are measured."), *others))
-    world.verdicts.judgements[1] = say.sustained(9000)
-    world.verdicts.holds[1] = Told(1500.0, True, say.now_ms)
-    await frozen(world, say, brake(monitor_id=1))
+    world.verdicts.judgments[1] = say.sustained(9000)
+    world.verdicts.holds[1] = Answer(1500.0, True, say.now_ms)
+    await frozen(world, say, make_freeze(monitor_id=1))
     assert (await refused(world.metric()))[0] is Code.UNAVAILABLE
 
 
-async def test_decisions_say_frozen_and_no_alert_counts_them(start: Any, say: Any, brake: Any) -> None:
+async def test_decisions_say_frozen_and_no_alert_counts_them(start: Any, say: Any, make_freeze: Any) -> None:
     world = await start()
-    world.verdicts.judgements |= {1: say.calm(), 2: say.calm()}
-    world.verdicts.holds[1] = Told(1500.0, True, say.now_ms)
-    await frozen(world, say, brake())
+    world.verdicts.judgments |= {1: say.calm(), 2: say.calm()}
+    world.verdicts.holds[1] = Answer(1500.0, True, say.now_ms)
+    await frozen(world, say, make_freeze())
     await value(world)
     await refused(world.metric("s0-ingest-metrics", service="ingest-metrics"))
     await world.scaler._recorder.flush()
-    told = {row.monitor_id: (row.reason, row.code, row.value, row.held) for row in world.decisions.rows}
-    assert told == {1: ("frozen", "OK", 1500.0, True), 2: ("frozen", "UNAVAILABLE", None, False)}
+    recorded = {row.monitor_id: (row.reason, row.code, row.value, row.held) for row in world.decisions.rows}
+    assert recorded == {1: ("frozen", "OK", 1500.0, True), 2: ("frozen", "UNAVAILABLE", None, False)}
     assert REGISTRY.get_sample_value("lagscale_scaler_held_share") == 0

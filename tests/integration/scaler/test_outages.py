@@ -62,7 +62,7 @@ async def test_probes_tell_the_store_from_readiness(start: Any) -> None:
 
 async def test_metrics_and_unknown_paths(start: Any, say: Any) -> None:
     world = await start()
-    world.verdicts.judgements[1] = say.calm()
+    world.verdicts.judgments[1] = say.calm()
     await world.active()
     code, text = await probe(world, "/metrics")
     assert code == 200
@@ -86,7 +86,7 @@ async def test_without_scratch_and_store_it_starts_but_is_not_ready(start: Any) 
 
 async def test_a_restart_without_the_store_answers_from_scratch(start: Any, say: Any) -> None:
     first = await start()
-    first.verdicts.judgements = {1: say.sustained(900), 2: say.calm()}
+    first.verdicts.judgments = {1: say.sustained(900), 2: say.calm()}
     await first.active()
     await first.active(service="ingest-metrics")
     await until_health(first, True)
@@ -110,14 +110,14 @@ async def test_a_changed_registration_is_known_at_once(start: Any, say: Any) -> 
     world = await start()
     world.registry.change(monitors=(say.monitor(1, "ingest-logs", lagThreshold="7"), say.monitor(9, "brand-new")))
     world.hints.put_nowait("lagscale_registry")
-    await say.eventually(lambda: world.scaler._known.directory.registrations.version == 2)
+    await say.eventually(lambda: world.scaler._registrations.directory.registrations.version == 2)
     assert (await world.stub.GetMetricSpec(world.ref())).metricSpecs[0].targetSize == 7
     assert (await world.stub.GetMetricSpec(world.ref("brand-new"))).metricSpecs[0].metricName == "brand-new"
 
 
 async def test_a_stop_is_told_and_ends_no_call(start: Any, say: Any) -> None:
     world = await start(drain_seconds=0.5, call_seconds=3)
-    world.verdicts.judgements[1] = say.calm()
+    world.verdicts.judgments[1] = say.calm()
     await until_health(world, True)
     world.verdicts.gate.clear()
     running = [asyncio.ensure_future(world.active()) for _ in range(20)]

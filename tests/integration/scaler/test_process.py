@@ -22,9 +22,9 @@ import grpc
 import psycopg
 import pytest
 
-from lagscale.domain.lag.rounds import Row, TargetRound, extend
+from lagscale.domain.lag.rounds import SampleRow, TargetRound, build_row
 from lagscale.domain.lag.samples import Sample
-from lagscale.store.samples.columns import COLUMNS, copy_line
+from lagscale.store.samples.columns import COLUMNS, format_copy_line
 from services.scaler.grpc.proto import externalscaler_pb2 as pb
 from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
 
@@ -80,12 +80,12 @@ class Kafka:
         assert self.targets is not None
         with psycopg.connect(self.url) as connection:
             now = _id(connection, "select (extract(epoch from clock_timestamp()) * 1000)::bigint")
-            row: Row | None = None
+            row: SampleRow | None = None
             lines = []
             for number, lag in enumerate(lags):
                 at_ms = now - 5000 * (len(lags) - 1 - number)
-                row = extend(row, TargetRound(at_ms, 0, (Sample(lag, 10_000),), members=members, members_age_ms=0))
-                lines.append(copy_line(self.tenant, self.targets[name], row))
+                row = build_row(row, TargetRound(at_ms, 0, (Sample(lag, 10_000),), members=members, members_age_ms=0))
+                lines.append(format_copy_line(self.tenant, self.targets[name], row))
             with connection.cursor().copy(f"copy lag_sample ({', '.join(COLUMNS)}) from stdin") as copy:
                 copy.write("".join(lines))
             connection.execute("notify lagscale_samples")

@@ -9,7 +9,7 @@ import grpc
 import pytest
 from prometheus_client import REGISTRY
 
-from lagscale.domain.verdict.contract import Reason, Told
+from lagscale.domain.verdict.contract import Answer, Reason
 from lagscale.domain.verdict.freezes import Freeze
 from lagscale.errors import QuotaExceeded
 from services.scaler.grpc.proto import externalscaler_pb2 as pb
@@ -26,16 +26,16 @@ async def limited(start: Any, **settings: Any) -> Any:
     world = await start(**settings)
     acme, other = world.registry.present.tenants
     world.registry.change(tenants=(replace(acme, calls_per_second=1), other))
-    await seen(world)
+    await wait_for_registrations(world)
     return world
 
 
-async def seen(world: Any) -> None:
+async def wait_for_registrations(world: Any) -> None:
     """The scaler has heard of the present registrations."""
     await world.hints.put("lagscale_registry")
-    known = world.scaler._known
-    while known.directory.registrations.version != world.registry.present.version:
-        assert await known.changed.wait(5.0)
+    cache = world.scaler._registrations
+    while cache.directory.registrations.version != world.registry.present.version:
+        assert await cache.changed.wait(5.0)
 
 
 async def value(world: Any, **ref: Any) -> float | grpc.aio.AioRpcError:
@@ -53,7 +53,7 @@ def counted(outcome: str, quota: str = "callsPerSecond") -> float:
 
 async def test_too_many_calls_are_refused_with_the_way_out_and_never_by_a_zero(start: Any, say: Any) -> None:
     world = await limited(start)
-    world.verdicts.judgements[1] = say.unknown()
+    world.verdicts.judgments[1] = say.unknown()
     before = counted("refused")
     errors = [await value(world) for _ in range(MANY)]
     texts = {(error.code(), error.details()) for error in errors if not isinstance(error, float)}
@@ -65,7 +65,7 @@ async def test_too_many_calls_are_refused_with_the_way_out_and_never_by_a_zero(s
 
 async def test_beyond_the_rate_a_reading_that_still_serves_is_told(start: Any, say: Any) -> None:
     world = await limited(start, memo_seconds=10)
-    world.verdicts.judgements[1] = say.calm()
+    world.verdicts.judgments[1] = say.calm()
     before = counted("from_memory")
     assert await world.active() is False
     assert [await value(world) for _ in range(4)] == [0.0] * 4
@@ -76,35 +76,35 @@ async def test_beyond_the_rate_a_reading_that_still_serves_is_told(start: Any, s
 
 async def test_beyond_the_rate_a_held_answer_that_asks_for_replicas_stands_in(start: Any, say: Any) -> None:
     world = await limited(start)
-    world.verdicts.judgements[1] = say.sustained(700)
+    world.verdicts.judgments[1] = say.sustained(700)
     assert [await value(world) for _ in range(MANY)] == [700.0] * MANY
 
 
 async def test_beyond_the_rate_an_old_zero_is_not_told(start: Any, say: Any) -> None:
     world = await limited(start)
-    world.verdicts.judgements[1] = say.calm()
+    world.verdicts.judgments[1] = say.calm()
     first = await value(world)
     assert first == 0.0
     # The bucket is emptied by another monitor, so that the memo of this one is over.
-    world.verdicts.judgements[2] = say.unknown()
+    world.verdicts.judgments[2] = say.unknown()
     for _ in range(MANY):
         await value(world, name="s0-ingest-metrics", service="ingest-metrics")
-    await say.eventually(lambda: world.scaler._snapshots.remembered(asks(world)) is None)
+    await say.eventually(lambda: world.scaler._snapshots.find_cached(requests(world)) is None)
     outcomes = [await value(world) for _ in range(5)]
     refused = [outcome for outcome in outcomes if not isinstance(outcome, float)]
     assert refused
     assert {error.code() for error in refused} == {Code.RESOURCE_EXHAUSTED}
 
 
-def asks(world: Any) -> Any:
+def requests(world: Any) -> Any:
     """What `ingest-logs` asks for."""
     trigger = world.scaler._servicer._reader.read({"serviceType": "ingest-logs"})
-    return next(iter(world.scaler._known.directory.resolve(trigger, "default", "shop").subjects())).ask
+    return next(iter(world.scaler._registrations.directory.resolve(trigger, "default", "shop").iter_monitors())).request
 
 
 async def test_the_metrics_spec_is_never_refused_and_never_counted(start: Any, say: Any) -> None:
     world = await limited(start)
-    world.verdicts.judgements[1] = say.unknown()
+    world.verdicts.judgments[1] = say.unknown()
     for _ in range(MANY):
         assert (await world.stub.GetMetricSpec(world.ref())).metricSpecs[0].targetSize == 500
     error = await value(world)
@@ -114,22 +114,22 @@ async def test_the_metrics_spec_is_never_refused_and_never_counted(start: Any, s
 
 async def test_another_tenant_is_not_touched(start: Any, say: Any) -> None:
     world = await limited(start)
-    world.verdicts.judgements[1] = say.unknown()
+    world.verdicts.judgments[1] = say.unknown()
     for _ in range(MANY):
         await value(world)
-    world.verdicts.judgements[3] = say.sustained(900)
+    world.verdicts.judgments[3] = say.sustained(900)
     assert await value(world, name="s0-secret-logs", service="secret-logs", namespace="market") == 900.0
 
 
 async def test_a_stream_counts_once_when_it_opens_and_not_while_it_looks(start: Any, say: Any) -> None:
     world = await limited(start)
-    world.verdicts.judgements[1] = say.sustained(700)
+    world.verdicts.judgments[1] = say.sustained(700)
     stream = world.stub.StreamIsActive(world.ref(), timeout=20)
     assert (await stream.read()).result is True
-    world.verdicts.judgements[2] = say.unknown()
+    world.verdicts.judgments[2] = say.unknown()
     outcomes = [await value(world, name="s0-ingest-metrics", service="ingest-metrics") for _ in range(MANY)]
     assert any(isinstance(one, grpc.aio.AioRpcError) and one.code() is Code.RESOURCE_EXHAUSTED for one in outcomes)
-    world.verdicts.judgements[1] = say.calm()
+    world.verdicts.judgments[1] = say.calm()
     assert (await stream.read()).result is False, "an open stream goes on"
     codes = [await opened(world) for _ in range(3)]
     assert Code.RESOURCE_EXHAUSTED in codes
@@ -151,10 +151,10 @@ async def test_a_target_over_its_quota_is_an_error_and_no_zero(start: Any, say: 
     world = await start()
     over = replace(world.registry.present.monitors[0], over_quota=TOO_LARGE)
     world.registry.change(monitors=(over, *world.registry.present.monitors[1:]))
-    await seen(world)
+    await wait_for_registrations(world)
     before = counted("refused", "partitions")
-    world.verdicts.judgements[1] = say.unknown(Reason.NO_DATA)
-    world.verdicts.holds[1] = Told(0.0, False, say.now_ms - 60_000)
+    world.verdicts.judgments[1] = say.unknown(Reason.NO_DATA)
+    world.verdicts.holds[1] = Answer(0.0, False, say.now_ms - 60_000)
     for call in (world.metric(), world.active()):
         with pytest.raises(grpc.aio.AioRpcError) as raised:
             await call
@@ -166,20 +166,20 @@ async def test_a_target_over_its_quota_keeps_the_replicas_that_were_held(start: 
     world = await start()
     over = replace(world.registry.present.monitors[0], over_quota=TOO_LARGE)
     world.registry.change(monitors=(over, *world.registry.present.monitors[1:]))
-    await seen(world)
-    world.verdicts.judgements[1] = say.unknown()
-    world.verdicts.holds[1] = Told(900.0, True, say.now_ms - 60_000)
+    await wait_for_registrations(world)
+    world.verdicts.judgments[1] = say.unknown()
+    world.verdicts.holds[1] = Answer(900.0, True, say.now_ms - 60_000)
     assert await value(world) == 900.0
 
 
 async def test_a_frozen_monitor_keeps_its_answer_beyond_the_rate(start: Any, say: Any) -> None:
     world = await limited(start, memo_seconds=10)
-    world.verdicts.judgements[1] = say.sustained(9000)
-    world.verdicts.holds[1] = Told(1500.0, True, say.now_ms - 4000)
+    world.verdicts.judgments[1] = say.sustained(9000)
+    world.verdicts.holds[1] = Answer(1500.0, True, say.now_ms - 4000)
     assert await value(world) == 9000.0
     ends = {"since_ms": say.now_ms - 1000, "until_ms": say.now_ms + 3_600_000, "reason": "a move"}
     world.registry.change(freezes=(Freeze("a", 1, cluster=None, monitor_id=1, **ends),), now_ms=say.now_ms)
-    await seen(world)
+    await wait_for_registrations(world)
     before = counted("from_memory")
     assert [await value(world) for _ in range(MANY)] == [1500.0] * MANY, "not the reading that would still serve"
     assert counted("from_memory") - before > 0
@@ -187,13 +187,13 @@ async def test_a_frozen_monitor_keeps_its_answer_beyond_the_rate(start: Any, say
 
 async def test_where_the_rate_is_used_up_before_a_freeze_nothing_newer_is_told(start: Any, say: Any) -> None:
     world = await limited(start, memo_seconds=10)
-    world.verdicts.judgements[1] = say.unknown()
+    world.verdicts.judgments[1] = say.unknown()
     world.verdicts.holds[1] = None
     for _ in range(MANY):
         await value(world)
     ends = {"since_ms": say.now_ms - 1000, "until_ms": say.now_ms + 3_600_000, "reason": "a move"}
     world.registry.change(freezes=(Freeze("a", 1, cluster=None, monitor_id=1, **ends),), now_ms=say.now_ms)
-    await seen(world)
+    await wait_for_registrations(world)
     outcomes = [await value(world) for _ in range(5)]
     assert {outcome.code() for outcome in outcomes if not isinstance(outcome, float)} <= {
         Code.RESOURCE_EXHAUSTED,

@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.tenancy import content_hash, inline_name
+from lagscale.domain.tenancy import build_inline_name, compute_content_hash
 from lagscale.store.connection import open_pool
 from lagscale.store.records import InlineMonitor
 from lagscale.store.registrations.load import ROLE, PostgresRegistrations
@@ -30,9 +30,9 @@ async def test_an_inline_trigger_without_a_list_is_registered_for_the_scraper_to
         row = connection.execute("insert into tenant (name) values (%s) returning id", [name]).fetchone()
         assert row is not None
         connection.execute("insert into cluster (tenant_id, name, bootstrap) values (%s, 'main', '{k:1}')", [row[0]])
-    digest = content_hash("main", "g", (), {}, pattern=pattern, exclude=("a",))
+    digest = compute_content_hash("main", "g", (), {}, pattern=pattern, exclude=("a",))
     monitor = InlineMonitor(
-        row[0], inline_name("g", (), digest), "main", "g", (), {}, Policy.parse({}), digest, pattern, ("a",)
+        row[0], build_inline_name("g", (), digest), "main", "g", (), {}, Policy.parse({}), digest, pattern, ("a",)
     )
     pool = open_pool(shared_url, ROLE, 1, application="test-scaler")
     await pool.open(wait=True)
@@ -54,13 +54,13 @@ async def partial(start: Starting, say: Any) -> Any:
     part = replace(world.registry.present.monitors[0], partial="The monitor means 101 topics, at most 100.")
     world.registry.change(monitors=(part, *world.registry.present.monitors[1:]))
     world.hints.put_nowait("lagscale_registry")
-    await say.eventually(lambda: world.scaler._known.directory.registrations.monitors[0].partial != "")
+    await say.eventually(lambda: world.scaler._registrations.directory.registrations.monitors[0].partial != "")
     return world
 
 
 async def test_a_part_of_the_topics_is_never_calm_and_never_held(start: Starting, say: Any) -> None:
     world = await partial(start, say)
-    world.verdicts.judgements[1] = say.calm()
+    world.verdicts.judgments[1] = say.calm()
     for call in (world.metric, world.active):
         with pytest.raises(grpc.aio.AioRpcError) as raised:
             await call()
@@ -70,7 +70,7 @@ async def test_a_part_of_the_topics_is_never_calm_and_never_held(start: Starting
 
 async def test_lag_that_lasts_in_a_part_is_told(start: Starting, say: Any) -> None:
     world = await partial(start, say)
-    world.verdicts.judgements[1] = say.sustained(700, members=3)
+    world.verdicts.judgments[1] = say.sustained(700, members=3)
     assert (await world.metric()).metricValues[0].metricValueFloat == 1500.0
     assert await world.active() is True
 
@@ -87,8 +87,8 @@ async def test_a_monitor_by_pattern_stands_beside_others_in_one_service_type(sta
     by_pattern = replace(metrics, topics=("topic-a", "topic-b"), target_ids=(2, 9))
     world.registry.change(monitors=(logs, by_pattern, *others))
     world.hints.put_nowait("lagscale_registry")
-    await say.eventually(lambda: world.scaler._known.directory.registrations.monitors[1].target_ids == (2, 9))
-    world.verdicts.judgements |= {1: say.calm(), 2: say.sustained(7)}
+    await say.eventually(lambda: world.scaler._registrations.directory.registrations.monitors[1].target_ids == (2, 9))
+    world.verdicts.judgments |= {1: say.calm(), 2: say.sustained(7)}
     both = "ingest-logs,ingest-metrics"
     spec = await world.stub.GetMetricSpec(world.ref(both), timeout=5)
     assert [one.metricName for one in spec.metricSpecs] == ["ingest-logs", "ingest-metrics"]

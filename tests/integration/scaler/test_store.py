@@ -12,7 +12,7 @@ import psycopg
 import pytest
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.tenancy import content_hash, inline_name
+from lagscale.domain.tenancy import build_inline_name, compute_content_hash
 from lagscale.errors import NotFound, QuotaExceeded, StoreUnavailable
 from lagscale.store.connection import open_pool
 from lagscale.store.records import InlineMonitor
@@ -47,17 +47,24 @@ def tenant(shared_url: str) -> int:
     return int(row[0])
 
 
-def wanted(tenant: int, *topics: str, **given: str) -> InlineMonitor:
-    digest = content_hash("main", "orders", topics, given)
+def build_inline_monitor(tenant: int, *topics: str, **given: str) -> InlineMonitor:
+    digest = compute_content_hash("main", "orders", topics, given)
     return InlineMonitor(
-        tenant, inline_name("orders", topics, digest), "main", "orders", topics, given, Policy.parse(given), digest
+        tenant,
+        build_inline_name("orders", topics, digest),
+        "main",
+        "orders",
+        topics,
+        given,
+        Policy.parse(given),
+        digest,
     )
 
 
 async def test_an_inline_monitor_is_registered_with_its_targets(pool: Any, tenant: int) -> None:
     store = PostgresRegistrations(pool)
     before = await store.version()
-    monitor = wanted(tenant, "b-topic", "a-topic", lagThreshold="7", partitionLimitation="")
+    monitor = build_inline_monitor(tenant, "b-topic", "a-topic", lagThreshold="7", partitionLimitation="")
     await store.register(monitor)
     assert await store.version() > before
     loaded = await store.load()
@@ -75,15 +82,15 @@ async def test_an_inline_monitor_is_registered_with_its_targets(pool: Any, tenan
 
 async def test_targets_are_in_the_order_of_the_topics(pool: Any, tenant: int, shared_url: str) -> None:
     store = PostgresRegistrations(pool)
-    await store.register(wanted(tenant, "a-topic"))
-    await store.register(wanted(tenant, "z-topic", "a-topic"))
+    await store.register(build_inline_monitor(tenant, "a-topic"))
+    await store.register(build_inline_monitor(tenant, "z-topic", "a-topic"))
     found = {one.topics: one.target_ids for one in (await store.load()).monitors if one.tenant_id == tenant}
     assert found["z-topic", "a-topic"][1] == found["a-topic",][0]
 
 
 async def test_many_at_once_make_one_monitor_of_one_content(pool: Any, tenant: int, shared_url: str) -> None:
     store = PostgresRegistrations(pool)
-    await asyncio.gather(*(store.register(wanted(tenant, "t", lagThreshold="9")) for _ in range(12)))
+    await asyncio.gather(*(store.register(build_inline_monitor(tenant, "t", lagThreshold="9")) for _ in range(12)))
     with psycopg.connect(shared_url) as connection:
         counts = connection.execute(
             "select (select count(*) from monitor where tenant_id = %(t)s), "
@@ -97,7 +104,7 @@ async def test_many_at_once_make_one_monitor_of_one_content(pool: Any, tenant: i
 async def test_the_quota_is_exact_however_many_come_at_once(pool: Any, tenant: int, shared_url: str) -> None:
     store = PostgresRegistrations(pool)
     outcomes = await asyncio.gather(
-        *(store.register(wanted(tenant, f"topic-{n}")) for n in range(6)), return_exceptions=True
+        *(store.register(build_inline_monitor(tenant, f"topic-{n}")) for n in range(6)), return_exceptions=True
     )
     assert sum(isinstance(outcome, QuotaExceeded) for outcome in outcomes) == 3
     with psycopg.connect(shared_url) as connection:
@@ -106,13 +113,13 @@ async def test_the_quota_is_exact_however_many_come_at_once(pool: Any, tenant: i
 
 async def test_a_cluster_that_is_gone_is_not_found(pool: Any, tenant: int) -> None:
     with pytest.raises(NotFound):
-        await PostgresRegistrations(pool).register(replace(wanted(tenant, "t"), cluster="gone"))
+        await PostgresRegistrations(pool).register(replace(build_inline_monitor(tenant, "t"), cluster="gone"))
 
 
 async def test_a_change_is_heard(pool: Any, tenant: int, shared_url: str) -> None:
     heard = changes(shared_url)
     assert await asyncio.wait_for(anext(heard), 10) == ""
-    await PostgresRegistrations(pool).register(wanted(tenant, "heard"))
+    await PostgresRegistrations(pool).register(build_inline_monitor(tenant, "heard"))
     assert await asyncio.wait_for(anext(heard), 10) == "lagscale_registry"
     with psycopg.connect(shared_url, autocommit=True) as connection:
         connection.execute("notify lagscale_samples")
@@ -122,12 +129,16 @@ async def test_a_change_is_heard(pool: Any, tenant: int, shared_url: str) -> Non
 
 async def test_decisions_and_asked_times_are_written(pool: Any, tenant: int, shared_url: str) -> None:
     store = PostgresRegistrations(pool)
-    await store.register(wanted(tenant, "asked"))
+    await store.register(build_inline_monitor(tenant, "asked"))
     (found,) = [one for one in (await store.load()).monitors if one.tenant_id == tenant]
     writer = PostgresDecisions(pool)
-    told = Decision(1_700_000_000_500, tenant, found.monitor_id, "r", None, "unknown", None, None, False, "stale", "X")
-    await writer.append([told, replace(told, replica="s", value=1.5, active=True, snapshot_ms=1_700_000_000_000)])
-    await writer.append([told])
+    decision = Decision(
+        1_700_000_000_500, tenant, found.monitor_id, "r", None, "unknown", None, None, False, "stale", "X"
+    )
+    await writer.append(
+        [decision, replace(decision, replica="s", value=1.5, active=True, snapshot_ms=1_700_000_000_000)]
+    )
+    await writer.append([decision])
     version = await store.version()
     with psycopg.connect(shared_url, autocommit=True) as connection:
         connection.execute("update monitor set last_asked_at = null where id = %s", [found.monitor_id])

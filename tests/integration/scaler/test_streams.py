@@ -8,7 +8,7 @@ from typing import Any
 import grpc
 import pytest
 
-from lagscale.domain.verdict.contract import Told
+from lagscale.domain.verdict.contract import Answer
 from lagscale.errors import StoreUnavailable
 
 pytestmark = pytest.mark.integration
@@ -20,11 +20,11 @@ async def read(call: Any, seconds: float = 5.0) -> Any:
 
 async def test_activity_is_told_at_once_and_on_every_change(start: Any, say: Any) -> None:
     world = await start()
-    world.verdicts.judgements[1] = say.calm()
+    world.verdicts.judgments[1] = say.calm()
     call = world.stub.StreamIsActive(world.ref())
-    for judgement, active in ((None, False), (say.sustained(9), True), (say.calm(), False)):
-        if judgement is not None:
-            world.verdicts.judgements[1] = judgement
+    for judgment, active in ((None, False), (say.sustained(9), True), (say.calm(), False)):
+        if judgment is not None:
+            world.verdicts.judgments[1] = judgment
             world.hints.put_nowait("lagscale_samples")
         assert (await read(call)).result is active
     call.cancel()
@@ -32,11 +32,11 @@ async def test_activity_is_told_at_once_and_on_every_change(start: Any, say: Any
 
 async def test_all_streams_are_read_by_one_question(start: Any, say: Any) -> None:
     world = await start()
-    world.verdicts.judgements = {1: say.calm(), 2: say.calm()}
+    world.verdicts.judgments = {1: say.calm(), 2: say.calm()}
     calls = [world.stub.StreamIsActive(world.ref(name)) for name in ("ingest-logs", "ingest-metrics") for _ in range(5)]
     assert [(await read(call)).result for call in calls] == [False] * 10
     world.verdicts.asked.clear()
-    world.verdicts.judgements = {1: say.sustained(9), 2: say.sustained(9)}
+    world.verdicts.judgments = {1: say.sustained(9), 2: say.sustained(9)}
     world.hints.put_nowait("lagscale_samples")
     assert [(await read(call)).result for call in calls] == [True] * 10
     assert {tuple(sorted(batch)) for batch in world.verdicts.asked} == {(1, 2)}
@@ -47,7 +47,7 @@ async def test_all_streams_are_read_by_one_question(start: Any, say: Any) -> Non
 async def test_true_is_said_again_while_active(start: Any, say: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("services.scaler.grpc.streams._REPEAT_SECONDS", 0.05)
     world = await start()
-    world.verdicts.judgements[1] = say.sustained(9)
+    world.verdicts.judgments[1] = say.sustained(9)
     call = world.stub.StreamIsActive(world.ref())
     assert [(await read(call)).result for _ in range(4)] == [True] * 4
     call.cancel()
@@ -55,13 +55,13 @@ async def test_true_is_said_again_while_active(start: Any, say: Any, monkeypatch
 
 async def test_nothing_is_said_while_unknown_unless_an_answer_is_held(start: Any, say: Any) -> None:
     world = await start()
-    world.verdicts.judgements[1] = say.unknown()
+    world.verdicts.judgments[1] = say.unknown()
     call = world.stub.StreamIsActive(world.ref())
     reading = asyncio.ensure_future(read(call))
     await say.eventually(lambda: len(world.verdicts.asked) >= 2)
     assert not reading.done()
-    world.verdicts.holds[1] = Told(9.0, True, say.now_ms)
-    world.verdicts.judgements[1] = say.unknown(at_ms=say.now_ms - 1)
+    world.verdicts.holds[1] = Answer(9.0, True, say.now_ms)
+    world.verdicts.judgments[1] = say.unknown(at_ms=say.now_ms - 1)
     world.hints.put_nowait("lagscale_samples")
     assert (await reading).result is True
     call.cancel()
@@ -69,7 +69,7 @@ async def test_nothing_is_said_while_unknown_unless_an_answer_is_held(start: Any
 
 async def test_a_stream_outlives_the_store_and_says_true_of_what_worked(start: Any, say: Any) -> None:
     world = await start()
-    world.verdicts.judgements[1] = say.calm()
+    world.verdicts.judgments[1] = say.calm()
     call = world.stub.StreamIsActive(world.ref())
     assert (await read(call)).result is False
     world.verdicts.failure = StoreUnavailable()
@@ -77,7 +77,7 @@ async def test_a_stream_outlives_the_store_and_says_true_of_what_worked(start: A
     world.hints.put_nowait("lagscale_samples")
     await say.eventually(lambda: len(world.verdicts.asked) > asked)
     world.verdicts.failure = None
-    world.verdicts.judgements[1] = say.sustained(9)
+    world.verdicts.judgments[1] = say.sustained(9)
     world.hints.put_nowait("lagscale_samples")
     assert (await read(call)).result is True
     call.cancel()
@@ -96,7 +96,7 @@ async def test_the_spec_is_told_at_once_and_on_change(start: Any, say: Any) -> N
 
 async def test_streams_end_with_ok_when_their_monitor_goes_and_when_the_replica_stops(start: Any, say: Any) -> None:
     world = await start()
-    world.verdicts.judgements = {1: say.calm(), 2: say.calm()}
+    world.verdicts.judgments = {1: say.calm(), 2: say.calm()}
     gone = [world.stub.StreamIsActive(world.ref()), world.stub.StreamMetricSpec(world.ref())]
     staying = [
         world.stub.StreamIsActive(world.ref("ingest-metrics")), world.stub.StreamMetricSpec(world.ref("ingest-metrics"))
@@ -125,7 +125,7 @@ async def test_an_unknown_monitor_is_an_error_of_the_stream(start: Any, method: 
 
 async def test_streams_end_with_ok_before_their_connection_must(start: Any, say: Any) -> None:
     world = await start(connection_age_seconds=10, connection_grace_seconds=2)
-    world.verdicts.judgements[1] = say.calm()
+    world.verdicts.judgments[1] = say.calm()
     world.scaler._streams._ages = type(world.scaler._streams._ages)(0.5, 1.0)
     for call in (world.stub.StreamIsActive(world.ref()), world.stub.StreamMetricSpec(world.ref())):
         assert await read(call) is not grpc.aio.EOF

@@ -16,13 +16,13 @@ from psycopg.types.json import Jsonb
 
 from devstack.broker import Broker
 from devstack.server import wait_until
-from lagscale.store.encryption import SecretBox, generate_key
+from lagscale.store.encryption import Keyring, generate_key
 from lagscale.store.scraping import leases, targets
 from lagscale.store.sync_connection import ScraperDatabase
 from services.scraper.engine import worker
-from services.scraper.engine.options import Options
+from services.scraper.engine.options import EngineOptions
 from services.scraper.kafka.cluster import KafkaCluster
-from services.scraper.planning.planner import Planner
+from services.scraper.planning.planner import PollPlanner
 from services.scraper.spark.sink import BatchPart, SampleWriter
 
 TICK_MS = 2000
@@ -36,9 +36,9 @@ class World:
         self.broker = broker
         self.admin = AdminClient({"bootstrap.servers": broker.address})
         self.key = generate_key()
-        self.options = Options(url, self.key, TICK_MS, 2, f"test-{uuid.uuid4().hex}", "nobody/hears")
+        self.options = EngineOptions(url, self.key, TICK_MS, 2, f"test-{uuid.uuid4().hex}", "nobody/hears")
         self.database = ScraperDatabase(url)
-        self.planner = Planner(TICK_MS, 2)
+        self.planner = PollPlanner(TICK_MS, 2)
         self.at_ms = 0.0
         self._owner = psycopg.connect(url, autocommit=True)
         self.tenant = self.ask("insert into tenant (name) values ('acme') returning id")[0][0]
@@ -47,7 +47,7 @@ class World:
         self._owner.close()
         self.database.close()
         # Clients end before their broker does.
-        worker.forget(self.options)
+        worker.close_resources(self.options)
 
     def ask(self, statement: str, *parameters: object) -> list[Any]:
         cursor = self._owner.execute(statement, parameters)
@@ -59,7 +59,7 @@ class World:
         security: Mapping[str, object] | None = None,
         secrets: Mapping[str, str] | None = None,
     ) -> int:
-        sealed = None if secrets is None else SecretBox(self.key).seal(secrets)
+        encrypted = None if secrets is None else Keyring(self.key).encrypt(secrets)
         return int(
             self.ask(
                 "insert into cluster (tenant_id, name, bootstrap, security, secrets) values (%s, %s, %s, %s, %s) returning id",
@@ -67,7 +67,7 @@ class World:
                 f"c-{uuid.uuid4().hex[:8]}",
                 [address or self.broker.address],
                 Jsonb(dict(security or {"protocol": "PLAINTEXT"})),
-                sealed,
+                encrypted,
             )[0][0]
         )
 
@@ -100,7 +100,7 @@ class World:
 
     def tick(self) -> list[BatchPart]:
         """One tick as Spark would run it: lease, plan, poll and write of each slot."""
-        lease = leases.keep(self.database, self.options.holder, 30)
+        lease = leases.acquire(self.database, self.options.holder, 30)
         assert lease is not None
         polling = targets.read(self.database)
         at_ms, _ = self.database.now_ms()
@@ -153,8 +153,8 @@ class World:
 
     def commit(self, group: str, topic: str, *offsets: int | None) -> None:
         """Set the commits of partitions 0, 1, ...; the group has no members."""
-        wanted = [TopicPartition(topic, n, offset) for n, offset in enumerate(offsets) if offset is not None]
-        request = ConsumerGroupTopicPartitions(group, wanted)
+        commits = [TopicPartition(topic, n, offset) for n, offset in enumerate(offsets) if offset is not None]
+        request = ConsumerGroupTopicPartitions(group, commits)
 
         def taken() -> bool:
             # A broker that has no coordinator yet refuses by the partitions' errors only.

@@ -9,22 +9,22 @@ from multiprocessing.process import BaseProcess
 
 from lagscale.store.records import Lease
 from lagscale.store.sync_connection import ScraperDatabase
-from services.scraper.engine.large_groups import Lane, Seam
-from services.scraper.engine.options import Options
+from services.scraper.engine.large_groups import ClientProvider, LargeGroupPoller
+from services.scraper.engine.options import EngineOptions
 from services.scraper.planning.planner import ClusterPlan
-from services.scraper.polling.round import Committed, Ends, GroupSeen, Partition, TopicSeen
+from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, TopicDescription
 
 PARTITIONS = 100_000
 
 
-class Giant:
+class OversizedCluster:
     """Answers at once; its messages come steadily, and nobody reads them."""
 
     def __init__(self, partitions: int = PARTITIONS) -> None:
         self._partitions = dict.fromkeys(range(partitions), True)
 
-    def topics(self, names: Sequence[str], until: float) -> Mapping[str, TopicSeen]:
-        return {name: TopicSeen(f"id-of-{name}", self._partitions) for name in names}
+    def topics(self, names: Sequence[str], until: float) -> Mapping[str, TopicDescription]:
+        return {name: TopicDescription(f"id-of-{name}", self._partitions) for name in names}
 
     def commits(self, groups: Mapping[str, Sequence[Partition]], until: float) -> Callable[[], Mapping[str, Committed]]:
         return lambda: {name: dict.fromkeys(partitions, 5) for name, partitions in groups.items()}
@@ -36,23 +36,23 @@ class Giant:
         end = int(time.monotonic())
         return lambda: Ends(dict.fromkeys(asked, 0), dict.fromkeys(asked, end), {})
 
-    def groups(self, names: Sequence[str], until: float) -> Callable[[], Mapping[str, GroupSeen]]:
-        return lambda: dict.fromkeys(names, GroupSeen(1, 3))
+    def groups(self, names: Sequence[str], until: float) -> Callable[[], Mapping[str, GroupDescription]]:
+        return lambda: dict.fromkeys(names, GroupDescription(1, 3))
 
-    def share_groups(self, names: Sequence[str], until: float) -> frozenset[str]:
+    def find_share_groups(self, names: Sequence[str], until: float) -> frozenset[str]:
         return frozenset()
 
 
-def beside(options: Options, plans: Sequence[ClusterPlan], lease: Lease) -> BaseProcess:
+def start_background_poller(options: EngineOptions, plans: Sequence[ClusterPlan], lease: Lease) -> BaseProcess:
     """A process that polls large groups as the planner's does, for ever; the test ends it."""
     process = multiprocessing.get_context("spawn").Process(target=_poll, args=(options, plans, lease), daemon=True)
     process.start()
     return process
 
 
-def _poll(options: Options, plans: Sequence[ClusterPlan], lease: Lease) -> None:
-    giant = Giant()
+def _poll(options: EngineOptions, plans: Sequence[ClusterPlan], lease: Lease) -> None:
+    oversized = OversizedCluster()
     database = ScraperDatabase(options.database_url)
-    lane = Lane(options, database, Seam(lambda _: giant, lambda _: None), lambda: lease)
-    lane.offer(plans)
-    lane.run()
+    poller = LargeGroupPoller(options, database, ClientProvider(lambda _: oversized, lambda _: None), lambda: lease)
+    poller.set_plans(plans)
+    poller.run()

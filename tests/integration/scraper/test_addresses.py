@@ -15,8 +15,8 @@ from devstack.server import free_port, wait_until
 from lagscale.kafka import resolver_guard
 from lagscale.kafka.addresses import AddressRules
 from services.scraper.kafka.cluster import KafkaCluster
-from services.scraper.kafka.status import Code, Problem
-from services.scraper.polling.poll import Cluster
+from services.scraper.kafka.status import PollCode, PollProblem
+from services.scraper.polling.poll import PollClient
 from tests.support.canary import Canary
 
 pytestmark = pytest.mark.integration
@@ -89,7 +89,7 @@ def test_a_refused_listener_is_never_connected_to_and_names_the_clusters_state(
 def test_without_rules_the_client_goes_where_the_broker_tells_it(luring: Broker, visited: Canary) -> None:
     # So a canary can be visited, and nothing but the rules keeps clients away.
     client = KafkaCluster({"bootstrap.servers": luring.addresses[2]})
-    client.listing(_soon())
+    client.list_topics(_soon())
     wait_until(lambda: visited.visits > 0, 10, "the advertised address was visited")
 
 
@@ -99,10 +99,10 @@ def test_whatever_is_asked_first_is_refused(asked: str, luring: Broker, canary: 
     client = KafkaCluster({"bootstrap.servers": luring.addresses[1]}, rules=only(*luring.addresses))
     answers = {
         "topics": lambda: client.topics(["orders"], _soon())["orders"],
-        "listing": lambda: client.listing(_soon()),
+        "listing": lambda: client.list_topics(_soon()),
         "groups": lambda: client.groups(["readers"], _soon())()["readers"],
     }
-    assert answers[asked]() == Problem(Code.ADDRESS_REFUSED)
+    assert answers[asked]() == PollProblem(PollCode.ADDRESS_REFUSED)
     assert canary.visits == before
 
 
@@ -111,7 +111,7 @@ def test_a_refused_bootstrap_server_is_not_connected_to_however_it_is_written(sp
     before = canary.visits
     for rules in (AddressRules.read("", private_refused=True), only("127.0.0.1:1"), AddressRules.read("localhost")):
         client = KafkaCluster({"bootstrap.servers": f"{spelling}:{canary.port}"}, rules=rules)
-        assert client.topics(["orders"], _soon())["orders"] == Problem(Code.ADDRESS_REFUSED)
+        assert client.topics(["orders"], _soon())["orders"] == PollProblem(PollCode.ADDRESS_REFUSED)
     assert canary.visits == before
 
 
@@ -120,21 +120,23 @@ def test_a_name_is_judged_by_what_the_client_itself_looks_up(luring: Broker, can
     before = canary.visits
     client = KafkaCluster({"bootstrap.servers": f"localhost:{canary.port}"}, rules=only(*luring.addresses))
     wait_until(
-        lambda: client.topics(["orders"], _soon())["orders"] == Problem(Code.ADDRESS_REFUSED), 10, "it was refused"
+        lambda: client.topics(["orders"], _soon())["orders"] == PollProblem(PollCode.ADDRESS_REFUSED),
+        10,
+        "it was refused",
     )
     assert canary.visits == before
 
 
 def test_a_host_that_does_not_resolve_is_unreachable_and_not_refused() -> None:
     rules = AddressRules.read("kafka.invalid,127.0.0.0/8")
-    client: Cluster = KafkaCluster({"bootstrap.servers": "b-1.kafka.invalid:9092"}, rules=rules)
-    assert client.topics(["orders"], _soon())["orders"] == Problem(Code.UNREACHABLE)
+    client: PollClient = KafkaCluster({"bootstrap.servers": "b-1.kafka.invalid:9092"}, rules=rules)
+    assert client.topics(["orders"], _soon())["orders"] == PollProblem(PollCode.UNREACHABLE)
 
 
 def test_a_closed_port_at_an_admitted_address_is_unreachable() -> None:
     address = f"127.0.0.1:{free_port()}"
     client = KafkaCluster({"bootstrap.servers": address}, rules=only(address))
-    assert client.topics(["orders"], _soon())["orders"] == Problem(Code.UNREACHABLE)
+    assert client.topics(["orders"], _soon())["orders"] == PollProblem(PollCode.UNREACHABLE)
 
 
 def test_a_guarded_client_finds_its_broker_again_after_a_restart(
@@ -160,12 +162,12 @@ def test_a_client_that_cannot_be_kept_to_the_rules_is_not_made(monkeypatch: pyte
     def missing() -> None:
         raise RuntimeError("this build of the Kafka client cannot keep to limits of addresses")
 
-    monkeypatch.setattr(resolver_guard, "_library", missing)
+    monkeypatch.setattr(resolver_guard, "_load_library", missing)
     config = {"bootstrap.servers": "127.0.0.1:1"}
     with pytest.raises(ValueError, match="refuses the settings"):
         KafkaCluster(config, rules=AddressRules.read("10.0.0.0/8"))
     # Without limits nothing of it is used.
-    assert KafkaCluster(config).is_spent is False
+    assert KafkaCluster(config).needs_replacement is False
 
 
 def _soon() -> float:

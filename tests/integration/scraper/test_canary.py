@@ -46,7 +46,7 @@ def test_secrets_that_are_refused_show_nowhere(
     assert states[4:] == ["settings_refused"] * 3
     assert "ok" not in states[:3]
     # The certificate is no secret, and stands where it was registered.
-    told = "".join(map(str, world.ask("select code, message from cluster_state")))
+    states_text = "".join(map(str, world.ask("select code, message from cluster_state")))
     with psycopg.connect(world.url) as connection:
         rows = "".join(
             str(connection.execute(f'select t::text from "{name}" as t').fetchall())  # type: ignore[call-overload]
@@ -54,6 +54,6 @@ def test_secrets_that_are_refused_show_nowhere(
             if name != "cluster"
         )
     out, err = capfd.readouterr()
-    for place, text in (("states", told), ("rows", rows), ("logs", caplog.text), ("out", out), ("err", err)):
+    for place, text in (("states", states_text), ("rows", rows), ("logs", caplog.text), ("out", out), ("err", err)):
         found = text.find(CANARY)
         assert found < 0, f"{CANARY} shows in {place}: {text[max(0, found - 300) :][:700]}"

@@ -74,15 +74,15 @@ def test_an_answer_that_is_no_token_is_named_and_nothing_of_it_told(
     with pytest.raises(TokenUnavailable) as caught:
         asked(issuer).fetch(anywhere)
     assert reason in caught.value.message
-    for told in ("canary", issuer.url, SECRET):
-        assert told not in caught.value.message
+    for text in ("canary", issuer.url, SECRET):
+        assert text not in caught.value.message
 
 
-@pytest.mark.parametrize(("told", "life"), [("60", 60), (60.5, 60.5), (None, 300), (True, 300), ("soon", 300)])
+@pytest.mark.parametrize(("text", "life"), [("60", 60), (60.5, 60.5), (None, 300), (True, 300), ("soon", 300)])
 def test_a_life_that_is_told_in_any_way(
-    issuer: Issuer, monkeypatch: pytest.MonkeyPatch, told: object, life: float
+    issuer: Issuer, monkeypatch: pytest.MonkeyPatch, text: object, life: float
 ) -> None:
-    answers(issuer, monkeypatch, 200, {"access_token": "a.b.c", "expires_in": told})
+    answers(issuer, monkeypatch, 200, {"access_token": "a.b.c", "expires_in": text})
     began = time.time()
     assert began + life <= asked(issuer).fetch(anywhere).expires_at <= time.time() + life
 

@@ -122,8 +122,8 @@ def test_a_changed_password_takes_effect_with_the_next_polls(world: World, guard
     cluster, _ = unread(world, guarded.sasl_address, sasl("SCRAM-SHA-512"), {"password": "wrong"})
     world.tick()
     assert world.cluster_state(cluster) == "authentication_failed"
-    from lagscale.store.encryption import SecretBox
+    from lagscale.store.encryption import Keyring
 
-    sealed = SecretBox(world.key).seal({"password": Broker.PASSWORD})
-    world.ask("update cluster set secrets = %s, version = version + 1 where id = %s", sealed, cluster)
+    encrypted = Keyring(world.key).encrypt({"password": Broker.PASSWORD})
+    world.ask("update cluster set secrets = %s, version = version + 1 where id = %s", encrypted, cluster)
     wait_until(lambda: world.tick() is not None and world.cluster_state(cluster) == "ok", 20, "it was let in")

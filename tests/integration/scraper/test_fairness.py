@@ -23,12 +23,12 @@ from lagscale.store.records import Lease
 from lagscale.store.scraping import leases, targets
 from services.scraper.engine import worker
 from services.scraper.kafka.cluster import KafkaCluster
-from services.scraper.kafka.status import Problem
-from services.scraper.planning.planner import ClusterPlan, Planner, Slot
-from services.scraper.polling.poll import Cluster
+from services.scraper.kafka.status import PollProblem
+from services.scraper.planning.planner import ClusterPlan, PollPlanner, Slot
+from services.scraper.polling.poll import PollClient
 from services.scraper.spark.sink import BatchPart, SampleWriter
 from tests.integration.scraper.conftest import World
-from tests.integration.scraper.giant import PARTITIONS, Giant, beside
+from tests.integration.scraper.giant import PARTITIONS, OversizedCluster, start_background_poller
 
 pytestmark = pytest.mark.integration
 
@@ -46,15 +46,15 @@ FROM = 20
 FLAT_KB = 8 * 1024
 
 
-class WithGiant(worker.Kept):
+class WithOversizedCluster(worker.WorkerResources):
     """What a worker keeps, with one cluster simulated below the seam."""
 
-    giant_id = -1
-    giant = Giant()
+    oversized_id = -1
+    oversized = OversizedCluster()
 
-    def open(self, plan: ClusterPlan) -> KafkaCluster | Problem | None:
-        if plan.cluster.cluster_id == self.giant_id:
-            simulated: Cluster = self.giant
+    def open(self, plan: ClusterPlan) -> KafkaCluster | PollProblem | None:
+        if plan.cluster.cluster_id == self.oversized_id:
+            simulated: PollClient = self.oversized
             return simulated  # type: ignore[return-value]
         return super().open(plan)
 
@@ -65,12 +65,12 @@ class Town:
     def __init__(self, world: World, tick_ms: int) -> None:
         self.world, self.tick_ms = world, tick_ms
         world.options = replace(world.options, tick_ms=tick_ms, clients_limit=CLIENTS)
-        self.planner = Planner(tick_ms, world.options.slots, world.options.tenant_partitions, CLIENTS // 4)
+        self.planner = PollPlanner(tick_ms, world.options.slots, world.options.tenant_partitions, CLIENTS // 4)
         self.at_ms = 0.0
         self.slots: list[Slot] = []
         self.topic = world.topic()
         self.loud = self.tenant(max_clusters=1000, max_partitions=1_000_000)
-        lease = leases.keep(world.database, world.options.holder, 600)
+        lease = leases.acquire(world.database, world.options.holder, 600)
         assert lease is not None
         self.lease: Lease = lease
 
@@ -92,19 +92,19 @@ class Town:
         world = self.world
         now_ms, _ = world.database.now_ms()
         self.at_ms = max(now_ms, self.at_ms + self.tick_ms)
-        polling, unproven = targets.read(world.database), targets.failed_clusters(world.database)
-        self.slots = self.planner.plan(polling, unproven, self.at_ms)
+        polling, unresponsive = targets.read(world.database), targets.failed_clusters(world.database)
+        self.slots = self.planner.plan(polling, unresponsive, self.at_ms)
         parts = []
         for slot in self.slots:
             batches: list[pa.RecordBatch] = list(worker.read(world.options, slot, self.lease.epoch, now_ms))
             parts.append(SampleWriter(world.options).write(iter(batches)))
         return parts
 
-    def stored(self, wanted: Sequence[int]) -> dict[int, int]:
+    def stored(self, target_ids: Sequence[int]) -> dict[int, int]:
         """Rows of each target."""
         found = self.world.ask(
             "select target_id, count(*) from every_lag_sample where target_id = any(%s) group by target_id",
-            list(wanted),
+            list(target_ids),
         )
         return dict(found)
 
@@ -116,18 +116,18 @@ class Ages:
         self._town = town
         self._rows: dict[int, int] = {}
         self._last: dict[int, int] = {}
-        self.seen: list[int] = []
+        self.intervals: list[int] = []
 
-    def note(self, wanted: Sequence[int], number: int) -> None:
-        rows = self._town.stored(wanted)
-        for target in wanted:
+    def note(self, target_ids: Sequence[int], number: int) -> None:
+        rows = self._town.stored(target_ids)
+        for target in target_ids:
             if rows.get(target, 0) > self._rows.get(target, 0):
                 self._last[target] = number
-            self.seen.append(number - self._last.get(target, -1))
+            self.intervals.append(number - self._last.get(target, -1))
         self._rows = rows
 
     def p99(self) -> float:
-        return quantiles(self.seen, n=100)[-1]
+        return quantiles(self.intervals, n=100)[-1]
 
 
 def status(name: str, process: int | str = "self") -> int:
@@ -139,8 +139,8 @@ def status(name: str, process: int | str = "self") -> int:
 class Grown:
     """Threads, clients and memory of this process, round after round."""
 
-    def __init__(self, kept: worker.Kept) -> None:
-        self._kept = kept
+    def __init__(self, kept: worker.WorkerResources) -> None:
+        self._resources = kept
         self._before = status("Threads")
         self.threads: list[int] = []
         self.clients: list[int] = []
@@ -148,7 +148,7 @@ class Grown:
 
     def note(self, number: int) -> None:
         self.threads.append(status("Threads") - self._before)
-        self.clients.append(len(self._kept.opening.clients))
+        self.clients.append(len(self._resources.opener.clients))
         if number in {FROM, ROUNDS - 1}:
             gc.collect()
             self.kilobytes[number] = status("VmRSS")
@@ -160,17 +160,19 @@ class Grown:
         assert self.kilobytes[ROUNDS - 1] - self.kilobytes[FROM] < FLAT_KB
 
 
-class Aside:
+class BackgroundRun:
     """The process that polls the giant once it was found, and the most memory that it took for a round."""
 
-    def __init__(self, town: Town, giant: int, stack: ExitStack) -> None:
-        self._town, self._giant, self._stack = town, giant, stack
+    def __init__(self, town: Town, oversized: int, stack: ExitStack) -> None:
+        self._town, self._oversized, self._stack = town, oversized, stack
         self._process: BaseProcess | None = None
         self._peak = 0
 
     def note(self) -> None:
         if self._process is None and self._town.planner.large:
-            self._process = beside(self._town.world.options, self._town.planner.large, self._town.lease)
+            self._process = start_background_poller(
+                self._town.world.options, self._town.planner.large, self._town.lease
+            )
             self._stack.callback(self._process.terminate)
         elif not self._peak and self._rounds() >= 2:
             # The second round is compared with the first, which takes more.
@@ -183,7 +185,7 @@ class Aside:
         assert self._most() - self._peak < FLAT_KB
 
     def _rounds(self) -> int:
-        return self._town.stored([self._giant]).get(self._giant, 0)
+        return self._town.stored([self._oversized]).get(self._oversized, 0)
 
     def _most(self) -> int:
         assert self._process is not None
@@ -197,14 +199,14 @@ def town(world: World, request: pytest.FixtureRequest) -> Iterator[Town]:
     # The group coordinator of a fresh broker needs a moment; that is no matter of fairness.
     world.commit(f"g-{uuid.uuid4().hex[:8]}", made.topic, 0)
     yield made
-    worker.forget(world.options)
+    worker.close_resources(world.options)
 
 
 @pytest.mark.timeout(240)
 def test_dead_clusters_and_a_giant_of_one_tenant_make_nobody_wait_and_nothing_grow(town: Town) -> None:
     world = town.world
-    giant_cluster, giant = town.target("127.0.0.1:9")
-    kept = simulated(town, giant_cluster)
+    oversized_cluster, oversized = town.target("127.0.0.1:9")
+    kept = simulated(town, oversized_cluster)
     with silent(DEAD) as accepting, refusing(DEAD) as closed, ExitStack() as stack:
         dead = [town.target(address)[0] for address in (*accepting, *closed)]
         others = []
@@ -212,7 +214,7 @@ def test_dead_clusters_and_a_giant_of_one_tenant_make_nobody_wait_and_nothing_gr
             town.tenant()
             others.append(town.target()[1])
         ages, late, grown = Ages(town), Ages(town), Grown(kept)
-        aside = Aside(town, giant, stack)
+        background = BackgroundRun(town, oversized, stack)
         for number in range(ROUNDS):
             town.round()
             ages.note(others, number)
@@ -220,14 +222,14 @@ def test_dead_clusters_and_a_giant_of_one_tenant_make_nobody_wait_and_nothing_gr
             # A round never lasts longer than half a tick for whatever does not answer, and holds no giant.
             assert all(slot.seconds <= town.tick_ms / 2000 for slot in town.slots)
             assert not any(group.large for slot in town.slots for plan in slot.clusters for group in plan.groups)
-            aside.note()
+            background.note()
             if number == HALF:
                 # Who comes later is as welcome.
                 town.tenant()
                 newcomer = town.target()[1]
             if number > HALF:
                 late.note([newcomer], number - HALF - 1)
-        aside.check()
+        background.check()
     assert ages.p99() <= 2
     assert late.p99() <= 2
     grown.check()
@@ -235,16 +237,16 @@ def test_dead_clusters_and_a_giant_of_one_tenant_make_nobody_wait_and_nothing_gr
     assert sum(codes.values()) == 2 * DEAD, "each of the dead was asked"
     assert "ok" not in codes
     assert codes["unreachable"] >= DEAD
-    assert len(world.rows(giant)[0]["lags"]) == PARTITIONS
+    assert len(world.rows(oversized)[0]["lags"]) == PARTITIONS
 
 
-def simulated(town: Town, cluster: int) -> WithGiant:
+def simulated(town: Town, cluster: int) -> WithOversizedCluster:
     """What the worker keeps from now on: this cluster is answered below the client's seam."""
     options = town.world.options
-    usual = worker.kept(options)
-    kept = WithGiant(usual.database, usual.opening)
-    kept.giant_id = cluster
-    worker._kept[options] = kept
+    usual = worker.get_resources(options)
+    kept = WithOversizedCluster(usual.database, usual.opener)
+    kept.oversized_id = cluster
+    worker._resources[options] = kept
     return kept
 
 
@@ -280,7 +282,7 @@ def test_hundreds_that_answered_a_moment_ago_and_fall_silent_together_make_nobod
         for number in range(6):
             town.round()
             ages.note([*others], number)
-    assert max(ages.seen) <= 2
+    assert max(ages.intervals) <= 2
     states = town.world.ask("select code from cluster_state where cluster_id = any(%s) and code = 'ok'", dead)
     # As many at each tick as there are clients for one tenant, so all of them in time.
     assert 2 * DEAD - len(states) >= 6 * CLIENTS // 2, "they are found out"

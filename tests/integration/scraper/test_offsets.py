@@ -76,7 +76,7 @@ def test_an_unknown_topic_is_told_at_once_and_measured_when_it_appears(world: Wo
     wait_until(lambda: world.tick() and len(world.rows(target)[0]["lags"]) == 2, 20, "the topic was measured")
     row = world.rows(target)[0]
     assert (row["lags"], row["absent_age"]) == ([15, 0], None)
-    assert row["flags"] == [Flag.BORN | Flag.UNCOMMITTED] * 2
+    assert row["flags"] == [Flag.FIRST_SEEN | Flag.UNCOMMITTED] * 2
     assert world.state(target) == "ok"
 
 
@@ -145,7 +145,7 @@ def test_partitions_outside_the_limitation_are_left_out(world: World) -> None:
     world.tick()
     row = world.rows(target)[0]
     assert row["lags"] == [None, 2, None, 2]
-    assert [flag & Flag.OUTSIDE for flag in row["flags"]] == [Flag.OUTSIDE, 0, Flag.OUTSIDE, 0]
+    assert [flag & Flag.EXCLUDED for flag in row["flags"]] == [Flag.EXCLUDED, 0, Flag.EXCLUDED, 0]
     assert row["parts"] == 2
     world.tick()
     assert world.rows(target)[0]["carried_lags"] is None

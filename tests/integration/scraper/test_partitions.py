@@ -14,7 +14,7 @@ from devstack.broker import Broker
 from devstack.server import wait_until
 from lagscale.domain.lag.rounds import Note
 from lagscale.domain.lag.samples import Flag
-from services.scraper.kafka.coordinators import slot_of
+from services.scraper.kafka.coordinators import find_offsets_partition
 
 pytestmark = pytest.mark.integration
 World = Any  # The fixture's class lives in conftest, which is not importable by name.
@@ -41,7 +41,7 @@ def test_partitions_that_are_added_are_born_uncommitted(world: World) -> None:
     world.produce(topic, 50, 3)
     wait_until(lambda: world.tick() and world.rows(target)[0]["parts"] == 4, 20, "the new partitions were measured")
     row = world.rows(target)[0]
-    born = Flag.BORN | Flag.UNCOMMITTED
+    born = Flag.FIRST_SEEN | Flag.UNCOMMITTED
     assert (row["lags"][:2], row["flags"], row["epoch"]) == ([4, 0], [0, 0, born, born], 0)
     world.tick()
     row = world.rows(target)[0]
@@ -87,7 +87,7 @@ def test_a_topic_that_comes_back_after_it_was_gone_is_born_under_its_new_id(worl
     world.produce(topic, 3)
     wait_until(lambda: world.tick() and world.rows(target)[0]["parts"] == 1, 20, "the new topic was measured")
     row = world.rows(target)[0]
-    assert row["flags"] == [Flag.BORN | Flag.UNCOMMITTED]
+    assert row["flags"] == [Flag.FIRST_SEEN | Flag.UNCOMMITTED]
     assert (row["epoch"], row["notes"], row["absent_age"]) == (1, 0, None)
     assert world.state(target) == "ok"
 
@@ -117,10 +117,12 @@ class Disks:
     def has(self, topic: str, partition: int) -> bool:
         return (self.extra / f"{topic}-{partition}").exists()
 
-    def group(self, *, kept_there: bool) -> str:
+    def group(self, *, on_lost_disk: bool) -> str:
         """A new group whose commits are kept on that disk, or on the other."""
         names = (fresh() for _ in range(1000))
-        return next(name for name in names if self.has("__consumer_offsets", slot_of(name)) is kept_there)
+        return next(
+            name for name in names if self.has("__consumer_offsets", find_offsets_partition(name)) is on_lost_disk
+        )
 
 
 @pytest.fixture
@@ -134,8 +136,8 @@ def disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disks]:
 
 def leaders(world: World, topic: str) -> list[bool]:
     """Which partitions have a leader."""
-    seen = world.open().topics([topic], world.soon())[topic].partitions
-    return [seen[partition] for partition in sorted(seen)]
+    leaders_by_partition = world.open().topics([topic], world.soon())[topic].partitions
+    return [leaders_by_partition[partition] for partition in sorted(leaders_by_partition)]
 
 
 def test_a_partition_without_a_leader_is_missing_and_holds_up_no_other(make_world: Any, disks: Disks) -> None:
@@ -145,21 +147,21 @@ def test_a_partition_without_a_leader_is_missing_and_holds_up_no_other(make_worl
         world.produce(topic, 10, partition)
     # The first commit makes the topic of commits.
     world.commit(fresh(), topic, 0)
-    group = disks.group(kept_there=False)
+    group = disks.group(on_lost_disk=False)
     world.commit(group, topic, 1, 2, 3, 4)
     (target,) = world.monitor(world.cluster(), group, topic)
     world.tick()
     assert world.rows(target)[0]["lags"] == [9, 8, 7, 6]
-    kept = [not disks.has(topic, partition) for partition in range(4)]
-    assert True in kept
-    assert False in kept
+    has_leader = [not disks.has(topic, partition) for partition in range(4)]
+    assert True in has_leader
+    assert False in has_leader
     disks.lose()
-    wait_until(lambda: leaders(world, topic) == kept, 30, "the partitions of the lost disk had no leader")
+    wait_until(lambda: leaders(world, topic) == has_leader, 30, "the partitions of the lost disk had no leader")
     world.tick()
     row = world.rows(target)[0]
     lags = [9, 8, 7, 6]
-    assert row["lags"] == [lag if there else None for lag, there in zip(lags, kept, strict=True)]
-    assert row["carried_lags"] == [None if there else lag for lag, there in zip(lags, kept, strict=True)]
+    assert row["lags"] == [lag if there else None for lag, there in zip(lags, has_leader, strict=True)]
+    assert row["carried_lags"] == [None if there else lag for lag, there in zip(lags, has_leader, strict=True)]
     # The newest samples still count, and their age is told.
     assert (row["parts"], row["total_lag"], row["notes"]) == (4, 30, 0)
     assert row["oldest_age"] > 0
@@ -172,22 +174,22 @@ def test_a_group_without_a_coordinator_is_missing_and_holds_up_no_other(make_wor
     world.produce(topic, 10, 0)
     world.produce(topic, 10, 1)
     world.commit(fresh(), topic, 0)
-    lost, safe = disks.group(kept_there=True), disks.group(kept_there=False)
+    lost, safe = disks.group(on_lost_disk=True), disks.group(on_lost_disk=False)
     for group in (lost, safe):
         world.commit(group, topic, 4, 4)
     cluster = world.cluster()
     (stopped,) = world.monitor(cluster, lost, topic)
     (measured,) = world.monitor(cluster, safe, topic)
-    kept = [not disks.has(topic, partition) for partition in range(2)]
-    assert sorted(kept) == [False, True]
+    has_leader = [not disks.has(topic, partition) for partition in range(2)]
+    assert sorted(has_leader) == [False, True]
     disks.lose()
-    wait_until(lambda: leaders(world, topic) == kept, 30, "the partitions of the lost disk had no leader")
+    wait_until(lambda: leaders(world, topic) == has_leader, 30, "the partitions of the lost disk had no leader")
     world.tick()
     # Nothing is known of its commits, and that is not 'uncommitted'.
     row = world.rows(stopped)[0]
     assert (row["lags"], row["never"], row["members"]) == ([None, None], 2, None)
     assert world.state(stopped) == "timeout"
     row = world.rows(measured)[0]
-    assert row["lags"] == [6 if there else None for there in kept]
+    assert row["lags"] == [6 if there else None for there in has_leader]
     assert (row["members"], row["flags"]) == (0, None)
     assert world.state(measured) == "incomplete"

@@ -14,7 +14,7 @@ from devstack.server import wait_until
 from lagscale.domain.lag.rounds import Note
 from lagscale.domain.lag.samples import Flag
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Ask, Judgement, Reason, Verdict
+from lagscale.domain.verdict.contract import Judgment, Reason, Verdict, VerdictRequest
 from lagscale.errors import StoreUnavailable
 from lagscale.store.connection import open_pool
 from lagscale.store.records import Registration
@@ -23,12 +23,12 @@ from lagscale.store.scraping import leases
 from lagscale.store.scraping.targets import ClusterEntry
 from lagscale.store.sync_connection import ScraperDatabase
 from lagscale.store.verdicts.judge import PostgresVerdicts
-from services.scraper.engine.leader import Ticks
+from services.scraper.engine.leader import Leader
 from services.scraper.kafka.clients import Clients
 from services.scraper.kafka.cluster import KafkaCluster
-from services.scraper.kafka.status import Code, Problem
-from services.scraper.polling.round import Committed, GroupSeen, Partition
-from services.scraper.topics.discovery import Limits, Resolver
+from services.scraper.kafka.status import PollCode, PollProblem
+from services.scraper.polling.round import Committed, GroupDescription, Partition
+from services.scraper.topics.discovery import DiscoveryLimits, TopicDiscovery
 
 pytestmark = pytest.mark.integration
 World = Any
@@ -42,20 +42,20 @@ class Recorded:
         self.clients = Clients()
         self.address = address
         self.asked: list[tuple[str, ...]] = []
-        self.problem: Problem | None = None
+        self.problem: PollProblem | None = None
 
-    def listing(self, until: float) -> frozenset[str] | Problem:
+    def list_topics(self, until: float) -> frozenset[str] | PollProblem:
         self.asked.append(("listing",))
-        return self.problem or self._client.listing(until)
+        return self.problem or self._client.list_topics(until)
 
     def commits(
         self, groups: Mapping[str, Sequence[Partition]], until: float
-    ) -> Callable[[], Mapping[str, Committed | Problem]]:
+    ) -> Callable[[], Mapping[str, Committed | PollProblem]]:
         self.asked.append(("commits", *groups))
         assert not any(groups.values()), "no topic is asked for by name"
         return self._client.commits(groups, until)
 
-    def groups(self, names: Sequence[str], until: float) -> Callable[[], Mapping[str, GroupSeen | Problem]]:
+    def groups(self, names: Sequence[str], until: float) -> Callable[[], Mapping[str, GroupDescription | PollProblem]]:
         self.asked.append(("groups", *names))
         return self._client.groups(names, until)
 
@@ -79,18 +79,18 @@ class Scopes:
         self.group = f"g-{uuid.uuid4().hex[:8]}"
         self.cluster = world.cluster()
 
-    def restarted(self) -> Resolver:
+    def restarted(self) -> TopicDiscovery:
         """A resolver that remembers nothing."""
         clock = itertools.count(0, 100)
 
         def open_cluster(_: ClusterEntry) -> Recorded:
             return self.client
 
-        self.resolver = Resolver(
+        self.resolver = TopicDiscovery(
             self.database,
             open_cluster,
-            Limits(5.0, self.limit),
-            lambda: leases.keep(self.world.database, self.world.options.holder, 30),
+            DiscoveryLimits(5.0, self.limit),
+            lambda: leases.acquire(self.world.database, self.world.options.holder, 30),
             # Every pass comes long after the one before, so that no test waits for one.
             clock=lambda: float(next(clock)),
         )
@@ -128,7 +128,7 @@ class Scopes:
         """Look up until just these topics are linked."""
 
         def looked_up() -> bool:
-            self.resolver.once()
+            self.resolver.run_once()
             return set(self.links(monitor)) == set(names)
 
         # A fresh group's coordinator needs a moment.
@@ -151,9 +151,9 @@ class Scopes:
         (found,) = [one for one in (await self.registrations.load()).monitors if one.monitor_id == monitor]
         return found
 
-    async def judged(self, monitor: int) -> Judgement:
+    async def judged(self, monitor: int) -> Judgment:
         targets = (await self.registration(monitor)).target_ids
-        return (await self.verdicts.judge([Ask(self.world.tenant, targets, POLICY)]))[0]
+        return (await self.verdicts.judge([VerdictRequest(self.world.tenant, targets, POLICY)]))[0]
 
 
 @pytest.fixture
@@ -174,7 +174,7 @@ async def test_topics_of_a_pattern_come_and_the_scalers_know(scopes: Scopes) -> 
     first = scopes.found(monitor, "a")
     version = await scopes.registrations.version()
     assert (await scopes.registration(monitor)).target_ids == (first["a"],)
-    scopes.resolver.once()
+    scopes.resolver.run_once()
     assert await scopes.registrations.version() == version, "nothing new is no change"
     scopes.topic("b")
     second = scopes.found(monitor, "a", "b")
@@ -191,7 +191,7 @@ async def test_a_topic_that_appears_under_a_pattern_is_born(scopes: Scopes) -> N
     monitor = scopes.by_prefix()
     scopes.topic("a")
     scopes.measured(scopes.found(monitor, "a")["a"])
-    scopes.resolver.once()
+    scopes.resolver.run_once()
     topic = scopes.topic("b")
     scopes.world.produce(topic, 500)
     scopes.world.commit(scopes.group, topic, 0)
@@ -199,7 +199,7 @@ async def test_a_topic_that_appears_under_a_pattern_is_born(scopes: Scopes) -> N
     assert (await scopes.judged(monitor)).verdict is Verdict.CALM, "a link alone makes nothing unknown"
     row = scopes.measured(target)
     assert row["lags"] == [500]
-    assert row["flags"] == [Flag.BORN]
+    assert row["flags"] == [Flag.FIRST_SEEN]
     judged = await scopes.judged(monitor)
     assert (judged.verdict, judged.reason, judged.partitions) == (Verdict.CALM, Reason.NOT_YET, 2)
 
@@ -222,7 +222,7 @@ async def test_a_topic_that_appears_after_a_gap_is_open(scopes: Scopes, remember
     assert row["lags"] == [500]
     assert row["flags"] is None
     judged = await scopes.judged(monitor)
-    assert (judged.verdict, judged.reason) == (Verdict.UNKNOWN, Reason.OPEN_ISLAND)
+    assert (judged.verdict, judged.reason) == (Verdict.UNKNOWN, Reason.START_UNKNOWN)
 
 
 async def test_a_topic_goes_when_it_was_absent_for_long_enough_and_its_history_stays(scopes: Scopes) -> None:
@@ -234,20 +234,20 @@ async def test_a_topic_goes_when_it_was_absent_for_long_enough_and_its_history_s
     wait_until(lambda: _absent(scopes, monitor), 20, "the topic's absence was noted")
     assert set(scopes.links(monitor)) == {"a"}
     scopes.found(monitor)
-    assert scopes.code(monitor) == Code.NO_MATCH
+    assert scopes.code(monitor) == PollCode.NO_MATCH
     assert any(row["lags"] for row in scopes.world.rows(target))
     judged = await scopes.judged(monitor)
     assert (judged.verdict, judged.reason) == (Verdict.UNKNOWN, Reason.NOTHING_TO_MEASURE)
     # Back again, the topic is the same target, born anew under a new id.
-    scopes.resolver.once()
+    scopes.resolver.run_once()
     scopes.topic("a")
     assert scopes.found(monitor, "a")["a"] == target
     row = scopes.measured(target)
-    assert (row["epoch"], row["flags"][0] & Flag.BORN) == (1, Flag.BORN)
+    assert (row["epoch"], row["flags"][0] & Flag.FIRST_SEEN) == (1, Flag.FIRST_SEEN)
 
 
 def _absent(scopes: Scopes, monitor: int) -> bool:
-    scopes.resolver.once()
+    scopes.resolver.run_once()
     return bool(
         scopes.world.ask("select 1 from monitor_target where monitor_id = %s and absent_at is not null", monitor)
     )
@@ -265,7 +265,7 @@ async def test_all_topics_of_a_group_are_those_with_commits_and_no_other_is_aske
     # What is polled are targets, and the only one is the topic with commits.
     assert scopes.world.ask("select topic from lag_target") == [(first,)]
     assert set(scopes.client.asked) == {("groups", scopes.group), ("commits", scopes.group)}
-    scopes.resolver.once()
+    scopes.resolver.run_once()
     scopes.world.produce(second, 7)
     scopes.world.commit(scopes.group, second, 0)
     target = scopes.found(monitor, "a", "b")["b"]
@@ -281,8 +281,8 @@ async def test_a_group_without_commits_has_nothing_to_measure(scopes: Scopes) ->
     scopes.topic("a")
 
     def looked_up() -> bool:
-        scopes.resolver.once()
-        return scopes.code(monitor) == Code.NO_MATCH
+        scopes.resolver.run_once()
+        return scopes.code(monitor) == PollCode.NO_MATCH
 
     wait_until(looked_up, 30, "the group was not looked up")
     assert set(scopes.client.asked) == {("groups", scopes.group), ("commits", scopes.group)}
@@ -300,16 +300,16 @@ async def test_too_many_topics_are_told_and_the_former_ones_stay(scopes: Scopes)
     for name in ("b", "c"):
         scopes.topic(name)
 
-    def told() -> bool:
-        scopes.resolver.once()
-        return scopes.code(monitor) == Code.TOO_MANY_TOPICS
+    def limit_reported() -> bool:
+        scopes.resolver.run_once()
+        return scopes.code(monitor) == PollCode.TOO_MANY_TOPICS
 
-    wait_until(told, 20, "the limit was told")
+    wait_until(limit_reported, 20, "the limit was told")
     found = await scopes.registration(monitor)
     assert "at most 2" in found.partial
     # A cluster that does not answer makes the part no whole.
-    scopes.client.problem = Problem(Code.TIMEOUT)
-    scopes.resolver.once()
+    scopes.client.problem = PollProblem(PollCode.TIMEOUT)
+    scopes.resolver.run_once()
     assert (await scopes.registration(monitor)).partial != ""
     scopes.client.problem = None
     version = await scopes.registrations.version()
@@ -325,10 +325,10 @@ async def test_a_cluster_that_does_not_answer_changes_no_link(scopes: Scopes) ->
     monitor = scopes.by_prefix(stale_after_ms=1500)
     scopes.topic("a")
     scopes.found(monitor, "a")
-    scopes.client.problem = Problem(Code.UNREACHABLE)
+    scopes.client.problem = PollProblem(PollCode.UNREACHABLE)
     for _ in range(3):
-        scopes.resolver.once()
-    assert scopes.code(monitor) == Code.UNREACHABLE
+        scopes.resolver.run_once()
+    assert scopes.code(monitor) == PollCode.UNREACHABLE
     assert set(scopes.links(monitor)) == {"a"}
     assert not scopes.world.ask("select 1 from monitor_target where absent_at is not null")
 
@@ -338,12 +338,12 @@ async def test_a_monitor_that_was_changed_or_deleted_meanwhile_gets_no_link(scop
     topic = scopes.topic("a")
 
     class Changing(Recorded):
-        def listing(self, until: float) -> frozenset[str] | Problem:
+        def list_topics(self, until: float) -> frozenset[str] | PollProblem:
             scopes.world.ask("update monitor set version = version + 1 where id = %s", monitor)
             return frozenset({topic})
 
     scopes.client = Changing(scopes.world.broker.address)
-    scopes.resolver.once()
+    scopes.resolver.run_once()
     assert scopes.links(monitor) == {}
     assert scopes.world.ask("select * from monitor_scope") == []
 
@@ -354,7 +354,7 @@ async def test_who_does_not_lead_looks_nothing_up(scopes: Scopes) -> None:
     scopes.world.ask(
         "insert into scraper_lease values ('scraper', 'another', 5, clock_timestamp() + interval '1 hour')"
     )
-    scopes.resolver.once()
+    scopes.resolver.run_once()
     assert scopes.client.asked == []
     assert scopes.links(monitor) == {}
 
@@ -371,22 +371,22 @@ async def test_a_pattern_and_a_list_share_the_target_of_one_topic(scopes: Scopes
 
 def test_a_store_that_is_away_ends_no_thread(world: World) -> None:
     heard: list[Mapping[str, int]] = []
-    away = Resolver(
+    away = TopicDiscovery(
         ScraperDatabase("postgresql://127.0.0.1:1/none"),
-        lambda _: Problem(Code.UNREACHABLE),
-        Limits(0.01, 5),
-        lambda: leases.keep(world.database, world.options.holder, 30),
+        lambda _: PollProblem(PollCode.UNREACHABLE),
+        DiscoveryLimits(0.01, 5),
+        lambda: leases.acquire(world.database, world.options.holder, 30),
         on_pass=heard.append,
     )
     with pytest.raises(StoreUnavailable):
-        away.once()
+        away.run_once()
     assert heard == []
 
 
 async def test_the_planner_looks_topics_up_beside_its_ticks(scopes: Scopes) -> None:
     monitor = scopes.by_prefix()
     scopes.topic("a")
-    ticks = Ticks(replace(scopes.world.options, topics_seconds=0.1))
+    ticks = Leader(replace(scopes.world.options, topics_seconds=0.1))
     try:
         assert ticks.keep_lease()
         wait_until(lambda: set(scopes.links(monitor)) == {"a"}, 20, "the topic was linked")

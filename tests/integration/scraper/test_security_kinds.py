@@ -15,10 +15,10 @@ from psycopg.types.json import Jsonb
 
 from devstack.broker import Broker
 from devstack.issuer import Client, Issuer
-from devstack.secured import Secured
+from devstack.secured import SecureListeners
 from devstack.server import wait_until
-from lagscale.store.encryption import SecretBox
-from services.api.clusters.security import canonical
+from lagscale.store.encryption import Keyring
+from services.api.clusters.security import canonicalize
 from services.scraper.engine import worker
 
 pytestmark = pytest.mark.integration
@@ -43,14 +43,16 @@ def secured(issuer: Issuer) -> Iterator[Broker]:
     """A broker with every kind of listener."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("LAGSCALE_KAFKA_BOOTSTRAP", raising=False)
-        server = Broker(tls=True, secured=Secured(Broker.USER, Broker.PASSWORD, issuer, reauthenticate_ms=60_000))
+        server = Broker(
+            tls=True, secured=SecureListeners(Broker.USER, Broker.PASSWORD, issuer, reauthenticate_ms=60_000)
+        )
     with server:
         yield server
 
 
 def register(world: World, broker: Broker, given: dict[str, Any], secrets: dict[str, Any], address: str = "") -> int:
     """The cluster as the API would store it; its id."""
-    found = canonical(given, secrets)
+    found = canonicalize(given, secrets)
     assert broker.secured is not None
     cluster = world.cluster(
         address or broker.secured.address(str(found.security["protocol"])), found.security, found.secrets
@@ -130,16 +132,16 @@ def test_a_token_is_renewed_before_it_ends_and_the_broker_sees_the_next_one(
     cluster = register(world, secured, oauth(secured, issuer), {"password": SECRET})
     comes_to(world, cluster, "ok")
     before = issuer.asked.get("/token", 0)
-    seen = set()
+    states = set()
 
     def renewed() -> bool:
         world.tick()
-        seen.add(world.cluster_state(cluster))
+        states.add(world.cluster_state(cluster))
         return issuer.asked["/token"] >= before + 2
 
     # After half a life, and again when the first token has ended: its connections are no more.
     wait_until(renewed, 3 * LIFE, "tokens were renewed")
-    assert seen == {"ok"}
+    assert states == {"ok"}
 
 
 def test_a_wrong_client_secret_is_named_and_told_to_nobody(world: World, secured: Broker, issuer: Issuer) -> None:
@@ -179,7 +181,7 @@ def test_the_token_urls_address_is_checked_before_any_request(world: World, secu
     message = comes_to(world, cluster, "token_unavailable")
     assert "the token URL does not lead to an address" in message
     assert issuer.asked.get("/token", 0) == before
-    worker.forget(world.options)
+    worker.close_resources(world.options)
 
 
 def test_kerberos_is_named_as_missing_from_this_build(world: World, secured: Broker) -> None:
@@ -205,7 +207,7 @@ def test_a_rotated_file_counts_without_a_restart(world: World, secured: Broker, 
     message = comes_to(world, missing, "reference_broken")
     assert "password: there is no such file" in message
     assert str(tmp_path) not in message
-    worker.forget(world.options)
+    worker.close_resources(world.options)
 
 
 def test_a_variable_of_the_tenant_is_read_and_no_other(
@@ -243,6 +245,6 @@ def test_sealed_and_referred_secrets_may_stand_side_by_side(
     cluster = register(
         world, secured, {"sasl": "plaintext"}, {"username": {"env": "USER"}, "password": Broker.PASSWORD}
     )
-    sealed = world.ask("select secrets from cluster where id = %s", cluster)[0][0]
-    assert SecretBox(world.key).open(sealed) == {"password": Broker.PASSWORD}
+    encrypted = world.ask("select secrets from cluster where id = %s", cluster)[0][0]
+    assert Keyring(world.key).decrypt(encrypted) == {"password": Broker.PASSWORD}
     comes_to(world, cluster, "ok")

@@ -59,4 +59,4 @@ def test_a_share_group_is_refused_and_a_group_that_is_not_there_is_not(sharing: 
 
 
 def listed(world: Any, group: str) -> bool:
-    return bool(world.open().share_groups([group], world.soon()))
+    return bool(world.open().find_share_groups([group], world.soon()))

@@ -8,11 +8,11 @@ import psycopg
 import pytest
 
 from devstack.server import wait_until
-from lagscale.domain.lag.rounds import Note, Row, TargetRound, extend
+from lagscale.domain.lag.rounds import Note, SampleRow, TargetRound, build_row
 from lagscale.domain.lag.samples import Flag, Sample
 from lagscale.errors import LeaseLost, StoreTimeout, StoreUnavailable
 from lagscale.store.records import Lease
-from lagscale.store.samples.write import PostgresSamples, TopicId
+from lagscale.store.samples.write import PostgresSamples, TopicIncarnation
 from lagscale.store.scraping import leases, targets, topic_links
 from lagscale.store.sync_connection import ScraperDatabase
 
@@ -33,12 +33,12 @@ def target(world: World) -> int:
 
 @pytest.fixture
 def lease(world: World) -> Lease:
-    found = leases.keep(world.database, "me", 30)
+    found = leases.acquire(world.database, "me", 30)
     assert found is not None
     return found
 
 
-def rows(at_ms: int) -> list[Row]:
+def rows(at_ms: int) -> list[SampleRow]:
     """Three rounds that use every column: a loss, a missing partition, one outside, a topic's new id."""
     first = TargetRound(
         at_ms,
@@ -52,10 +52,10 @@ def rows(at_ms: int) -> list[Row]:
         ends_answered_ms=40_000,
     )
     second = TargetRound(at_ms + 1000, 0, (None, Sample(7, 9, Flag.UNCOMMITTED), None, None), frozenset({3}))
-    third = TargetRound(at_ms + 2000, 1, (Sample(1, 1, Flag.BORN), None), notes=Note(0), absent_age_ms=None)
-    made: list[Row] = []
+    third = TargetRound(at_ms + 2000, 1, (Sample(1, 1, Flag.FIRST_SEEN), None), notes=Note(0), absent_age_ms=None)
+    made: list[SampleRow] = []
     for one in (first, second, third):
-        made.append(extend(made[-1] if made else None, one))
+        made.append(build_row(made[-1] if made else None, one))
     return made
 
 
@@ -89,9 +89,9 @@ def test_rows_of_the_future_are_refused_and_counted(
 
 
 def test_a_target_without_rows_or_without_existence(store: PostgresSamples, target: int) -> None:
-    known = store.known([target, 10_000_000])
-    assert list(known) == [target]
-    assert (known[target].row, known[target].topic_id, known[target].epoch) == (None, None, 0)
+    baseline = store.baseline([target, 10_000_000])
+    assert list(baseline) == [target]
+    assert (baseline[target].row, baseline[target].topic_id, baseline[target].incarnation) == (None, None, 0)
 
 
 def test_what_is_read_as_a_whole_is_planned_each_time(world: World, store: PostgresSamples, target: int) -> None:
@@ -99,18 +99,18 @@ def test_what_is_read_as_a_whole_is_planned_each_time(world: World, store: Postg
     for _ in range(10):
         targets.read(world.database)
         topic_links.read(world.database)
-        store.known([target])
+        store.baseline([target])
     with world.database.transaction() as connection:
-        kept = [text for (text,) in connection.execute("select statement from pg_prepared_statements")]
-    assert [text for text in kept if "monitor" in text] == []
-    assert any("every_lag_sample" in text for text in kept), "what is read by a key is planned once"
+        statements = [text for (text,) in connection.execute("select statement from pg_prepared_statements")]
+    assert [text for text in statements if "monitor" in text] == []
+    assert any("every_lag_sample" in text for text in statements), "what is read by a key is planned once"
 
 
 def test_topic_ids_are_remembered(world: World, store: PostgresSamples, target: int, lease: Lease) -> None:
     (row, *_) = rows(int(world.database.now_ms()[0]) - 60_000)
-    store.append([(world.tenant, target, row)], lease, [TopicId(target, "abc", 4)])
-    known = store.known([target])[target]
-    assert (known.topic_id, known.epoch) == ("abc", 4)
+    store.append([(world.tenant, target, row)], lease, [TopicIncarnation(target, "abc", 4)])
+    baseline = store.baseline([target])[target]
+    assert (baseline.topic_id, baseline.incarnation) == ("abc", 4)
 
 
 def is_expired(world: World) -> bool:
@@ -119,63 +119,63 @@ def is_expired(world: World) -> bool:
 
 def is_taken(database: ScraperDatabase) -> bool:
     try:
-        return leases.keep(database, "taker", 30) is not None
+        return leases.acquire(database, "taker", 30) is not None
     except StoreTimeout:
         return False
 
 
 def test_one_lease_at_a_time_and_a_new_epoch_for_each_holder(world: World) -> None:
     database = world.database
-    first = leases.keep(database, "a", 30)
+    first = leases.acquire(database, "a", 30)
     assert first is not None
-    assert leases.keep(database, "b", 30) is None
-    assert leases.keep(database, "a", 30) == first
+    assert leases.acquire(database, "b", 30) is None
+    assert leases.acquire(database, "a", 30) == first
     leases.release(database, "a")
-    second = leases.keep(database, "b", 30)
+    second = leases.acquire(database, "b", 30)
     assert second is not None
     assert second.epoch > first.epoch
-    assert leases.keep(database, "a", 30) is None
+    assert leases.acquire(database, "a", 30) is None
 
 
 def test_an_expired_lease_is_free_and_its_old_holder_gets_a_new_epoch(world: World) -> None:
-    first = leases.keep(world.database, "a", 0)
-    second = leases.keep(world.database, "a", 30)
+    first = leases.acquire(world.database, "a", 0)
+    second = leases.acquire(world.database, "a", 30)
     assert first is not None
     assert second is not None
     assert second.epoch == first.epoch + 1
 
 
 def test_who_lost_the_lease_writes_nothing(world: World, store: PostgresSamples, target: int) -> None:
-    old = leases.keep(world.database, "old", 0)
-    assert leases.keep(world.database, "new", 30) is not None
+    old = leases.acquire(world.database, "old", 0)
+    assert leases.acquire(world.database, "new", 30) is not None
     assert old is not None
     (row, *_) = rows(int(world.database.now_ms()[0]) - 60_000)
     with pytest.raises(LeaseLost):
-        store.append([(world.tenant, target, row)], old, [TopicId(target, "abc", 4)])
-    assert store.known([target])[target].row is None
-    assert store.known([target])[target].topic_id is None
+        store.append([(world.tenant, target, row)], old, [TopicIncarnation(target, "abc", 4)])
+    assert store.baseline([target])[target].row is None
+    assert store.baseline([target])[target].topic_id is None
 
 
 def test_nobody_takes_the_lease_while_a_batch_is_being_written(world: World) -> None:
-    held = leases.keep(world.database, "writer", 0.2)
+    held = leases.acquire(world.database, "writer", 0.2)
     assert held is not None
     other = ScraperDatabase(world.url)
     with world.database.transaction() as connection:
-        assert leases.hold_in_place(connection, held)
+        assert leases.lock_lease(connection, held)
         wait_until(lambda: is_expired(world), 5, "the lease expired")
         with pytest.raises(StoreTimeout):
-            leases.keep(other, "taker", 30)
-    assert leases.keep(other, "taker", 30) is not None
+            leases.acquire(other, "taker", 30)
+    assert leases.acquire(other, "taker", 30) is not None
     other.close()
 
 
 def test_a_writer_that_stops_in_its_transaction_is_ended_by_the_server(world: World) -> None:
-    held = leases.keep(world.database, "stopped", 0.1)
+    held = leases.acquire(world.database, "stopped", 0.1)
     assert held is not None
     other = ScraperDatabase(world.url)
     stopped = pytest.raises(StoreUnavailable)
     with stopped, world.database.transaction() as connection:
-        assert leases.hold_in_place(connection, held)
+        assert leases.lock_lease(connection, held)
         wait_until(lambda: is_taken(other), 20, "another took the lease")
         connection.execute("select 1")
     other.close()
@@ -195,16 +195,16 @@ def test_retention_drops_what_is_old_and_says_so(
     (old, *_) = rows(now - 40 * 3_600_000)
     (new, *_) = rows(now - 60_000)
     store.append([(world.tenant, target, old), (world.tenant, target, new)], lease)
-    assert len(store.drop_before(24)) == 1
+    assert len(store.drop_older_than(24)) == 1
     assert len(world.rows(target)) == 1
-    assert store.drop_before(24) == []
+    assert store.drop_older_than(24) == []
 
 
 def test_a_removal_may_take_longer_than_a_poll_waits(world: World) -> None:
-    impatient = ScraperDatabase(world.url, silence_seconds=0.2)
+    impatient = ScraperDatabase(world.url, response_timeout_seconds=0.2)
     with pytest.raises(StoreUnavailable), impatient.transaction() as connection:
         connection.execute("select pg_sleep(1)")
-    patient = ScraperDatabase(world.url, silence_seconds=60)
+    patient = ScraperDatabase(world.url, response_timeout_seconds=60)
     with patient.transaction() as connection:
         connection.execute("select pg_sleep(1)")
     patient.close()
@@ -222,5 +222,5 @@ def test_decisions_and_unasked_monitors_are_removed_in_time(world: World, store:
             "update monitor set auto_registered = true, created_at = now() - interval '8 days' where tenant_id = %s",
             [world.tenant],
         )
-        assert store.tidy() == {"decisions": 1, "unasked monitors": 1}
-        assert store.tidy() == {}
+        assert store.remove_unused() == {"decisions": 1, "unasked monitors": 1}
+        assert store.remove_unused() == {}

@@ -17,9 +17,9 @@ from confluent_kafka import Producer
 
 from devstack.server import wait_until
 from lagscale.domain.lag.rounds import TargetRound
-from lagscale.domain.lag.time_lag import NOTHING_WAITS, TimeLag, ends_of, time_lag
+from lagscale.domain.lag.time_lag import NO_WAIT, TimeLag, collect_ends, compute_time_lag
 from lagscale.store.samples.columns import read_row
-from services.scraper.engine.worker import Clock
+from services.scraper.engine.worker import DatabaseClock
 
 pytestmark = pytest.mark.integration
 World = Any  # The fixture's class lives in conftest, which is not importable by name.
@@ -30,7 +30,9 @@ CASES = 50
 class Recorder:
     """Appends messages until it is told to stop; of each it knows when it was sent, and when the broker had it."""
 
-    def __init__(self, bootstrap: str, topic: str, clock: Clock, pauses: Callable[[], tuple[int, float]]) -> None:
+    def __init__(
+        self, bootstrap: str, topic: str, clock: DatabaseClock, pauses: Callable[[], tuple[int, float]]
+    ) -> None:
         self._producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 0, "acks": "all"})
         self._topic, self._clock, self._pauses = topic, clock, pauses
         self._stop = Event()
@@ -72,7 +74,7 @@ def measured(world: World, dice: Random, pauses: Callable[[], tuple[int, float]]
     """A producer at work, and a round for each commit that a group without members makes behind it."""
     topic, group = world.topic(), f"g-{uuid.uuid4().hex[:10]}"
     (target,) = world.monitor(world.cluster(), group, topic)
-    recorder = Recorder(world.broker.address, topic, Clock.learn(world.database), pauses)
+    recorder = Recorder(world.broker.address, topic, DatabaseClock.learn(world.database), pauses)
     with recorder.running():
         for _ in range(CASES + 15):
             # Between two rounds lies what a producer needs for some messages.
@@ -106,21 +108,21 @@ def judged(rounds: Sequence[TargetRound]) -> tuple[int, TimeLag, int] | None:
     """Position, time lag and stamp at the newest of the rounds; None where nothing waits."""
     sample = rounds[-1].samples[0]
     assert sample is not None
-    found = time_lag(ends_of(rounds, 0), sample.position)
+    found = compute_time_lag(collect_ends(rounds, 0), sample.position)
     assert found is not None
-    assert (found == NOTHING_WAITS) or sample.lag > 0
+    assert (found == NO_WAIT) or sample.lag > 0
     return (sample.position, found, rounds[-1].at_ms) if sample.lag else None
 
 
 def spans(rounds: Sequence[TargetRound]) -> list[int]:
     """Milliseconds from each round's question for ends to the next round's answer."""
-    reads = ends_of(rounds, 0)
+    reads = collect_ends(rounds, 0)
     return [n.at_ms + n.answered_ms - o.at_ms - o.asked_ms for o, n in pairwise(reads)]
 
 
 def tell(rounds: Sequence[TargetRound]) -> None:
     """Print what the documentation quotes; pytest shows it with `-s`."""
-    reads = ends_of(rounds, 0)
+    reads = collect_ends(rounds, 0)
     asked = sorted(read.asked_ms for read in reads)
     took = sorted(read.answered_ms - read.asked_ms for read in reads)
     print(f"\nends asked {median(asked):g} ms after the stamp (at most {asked[-1]}),", end=" ")

@@ -6,7 +6,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from lagscale.store.registry.origin import origin
-from services.api.client_address import CameFrom
+from services.api.client_address import ClientAddressMiddleware
 
 PROXIES = ("10.0.0.0/8", "192.0.2.1", "2001:db8::/32")
 
@@ -25,7 +25,7 @@ async def seen(peer: str | None, *forwarded: str, trusted: tuple[str, ...] = PRO
 
     headers = [(b"x-forwarded-for", each.encode()) for each in forwarded]
     scope = {"type": "http", "headers": headers, "client": None if peer is None else (peer, 4711)}
-    await CameFrom(app, trusted)(scope, receive, send)
+    await ClientAddressMiddleware(app, trusted)(scope, receive, send)
     assert origin() is None
     return found[0]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.policy.values import resolved
+from lagscale.domain.policy.values import list_effective_values
 from lagscale.errors import InvalidInput
 from services.api.clusters.schemas import ClusterIn
-from services.api.clusters.security import canonical
-from services.api.monitors.drafts import policy_texts
+from services.api.clusters.security import canonicalize
+from services.api.monitors.drafts import format_policy
 from services.api.schemas import MonitorIn
 
 PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
@@ -17,11 +17,11 @@ KEY = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"
 
 
 def test_policy_values_of_any_kind_become_the_texts_of_metadata() -> None:
-    texts, faults = policy_texts(
+    texts, field_errors = format_policy(
         {"lagThreshold": 500, "targetLag": 0.5, "workSeconds": 1e3, "allowIdleConsumers": True, "holdSeconds": " 60 "}
         | {"samplingInterval": None, "windowSize": ""}
     )
-    assert faults == []
+    assert field_errors == []
     assert texts == {
         "lagThreshold": "500", "targetLag": "0.5", "workSeconds": "1000", "allowIdleConsumers": "true",
         "holdSeconds": "60",
@@ -30,20 +30,20 @@ def test_policy_values_of_any_kind_become_the_texts_of_metadata() -> None:
 
 
 def test_an_unknown_policy_key_names_its_neighbour() -> None:
-    _, faults = policy_texts({"lagTreshold": 1, "zzzzzzzz": 2})
-    assert [str(fault) for fault in faults] == [
+    _, field_errors = format_policy({"lagTreshold": 1, "zzzzzzzz": 2})
+    assert [str(field_error) for field_error in field_errors] == [
         "lagTreshold: is no key of a policy; did you mean lagThreshold?",
         "zzzzzzzz: is no key of a policy",
     ]
 
 
 def test_every_supported_key_is_shown_resolved() -> None:
-    shown = resolved(Policy.parse({"partitionLimitation": "1,3,5-8"}))
+    shown = list_effective_values(Policy.parse({"partitionLimitation": "1,3,5-8"}))
     assert shown["partitionLimitation"] == "1,3,5-8"
     # What is shown can be given again, and means the same.
-    texts, faults = policy_texts({name: value for name, value in shown.items() if name != "metric"})
-    assert faults == []
-    assert resolved(Policy.parse(texts)) == shown
+    texts, field_errors = format_policy({name: value for name, value in shown.items() if name != "metric"})
+    assert field_errors == []
+    assert list_effective_values(Policy.parse(texts)) == shown
 
 
 @pytest.mark.parametrize(
@@ -72,16 +72,16 @@ def test_every_supported_key_is_shown_resolved() -> None:
 def test_security_is_brought_to_one_form(
     security: dict[str, str | bool | None], secrets: dict[str, str | None] | None, wanted: dict[str, object]
 ) -> None:
-    public = canonical(security, secrets).security
+    public = canonicalize(security, secrets).security
     assert public == wanted
     # The stored form is a form that may be given.
-    assert canonical(dict(public), None)[0] == wanted
+    assert canonicalize(dict(public), None)[0] == wanted
 
 
 def test_secrets_are_renamed_and_none_stays_none() -> None:
-    assert canonical({}, None)[1] is None
-    assert canonical({}, {})[1] == {}
-    assert canonical({}, {"key": KEY, "keyPassword": "p"})[1] == {"key": KEY, "key_password": "p"}
+    assert canonicalize({}, None)[1] is None
+    assert canonicalize({}, {})[1] == {}
+    assert canonicalize({}, {"key": KEY, "keyPassword": "p"})[1] == {"key": KEY, "key_password": "p"}
 
 
 @pytest.mark.parametrize(
@@ -107,8 +107,8 @@ def test_faults_of_security_name_the_field_and_no_value(
     security: dict[str, str | bool | None], secrets: dict[str, str | None] | None, field: str
 ) -> None:
     with pytest.raises(InvalidInput) as caught:
-        canonical(security, secrets)
-    assert field in {fault.field for fault in caught.value.faults}
+        canonicalize(security, secrets)
+    assert field in {field_error.field for field_error in caught.value.field_errors}
     assert "canary" not in caught.value.message
 
 

@@ -11,8 +11,14 @@ import httpx
 import pytest
 
 from lagscale import errors
-from lagscale.errors import Fault, LagscaleError
-from services.api.problem_types import FRAMEWORK, KINDS, MOST_BODY, TYPE, type_of
+from lagscale.errors import FieldError, LagscaleError
+from services.api.problem_types import (
+    FRAMEWORK_PROBLEM_TYPES,
+    MAX_BODY_BYTES,
+    PROBLEM_TYPES,
+    TYPE_PREFIX,
+    build_type_uri,
+)
 from services.api.problems import MEDIA_TYPE
 from tests.support.api_document import api_document
 from tests.unit.api.test_problems import ADMIN, Broken, api, operations
@@ -20,7 +26,9 @@ from tests.unit.api.test_problems import ADMIN, Broken, api, operations
 __all__ = ["api", "operations"]
 
 PAGE = Path(__file__).parents[3] / "docs" / "errors.md"
-TYPES = {type_of(error) for error in KINDS} | {TYPE + kind.name for kind in FRAMEWORK}
+TYPES = {build_type_uri(error) for error in PROBLEM_TYPES} | {
+    TYPE_PREFIX + kind.name for kind in FRAMEWORK_PROBLEM_TYPES
+}
 JSON = {"Content-Type": "application/json"}
 CANARY = "C4nary-in-the-input"
 #: One of them is wrong for any field that can be wrong at all.
@@ -45,7 +53,7 @@ def problem(answer: httpx.Response, status: int, field: str | None) -> dict[str,
     body: dict[str, Any] = answer.json()
     assert body["type"] in TYPES
     assert (body["status"], body["field"]) == (status, field)
-    for text in (body["title"], body["wayOut"]):
+    for text in (body["title"], body["remediation"]):
         assert re.fullmatch(r"[A-Z].{10,}[.>`]", text), text
     assert len(body["detail"]) > 5
     assert CANARY not in answer.text
@@ -55,31 +63,35 @@ def problem(answer: httpx.Response, status: int, field: str | None) -> dict[str,
 def test_every_type_is_told_and_none_is_stale() -> None:
     text = PAGE.read_text(encoding="utf-8")
     assert set(re.findall(r"^### `([^`]+)`", text, re.MULTILINE)) == TYPES
-    assert len(TYPES) == len(KINDS) + len(FRAMEWORK)
+    assert len(TYPES) == len(PROBLEM_TYPES) + len(FRAMEWORK_PROBLEM_TYPES)
 
 
 def test_only_where_nothing_of_the_request_is_at_fault_no_field_is() -> None:
-    without = {kind for kind in (*KINDS.values(), *FRAMEWORK) if kind.field is None}
+    without = {kind for kind in (*PROBLEM_TYPES.values(), *FRAMEWORK_PROBLEM_TYPES) if kind.field is None}
     # Of a quota, what is used up is named where it is raised.
     assert {kind.status for kind in without} == {429, 500, 502, 503}
-    assert [kind for kind in (*KINDS.values(), *FRAMEWORK) if kind.status >= 500 and kind.field is not None] == []
+    assert [
+        kind
+        for kind in (*PROBLEM_TYPES.values(), *FRAMEWORK_PROBLEM_TYPES)
+        if kind.status >= 500 and kind.field is not None
+    ] == []
 
 
 def raised(kind: type[LagscaleError]) -> LagscaleError:
-    return errors.InvalidInput([Fault("policy.x", "must be y")]) if kind is errors.InvalidInput else kind()
+    return errors.InvalidInput([FieldError("policy.x", "must be y")]) if kind is errors.InvalidInput else kind()
 
 
-@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", PROBLEM_TYPES, ids=lambda kind: kind.__name__)
 async def test_every_class_of_the_family_is_a_whole_problem(
     api: httpx.AsyncClient, operations: Broken, kind: type[LagscaleError]
 ) -> None:
     operations.error = raised(kind)
-    wanted = KINDS[kind]
+    wanted = PROBLEM_TYPES[kind]
     body = problem(
         await api.get("/v1/tenants/shop"), wanted.status, "policy.x" if kind is errors.InvalidInput else wanted.field
     )
-    assert body["type"] == type_of(kind)
-    assert body["wayOut"] == wanted.way_out
+    assert body["type"] == build_type_uri(kind)
+    assert body["remediation"] == wanted.remediation
 
 
 async def test_an_error_that_names_its_field_is_believed(api: httpx.AsyncClient, operations: Broken) -> None:
@@ -90,7 +102,7 @@ async def test_an_error_that_names_its_field_is_believed(api: httpx.AsyncClient,
 async def test_a_defect_is_a_whole_problem(api: httpx.AsyncClient, operations: Broken) -> None:
     operations.error = RuntimeError(CANARY)
     body = problem(await api.get("/v1/tenants/shop"), 500, None)
-    assert body["type"] == f"{TYPE}internal-error"
+    assert body["type"] == f"{TYPE_PREFIX}internal-error"
 
 
 @pytest.mark.parametrize(
@@ -118,14 +130,14 @@ async def chunks(size: int, count: int) -> AsyncIterator[bytes]:
 
 
 async def test_a_body_that_is_too_large_is_refused_whatever_it_claims(api: httpx.AsyncClient) -> None:
-    claimed = await api.post("/v1/tenants", content=b" " * (MOST_BODY + 1), headers=JSON)
-    streamed = await api.post("/v1/tenants", content=chunks(MOST_BODY // 4, 5), headers=JSON)
+    claimed = await api.post("/v1/tenants", content=b" " * (MAX_BODY_BYTES + 1), headers=JSON)
+    streamed = await api.post("/v1/tenants", content=chunks(MAX_BODY_BYTES // 4, 5), headers=JSON)
     for answer in (claimed, streamed):
-        assert problem(answer, 413, "body")["type"] == f"{TYPE}content-too-large"
+        assert problem(answer, 413, "body")["type"] == f"{TYPE_PREFIX}content-too-large"
 
 
 async def test_a_body_that_is_just_not_too_large_is_read(api: httpx.AsyncClient) -> None:
-    answer = await api.post("/v1/tenants", content=b"{" + b" " * (MOST_BODY - 1), headers=JSON)
+    answer = await api.post("/v1/tenants", content=b"{" + b" " * (MAX_BODY_BYTES - 1), headers=JSON)
     problem(answer, 422, "body")
 
 
@@ -140,7 +152,7 @@ async def test_a_body_that_is_just_not_too_large_is_read(api: httpx.AsyncClient)
 )
 async def test_a_body_that_is_not_sent_as_json_is_told_so(api: httpx.AsyncClient, headers: dict[str, str]) -> None:
     answer = await api.post("/v1/tenants", content=b'{"name": "shop"}', headers=headers)
-    assert problem(answer, 415, "Content-Type")["type"] == f"{TYPE}unsupported-media-type"
+    assert problem(answer, 415, "Content-Type")["type"] == f"{TYPE_PREFIX}unsupported-media-type"
 
 
 async def test_who_calls_is_asked_before_what_is_sent(api: httpx.AsyncClient) -> None:
@@ -168,7 +180,7 @@ async def test_who_calls_is_asked_before_what_is_sent(api: httpx.AsyncClient) ->
 )
 async def test_a_body_that_is_no_object_is_a_fault_of_the_body(api: httpx.AsyncClient, content: bytes) -> None:
     body = problem(await api.post("/v1/tenants", content=content, headers=JSON), 422, "body")
-    assert [SAYS.match(fault["text"]) is not None for fault in body["errors"]] == [True]
+    assert [SAYS.match(field_error["text"]) is not None for field_error in body["errors"]] == [True]
 
 
 @pytest.mark.parametrize("accept", ["text/html", "application/xml", "image/*;q=0.1", "", CANARY])
@@ -241,9 +253,9 @@ async def test_a_wrong_field_is_named_with_what_must_be_there(api: httpx.AsyncCl
             if answer.status_code != 422:
                 continue
             body = problem(answer, 422, answer.json()["errors"][0]["field"])
-            for fault in body["errors"]:
-                assert SAYS.search(fault["text"]), fault
-            refused += any(fault["field"].startswith(named) for fault in body["errors"])
+            for field_error in body["errors"]:
+                assert SAYS.search(field_error["text"]), field_error
+            refused += any(field_error["field"].startswith(named) for field_error in body["errors"])
         assert refused, f"nothing is wrong for {named}"
 
 
@@ -251,7 +263,7 @@ async def test_a_wrong_field_is_named_with_what_must_be_there(api: httpx.AsyncCl
 async def test_an_unknown_field_and_a_missing_one_are_named(api: httpx.AsyncClient, method: str, path: str) -> None:
     (schema,) = (schema for found, where, schema in bodies() if (found, where) == (method, path))
     body = (await api.request(method, parameters_of(path), json={"unknownHere": CANARY})).json()
-    texts = {fault["field"]: fault["text"] for fault in body["errors"]}
+    texts = {field_error["field"]: field_error["text"] for field_error in body["errors"]}
     assert body["field"] in texts
     assert texts.pop("unknownHere") == "is not known here: correct its name, or leave it out"
     assert texts == dict.fromkeys(schema.get("required", ()), "must be given")
@@ -271,7 +283,7 @@ async def test_a_wrong_parameter_is_named_with_what_must_be_there(
 ) -> None:
     for name in names:
         answer = await api.request(method, parameters_of(path), params={name: f"{CANARY}\0" * 99})
-        found = [fault for fault in answer.json()["errors"] if fault["field"] == name]
-        assert [SAYS.search(fault["text"]) is not None for fault in found] == [True], (name, answer.text)
+        found = [field_error for field_error in answer.json()["errors"] if field_error["field"] == name]
+        assert [SAYS.search(field_error["text"]) is not None for field_error in found] == [True], (name, answer.text)
         assert CANARY not in answer.text
         assert ADMIN not in answer.text

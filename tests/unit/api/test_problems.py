@@ -9,17 +9,25 @@ import httpx
 import pytest
 from structlog.testing import capture_logs
 
-from lagscale.errors import Conflict, Fault, InvalidInput, LagscaleError, QuotaExceeded, SettingsInvalid, StoreTimeout
+from lagscale.errors import (
+    Conflict,
+    FieldError,
+    InvalidInput,
+    LagscaleError,
+    QuotaExceeded,
+    SettingsInvalid,
+    StoreTimeout,
+)
 from lagscale.store.registry.session import RegistryDatabase
-from services.api.app import Parts, create_app
-from services.api.auth.access import Access
+from services.api.app import ApiDependencies, create_app
+from services.api.auth.access import Authenticator
 from services.api.explain.explanation import Explanations
-from services.api.group_status.group_status import Conditions
+from services.api.group_status.group_status import GroupStatusReader
 from services.api.operations import Operations
 from services.api.preflight.preflight import Preflights
-from services.api.problems import MEDIA_TYPE, STATUS, status_of
+from services.api.problems import MEDIA_TYPE, STATUS, find_status
 from services.api.validation.validation import Validation
-from services.api.verdicts.evidence import Evidence
+from services.api.verdicts.evidence import VerdictReader
 
 ADMIN = "bootstrap-key-of-this-test"
 
@@ -38,7 +46,7 @@ def test_a_new_subclass_takes_its_ancestors_status() -> None:
     class Deeper(StoreTimeout):
         """Deeper."""
 
-    assert status_of(Deeper()) == 503
+    assert find_status(Deeper()) == 503
 
 
 class Broken(Operations):
@@ -58,12 +66,12 @@ def operations() -> Broken:
 @pytest.fixture
 async def api(operations: Broken) -> AsyncIterator[httpx.AsyncClient]:
     database = RegistryDatabase("postgresql://nobody@127.0.0.1:1/none")
-    parts = Parts(
+    parts = ApiDependencies(
         database,
-        Access(database, ADMIN),
+        Authenticator(database, ADMIN),
         operations,
-        Evidence(database, None),
-        *(kind.__new__(kind) for kind in (Explanations, Conditions, Preflights, Validation)),
+        VerdictReader(database, None),
+        *(kind.__new__(kind) for kind in (Explanations, GroupStatusReader, Preflights, Validation)),
     )
     transport = httpx.ASGITransport(create_app(parts), raise_app_exceptions=False)
     headers = {"Authorization": f"Bearer {ADMIN}"}
@@ -75,7 +83,7 @@ def problem(answer: httpx.Response, status: int) -> dict[str, Any]:
     assert answer.status_code == status, answer.text
     assert answer.headers["content-type"] == MEDIA_TYPE
     body: dict[str, Any] = answer.json()
-    assert set(body) == {"type", "title", "status", "detail", "field", "wayOut", "errors"}
+    assert set(body) == {"type", "title", "status", "detail", "field", "remediation", "errors"}
     assert body["status"] == status
     assert body["type"].startswith("urn:lagscale:problem:")
     assert body["title"]
@@ -105,20 +113,25 @@ async def test_without_a_valid_key_nothing_is_told(api: httpx.AsyncClient, heade
 
 async def test_faults_of_a_body_name_their_fields_in_the_callers_words(api: httpx.AsyncClient) -> None:
     body = {"name": "A b", "minSamplingSeconds": "canary-1", "extra": 1, "displayName": "x\u0000y"}
-    faults = problem(await api.post("/v1/tenants", json=body), 422)["errors"]
-    assert {fault["field"] for fault in faults} == {"name", "minSamplingSeconds", "extra", "displayName"}
-    assert "canary" not in str(faults)
+    field_errors = problem(await api.post("/v1/tenants", json=body), 422)["errors"]
+    assert {field_error["field"] for field_error in field_errors} == {
+        "name",
+        "minSamplingSeconds",
+        "extra",
+        "displayName",
+    }
+    assert "canary" not in str(field_errors)
 
 
 async def test_a_body_that_is_no_json_is_a_fault_of_the_body(api: httpx.AsyncClient) -> None:
     answer = await api.post("/v1/tenants", content=b"{", headers={"Content-Type": "application/json"})
-    assert [fault["field"] for fault in problem(answer, 422)["errors"]] == ["body"]
+    assert [field_error["field"] for field_error in problem(answer, 422)["errors"]] == ["body"]
 
 
 @pytest.mark.parametrize(("query", "field"), [("limit=0", "limit"), ("limit=x", "limit"), ("limit=501", "limit")])
 async def test_faults_of_a_query_name_the_parameter(api: httpx.AsyncClient, query: str, field: str) -> None:
-    faults = problem(await api.get(f"/v1/tenants?{query}"), 422)["errors"]
-    assert [fault["field"] for fault in faults] == [field]
+    field_errors = problem(await api.get(f"/v1/tenants?{query}"), 422)["errors"]
+    assert [field_error["field"] for field_error in field_errors] == [field]
 
 
 @pytest.mark.parametrize("name", ["UPPER", "-x", "a%00b", "a" * 64, "%F0%9F%92%A9"])
@@ -140,7 +153,7 @@ async def test_a_defect_is_a_problem_without_its_text_but_logged(api: httpx.Asyn
         (QuotaExceeded(), 429, "quota-exceeded"),
         (StoreTimeout(), 503, "store-timeout"),
         (SettingsInvalid("the setting is bad"), 500, "settings-invalid"),
-        (InvalidInput([Fault("a", "b")]), 422, "invalid-input"),
+        (InvalidInput([FieldError("a", "b")]), 422, "invalid-input"),
     ],
 )
 async def test_the_family_keeps_its_text(
@@ -155,7 +168,7 @@ async def test_the_family_keeps_its_text(
 
 async def test_a_bad_if_match_is_a_fault(api: httpx.AsyncClient) -> None:
     answer = await api.delete("/v1/tenants/shop", headers={"If-Match": "yesterday"})
-    assert [fault["field"] for fault in problem(answer, 422)["errors"]] == ["If-Match"]
+    assert [field_error["field"] for field_error in problem(answer, 422)["errors"]] == ["If-Match"]
 
 
 async def test_every_operation_is_described_and_its_errors_are_problems(api: httpx.AsyncClient) -> None:

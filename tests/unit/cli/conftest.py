@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from services.cli import __main__ as cli
-from services.cli.client import Client
+from services.cli.client import ApiClient
 from services.cli.commands import apply, objects
 from services.cli.settings import CliSettings
 from tests.unit.cli.fake_api import FakeApi
@@ -51,11 +51,11 @@ def command(
 ) -> Command:
     """Runs `lagscale` with these arguments."""
 
-    def client(settings: CliSettings) -> Client:
-        return Client(settings, httpx.MockTransport(fake), waits.append)
+    def client(settings: CliSettings) -> ApiClient:
+        return ApiClient(settings, httpx.MockTransport(fake), waits.append)
 
     for module in (apply, objects):
-        monkeypatch.setattr(module, "Client", client)
+        monkeypatch.setattr(module, "ApiClient", client)
     monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
 
     def run(*arguments: str) -> Ran:

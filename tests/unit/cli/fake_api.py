@@ -16,8 +16,10 @@ Answer = httpx.Response
 Objects = dict[str, dict[str, Any]]
 
 
-def problem(status: int, name: str, detail: str, faults: list[dict[str, str]] | None = None, **headers: str) -> Answer:
-    body = {"type": f"urn:lagscale:problem:{name}", "title": name, "detail": detail, "errors": faults or []}
+def problem(
+    status: int, name: str, detail: str, field_errors: list[dict[str, str]] | None = None, **headers: str
+) -> Answer:
+    body = {"type": f"urn:lagscale:problem:{name}", "title": name, "detail": detail, "errors": field_errors or []}
     return Answer(status, json=body, headers=headers)
 
 

@@ -15,14 +15,14 @@ from lagscale import errors
 from lagscale.errors import LagscaleError
 from services.cli import __main__ as cli
 from services.cli import app
-from services.cli.client import Client
-from services.cli.exits import EXIT, exit_code
+from services.cli.client import ApiClient
+from services.cli.exits import EXIT_CODES, find_exit_code
 from services.cli.settings import CliSettings
 
 VERDICT = {
     "monitor": "orders", "verdict": "sustained", "reason": "lasted", "sentence": "Partition 2 has been above 500.",
-    "answer": "KEDA gets value 1,500, active.", "total": 5000, "partitions": 3, "missing": 0, "members": None,
-    "newestAt": "2030-01-01T00:00:00Z", "judgedAt": "2030-01-01T00:00:04Z",
+    "answerSentence": "KEDA gets value 1,500, active.", "total": 5000, "partitions": 3, "missing": 0, "members": None,
+    "newestRoundAt": "2030-01-01T00:00:00Z", "judgedAt": "2030-01-01T00:00:04Z",
 }  # fmt: skip
 
 
@@ -32,12 +32,12 @@ def family(kind: type[LagscaleError] = LagscaleError) -> list[type[LagscaleError
 
 def test_every_error_of_the_family_has_its_exit_code() -> None:
     ours = [kind for kind in family() if kind.__module__ == "lagscale.errors"]
-    assert [kind.__name__ for kind in ours if kind not in EXIT] == []
-    assert 0 not in EXIT.values()
+    assert [kind.__name__ for kind in ours if kind not in EXIT_CODES] == []
+    assert 0 not in EXIT_CODES.values()
 
 
 def test_a_commands_own_error_takes_its_ancestors_code() -> None:
-    assert exit_code(app.MigrationsPending()) == 1
+    assert find_exit_code(app.MigrationsPending()) == 1
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -92,10 +92,10 @@ def answered(monkeypatch: pytest.MonkeyPatch, status: int, body: Any) -> None:
         assert request.headers["authorization"] == "Bearer canary-key"
         return httpx.Response(status, json=body)
 
-    def client(settings: CliSettings) -> Client:
-        return Client(settings.model_copy(update={"api_key": SecretStr("canary-key")}), httpx.MockTransport(answer))
+    def client(settings: CliSettings) -> ApiClient:
+        return ApiClient(settings.model_copy(update={"api_key": SecretStr("canary-key")}), httpx.MockTransport(answer))
 
-    monkeypatch.setattr(app, "Client", client)
+    monkeypatch.setattr(app, "ApiClient", client)
 
 
 def test_a_verdict_is_shown_with_its_reason(
@@ -151,5 +151,5 @@ def test_migrating_without_a_database_names_the_variable(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("LAGSCALE_DATABASE_URL", raising=False)
-    assert run(monkeypatch, "migrate") == exit_code(errors.SettingsInvalid())
+    assert run(monkeypatch, "migrate") == find_exit_code(errors.SettingsInvalid())
     assert "LAGSCALE_DATABASE_URL" in capsys.readouterr().err

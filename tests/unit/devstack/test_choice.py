@@ -79,7 +79,7 @@ def test_the_best_database_depends_on_the_machine(
 def test_an_address_from_the_environment_beats_all() -> None:
     given = {"LAGSCALE_DATABASE_URL": "postgresql://elsewhere/lagscale"}
     for release in (_DEBIAN_12, _DEBIAN_13, {}):
-        assert best_source(given, release, _MIRROR, root=True) is Source.GIVEN
+        assert best_source(given, release, _MIRROR, root=True) is Source.EXTERNAL
 
 
 @pytest.mark.parametrize(

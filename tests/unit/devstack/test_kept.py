@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from devstack.cache import fetch_once
-from devstack.kept import Kept
+from devstack.kept import SavedState
 from devstack.server import free_port
 
 
@@ -40,21 +40,21 @@ def test_an_interrupted_download_is_not_taken_for_whole(tmp_path: Path) -> None:
 
 def test_ports_and_keys_outlive_a_run(tmp_path: Path) -> None:
     file = tmp_path / "up" / "kept.json"
-    first = Kept(file)
+    first = SavedState(file)
     port, key = first.port("api"), first.text("admin_key", "one")
-    second = Kept(file)
+    second = SavedState(file)
     assert (second.port("api"), second.text("admin_key", "two")) == (port, key)
     assert file.stat().st_mode & 0o077 == 0
 
 
 def test_a_port_that_somebody_has_taken_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "kept.json"
-    port = Kept(file).port("api")
+    port = SavedState(file).port("api")
     monkeypatch.setattr("devstack.kept.is_free", lambda _port: False)
-    other = Kept(file).port("api")
+    other = SavedState(file).port("api")
     monkeypatch.undo()
     assert other != port
-    assert Kept(file).port("api") == other
+    assert SavedState(file).port("api") == other
 
 
 def test_no_port_is_given_out_twice() -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from devstack.claims import Claim, sweep
-from devstack.running import Running
+from devstack.running import ProcessRegistry
 from devstack.server import Server, ServerFailed, started_at, wait_until
 
 _WAITS_FOR_EVER = [sys.executable, "-c", "import signal; signal.pause()"]
@@ -35,11 +35,11 @@ def _reaped(server: Server) -> bool:
 
 
 def test_a_process_is_alive_until_it_is_ended(tmp_path: Path) -> None:
-    running = Running(tmp_path / "state.json")
+    running = ProcessRegistry(tmp_path / "state.json")
     with _running(tmp_path) as server:
-        running.remember(server)
-        running.tell({"API": "somewhere"})
-        assert (running.alive(), running.gone()) == ({"waiter": server.pid}, [])
+        running.record(server)
+        running.save_facts({"API": "somewhere"})
+        assert (running.alive(), running.exited()) == ({"waiter": server.pid}, [])
         assert running.facts == {"API": "somewhere"}
         assert running.end_all() == ["waiter"]
         wait_until(lambda: _reaped(server), 10, "it was not ended")
@@ -47,9 +47,9 @@ def test_a_process_is_alive_until_it_is_ended(tmp_path: Path) -> None:
 
 
 def test_a_process_that_stands_still_is_ended_too(tmp_path: Path) -> None:
-    running = Running(tmp_path / "state.json")
+    running = ProcessRegistry(tmp_path / "state.json")
     with _running(tmp_path) as server:
-        running.remember(server)
+        running.record(server)
         server.pause()
         assert running.end_all() == ["waiter"]
         wait_until(lambda: _reaped(server), 10, "it was not ended")
@@ -62,15 +62,15 @@ def test_a_stranger_with_the_same_process_id_is_left_alone(tmp_path: Path) -> No
         assert started is not None
         entry = {"pid": stranger.pid, "started": started - 1, "signal": int(signal.SIGKILL)}
         state.write_text(json.dumps({"processes": {"scaler": entry}}))
-        running = Running(state)
-        assert (running.alive(), running.gone()) == ({}, ["scaler"])
+        running = ProcessRegistry(state)
+        assert (running.alive(), running.exited()) == ({}, ["scaler"])
         assert running.end_all() == []
         assert not _reaped(stranger)
 
 
 def test_what_is_remembered_is_for_the_owner_alone(tmp_path: Path) -> None:
-    running = Running(tmp_path / "state.json")
-    running.tell({"admin key": "secret"})
+    running = ProcessRegistry(tmp_path / "state.json")
+    running.save_facts({"admin key": "secret"})
     assert (tmp_path / "state.json").stat().st_mode & 0o077 == 0
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from lagscale.errors import InvalidInput
-from lagscale.kafka.addresses import ANYWHERE, AddressRefused, AddressRules, split_server
+from lagscale.kafka.addresses import ANY_ADDRESS, AddressRefused, AddressRules, split_server
 
 PUBLIC_ONLY = AddressRules.read("", private_refused=True)
 
@@ -47,7 +47,7 @@ def names(monkeypatch: pytest.MonkeyPatch) -> Callable[[dict[str, list[str]]], l
 )  # fmt: skip
 def test_what_is_not_public_is_refused_where_private_addresses_are(ip: str) -> None:
     assert not PUBLIC_ONLY.admits(ip, 9092)
-    assert ANYWHERE.admits(ip, 9092)
+    assert ANY_ADDRESS.admits(ip, 9092)
 
 
 @pytest.mark.parametrize("ip", ["93.184.216.34", "2606:2800:220:1::1", "::ffff:93.184.216.34", "64:ff9b::5db8:d822"])
@@ -124,8 +124,8 @@ def test_an_entry_that_is_neither_network_nor_name_is_refused(entry: str) -> Non
 @pytest.mark.parametrize("private_refused", [True, False])
 def test_rules_travel_as_text(allowed: str, private_refused: bool) -> None:
     rules = AddressRules.read(allowed, private_refused)
-    assert AddressRules.of_text(rules.text) == rules
-    assert AddressRules.of_text("") == ANYWHERE
+    assert AddressRules.from_text(rules.text) == rules
+    assert AddressRules.from_text("") == ANY_ADDRESS
 
 
 def test_one_refused_address_of_a_name_refuses_the_name(names: Callable[..., list[str]]) -> None:
@@ -163,7 +163,7 @@ def test_a_name_without_an_address_is_no_refusal(names: Callable[..., list[str]]
 )
 def test_a_url_must_be_one_of_http_without_credentials(url: str) -> None:
     with pytest.raises(InvalidInput, match="tokenUrl"):
-        ANYWHERE.check_url(url, "tokenUrl")
+        ANY_ADDRESS.check_url(url, "tokenUrl")
 
 
 def test_a_url_is_judged_by_where_its_host_leads(names: Callable[..., list[str]]) -> None:

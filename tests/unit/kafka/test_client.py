@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from lagscale.kafka import client as module
-from lagscale.kafka.client import client_config
-from lagscale.kafka.features import FeatureMissing, has
+from lagscale.kafka.client import build_client_config
+from lagscale.kafka.features import FeatureMissing, has_feature
 
 SASL = {"protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512", "username": "u"}
 
 
 def config(security: dict[str, Any], secrets: dict[str, str] | None = None, **properties: Any) -> dict[str, Any]:
-    return client_config(["a:1", "b:2"], security, secrets or {}, properties)
+    return build_client_config(["a:1", "b:2"], security, secrets or {}, properties)
 
 
 def test_every_part_of_security_has_its_setting() -> None:
@@ -57,14 +57,14 @@ def test_a_property_that_nobody_may_set_is_refused_though_it_is_stored(name: str
 
 
 def test_the_wheel_has_no_kerberos_and_that_is_said() -> None:
-    assert has("sasl_scram")
-    assert not has("sasl_gssapi")
+    assert has_feature("sasl_scram")
+    assert not has_feature("sasl_gssapi")
     with pytest.raises(FeatureMissing):
         config({"protocol": "SASL_SSL", "mechanism": "GSSAPI", "username": "u"})
 
 
 def test_kerberos_names_cannot_hold_a_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "has", lambda feature: True)
+    monkeypatch.setattr(module, "has_feature", lambda feature: True)
     given = {"protocol": "SASL_SSL", "mechanism": "GSSAPI", "username": "lagscale/host", "realm": "EXAMPLE.COM"}
     found = config(given)
     assert found["sasl.kerberos.principal"] == "lagscale/host@EXAMPLE.COM"

@@ -9,7 +9,7 @@ from pathlib import Path
 import confluent_kafka
 import pytest
 
-from lagscale.kafka.properties import PLATFORM, TENANTS, checked, privileged
+from lagscale.kafka.properties import PLATFORM_PROPERTIES, TENANT_PROPERTIES, check_properties, list_privileged
 
 #: Endings of names that stand for a file, a command, a library, a secret, an address or a callback.
 DANGEROUS = re.compile(
@@ -38,15 +38,19 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> frozenset[str]:
 
 def test_every_listed_property_is_one_of_the_library(known: frozenset[str]) -> None:
     assert len(known) > 150
-    assert set(TENANTS) | set(PLATFORM) <= known
-    assert set(TENANTS) & set(PLATFORM) == set()
+    assert set(TENANT_PROPERTIES) | set(PLATFORM_PROPERTIES) <= known
+    assert set(TENANT_PROPERTIES) & set(PLATFORM_PROPERTIES) == set()
 
 
 def test_whatever_is_not_listed_is_refused_to_everybody(known: frozenset[str]) -> None:
-    for name in known - TENANTS.keys():
-        assert [fault.field for fault in checked({name: "1"}, platform=False)[1]] == [f"properties.{name}"]
-    for name in known - TENANTS.keys() - PLATFORM.keys():
-        assert [fault.field for fault in checked({name: "1"}, platform=True)[1]] == [f"properties.{name}"]
+    for name in known - TENANT_PROPERTIES.keys():
+        assert [field_error.field for field_error in check_properties({name: "1"}, platform=False)[1]] == [
+            f"properties.{name}"
+        ]
+    for name in known - TENANT_PROPERTIES.keys() - PLATFORM_PROPERTIES.keys():
+        assert [field_error.field for field_error in check_properties({name: "1"}, platform=True)[1]] == [
+            f"properties.{name}"
+        ]
 
 
 def test_nothing_dangerous_is_a_tenants(known: frozenset[str]) -> None:
@@ -58,13 +62,13 @@ def test_nothing_dangerous_is_a_tenants(known: frozenset[str]) -> None:
         "open_cb",
         "https.ca.pem",
     } <= dangerous
-    assert dangerous & set(TENANTS) == set()
+    assert dangerous & set(TENANT_PROPERTIES) == set()
 
 
 def test_no_callback_no_secret_and_no_token_setting_is_even_the_platforms(known: frozenset[str]) -> None:
     closed = {name for name in known if re.search(r"_cb$|password|passphrase|\.pem$|oauthbearer|opaque", name)}
     assert len(closed) > 30
-    assert closed & set(PLATFORM) == set()
+    assert closed & set(PLATFORM_PROPERTIES) == set()
 
 
 @pytest.mark.parametrize(
@@ -83,14 +87,14 @@ def test_no_callback_no_secret_and_no_token_setting_is_even_the_platforms(known:
     ],
 )
 def test_a_refusal_says_why_and_the_way_out(name: str, reason: str) -> None:
-    _, (fault,) = checked({name: "canary"}, platform=False)
-    assert reason in fault.text
-    assert "canary" not in fault.text
+    _, (field_error,) = check_properties({name: "canary"}, platform=False)
+    assert reason in field_error.text
+    assert "canary" not in field_error.text
 
 
 def test_a_refused_name_cannot_fill_the_answer() -> None:
-    _, faults = checked({"x" * 10_000: 1, "a\nb": 1}, platform=True)
-    assert [fault.field for fault in faults] == ["properties.(a name)"] * 2
+    _, field_errors = check_properties({"x" * 10_000: 1, "a\nb": 1}, platform=True)
+    assert [field_error.field for field_error in field_errors] == ["properties.(a name)"] * 2
 
 
 @pytest.mark.parametrize(
@@ -104,7 +108,7 @@ def test_a_refused_name_cannot_fill_the_answer() -> None:
     ],
 )
 def test_values_have_one_form(name: str, value: object, stored: object) -> None:
-    assert checked({name: value, "client.rack": None}, platform=False) == ({name: stored}, [])
+    assert check_properties({name: value, "client.rack": None}, platform=False) == ({name: stored}, [])
 
 
 @pytest.mark.parametrize(
@@ -123,21 +127,21 @@ def test_values_have_one_form(name: str, value: object, stored: object) -> None:
     ],
 )
 def test_values_out_of_bounds_are_refused(name: str, value: object) -> None:
-    found, faults = checked({name: value}, platform=True)
+    found, field_errors = check_properties({name: value}, platform=True)
     assert found == {}
-    assert [fault.field for fault in faults] == [f"properties.{name}"]
+    assert [field_error.field for field_error in field_errors] == [f"properties.{name}"]
 
 
 def test_what_only_the_platform_may_set_is_told() -> None:
-    assert privileged({"client.id": "x", "debug": "all", "ssl.ca.location": "/x"}) == ["debug", "ssl.ca.location"]
+    assert list_privileged({"client.id": "x", "debug": "all", "ssl.ca.location": "/x"}) == ["debug", "ssl.ca.location"]
 
 
 def test_the_client_takes_every_property_that_a_tenant_may_set() -> None:
     values = {"broker.address.family": "v4", "metadata.recovery.strategy": "none", "ssl.cipher.suites": "ECDHE+AESGCM"}
     values |= {"ssl.curves.list": "X25519:P-256", "ssl.sigalgs.list": "RSA+SHA256:ECDSA+SHA256"}
-    given = {name: values.get(name) or _least(name) for name in TENANTS}
-    found, faults = checked(given, platform=False)
-    assert faults == []
+    given = {name: values.get(name) or _least(name) for name in TENANT_PROPERTIES}
+    found, field_errors = check_properties(given, platform=False)
+    assert field_errors == []
     from confluent_kafka.admin import AdminClient
 
     assert AdminClient({"security.protocol": "SSL", **found}) is not None
@@ -145,6 +149,6 @@ def test_the_client_takes_every_property_that_a_tenant_may_set() -> None:
 
 def _least(name: str) -> object:
     for value in ("true", "60000", "1048576", "1000"):
-        if not checked({name: value}, platform=False)[1]:
+        if not check_properties({name: value}, platform=False)[1]:
             return value
     return "x"

@@ -13,46 +13,46 @@ import pytest
 from lagscale.domain.tenancy import is_name
 from lagscale.errors import SecretReferenceBroken
 from lagscale.kafka import safe_open
-from lagscale.kafka.secret_references import Reference, variable
-from lagscale.kafka.secrets import MOST, Outside, resolved
-from lagscale.settings import tenant_variables, unknown_names
+from lagscale.kafka.secret_references import SecretReference, build_variable_name
+from lagscale.kafka.secrets import MAX_SECRET_BYTES, SecretSources, resolve_secrets
+from lagscale.settings import find_unknown_names, read_tenant_variables
 
 CANARY = "canary-of-another"
 
 
 @pytest.fixture
-def outside(tmp_path: Path) -> Outside:
+def secret_sources(tmp_path: Path) -> SecretSources:
     """Two tenants' directories, and a secret that is nobody's beside them."""
     for tenant in ("shop", "shop-eu"):
         (tmp_path / tenant).mkdir()
         (tmp_path / tenant / "password").write_text(f"of {tenant}")
     (tmp_path / "nobodys").write_text(CANARY)
-    return Outside(tmp_path, {"LAGSCALE_TENANT_SHOP__PASSWORD": "of shop", "LAGSCALE_SECRET_KEYS": CANARY})
+    return SecretSources(tmp_path, {"LAGSCALE_TENANT_SHOP__PASSWORD": "of shop", "LAGSCALE_SECRET_KEYS": CANARY})
 
 
-def opened(outside: Outside, name: str, tenant: str = "shop") -> str:
-    return resolved(tenant, {}, {"password": {"file": name}}, outside)["password"]
+def opened(secret_sources: SecretSources, name: str, tenant: str = "shop") -> str:
+    return resolve_secrets(tenant, {}, {"password": {"file": name}}, secret_sources)["password"]
 
 
-def broken(outside: Outside, name: str) -> str:
+def broken(secret_sources: SecretSources, name: str) -> str:
     with pytest.raises(SecretReferenceBroken) as caught:
-        opened(outside, name)
+        opened(secret_sources, name)
     assert CANARY not in caught.value.message
-    assert str(outside.directory) not in caught.value.message
+    assert str(secret_sources.directory) not in caught.value.message
     return caught.value.message
 
 
-def test_a_tenant_reads_its_own_file_and_what_was_sealed_stays(outside: Outside) -> None:
-    found = resolved("shop", {"key": "k", "password": "old"}, {"password": {"file": "password"}}, outside)
+def test_a_tenant_reads_its_own_file_and_what_was_sealed_stays(secret_sources: SecretSources) -> None:
+    found = resolve_secrets("shop", {"key": "k", "password": "old"}, {"password": {"file": "password"}}, secret_sources)
     assert found == {"key": "k", "password": "of shop"}
-    assert opened(outside, "password", "shop-eu") == "of shop-eu"
+    assert opened(secret_sources, "password", "shop-eu") == "of shop-eu"
 
 
-def test_a_changed_file_counts_at_once(outside: Outside) -> None:
-    assert outside.directory is not None
-    assert opened(outside, "password") == "of shop"
-    (outside.directory / "shop/password").write_text("rotated\n")
-    assert opened(outside, "password") == "rotated"
+def test_a_changed_file_counts_at_once(secret_sources: SecretSources) -> None:
+    assert secret_sources.directory is not None
+    assert opened(secret_sources, "password") == "of shop"
+    (secret_sources.directory / "shop/password").write_text("rotated\n")
+    assert opened(secret_sources, "password") == "rotated"
 
 
 @pytest.mark.parametrize(
@@ -62,11 +62,11 @@ def test_a_changed_file_counts_at_once(outside: Outside) -> None:
         "a//b", "a/", "/", "a\0b", "a\nb", "a b", "a\\b", "\u202e", "\u00e9", "x" * 254, "a/b/c/d/e", "~root", "%2e%2e",
     ],
 )  # fmt: skip
-def test_names_that_could_lead_elsewhere_are_none(outside: Outside, name: str) -> None:
+def test_names_that_could_lead_elsewhere_are_none(secret_sources: SecretSources, name: str) -> None:
     with pytest.raises(ValueError, match="named below the tenant's directory"):
-        Reference.read({"file": name})
+        SecretReference.read({"file": name})
     # Also where somebody wrote it past the API.
-    broken(outside, name)
+    broken(secret_sources, name)
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_names_that_could_lead_elsewhere_are_none(outside: Outside, name: str) -
 )
 def test_what_is_no_reference_is_refused(given: object) -> None:
     with pytest.raises(ValueError, match="must be"):
-        Reference.read(given)
+        SecretReference.read(given)
 
 
 def as_kubernetes_mounts(folder: Path, files: dict[str, str]) -> Callable[[dict[str, str]], None]:
@@ -97,12 +97,12 @@ def as_kubernetes_mounts(folder: Path, files: dict[str, str]) -> Callable[[dict[
     return put
 
 
-def test_the_links_of_a_mounted_secret_are_followed_and_its_update_counts(outside: Outside) -> None:
-    assert outside.directory is not None
-    put = as_kubernetes_mounts(outside.directory / "shop/kafka", {"password": "first", "ca.crt": "pem"})
-    assert opened(outside, "kafka/password") == "first"
+def test_the_links_of_a_mounted_secret_are_followed_and_its_update_counts(secret_sources: SecretSources) -> None:
+    assert secret_sources.directory is not None
+    put = as_kubernetes_mounts(secret_sources.directory / "shop/kafka", {"password": "first", "ca.crt": "pem"})
+    assert opened(secret_sources, "kafka/password") == "first"
     put({"password": "second", "ca.crt": "pem"})
-    assert opened(outside, "kafka/password") == "second"
+    assert opened(secret_sources, "kafka/password") == "second"
 
 
 def test_one_secret_with_a_path_for_each_tenant_works_too(tmp_path: Path) -> None:
@@ -112,7 +112,7 @@ def test_one_secret_with_a_path_for_each_tenant_works_too(tmp_path: Path) -> Non
     (dated / "shop/password").write_text("p")
     (tmp_path / "..data").symlink_to("..2030")
     (tmp_path / "shop").symlink_to("..data/shop")
-    assert opened(Outside(tmp_path), "password") == "p"
+    assert opened(SecretSources(tmp_path), "password") == "p"
 
 
 @pytest.mark.parametrize(
@@ -124,10 +124,10 @@ def test_one_secret_with_a_path_for_each_tenant_works_too(tmp_path: Path) -> Non
 )  # fmt: skip
 @pytest.mark.parametrize("by_directory", [False, True])
 def test_links_that_lead_out_of_the_tenants_directory_are_refused(
-    outside: Outside, target: str, by_directory: bool
+    secret_sources: SecretSources, target: str, by_directory: bool
 ) -> None:
-    assert outside.directory is not None
-    shop = outside.directory / "shop"
+    assert secret_sources.directory is not None
+    shop = secret_sources.directory / "shop"
     (shop / "x").mkdir()
     if by_directory:
         (shop / "loop").symlink_to(str(Path(target).parent) if target != "loop" else "loop")
@@ -135,78 +135,84 @@ def test_links_that_lead_out_of_the_tenants_directory_are_refused(
     else:
         (shop / "loop").symlink_to(target)
         name = "loop"
-    assert "leads out of the tenant's directory" in broken(outside, name)
+    assert "leads out of the tenant's directory" in broken(secret_sources, name)
 
 
-def test_a_link_to_itself_that_ends_inside_is_fine_and_dots_stay_inside(outside: Outside) -> None:
-    assert outside.directory is not None
-    shop = outside.directory / "shop"
+def test_a_link_to_itself_that_ends_inside_is_fine_and_dots_stay_inside(secret_sources: SecretSources) -> None:
+    assert secret_sources.directory is not None
+    shop = secret_sources.directory / "shop"
     (shop / "x").mkdir()
     (shop / "x/up").symlink_to("../password")
     (shop / "around").symlink_to("x/../x/./up")
-    assert opened(outside, "around") == "of shop"
+    assert opened(secret_sources, "around") == "of shop"
 
 
 def test_a_tenants_directory_that_leads_out_is_refused(
-    outside: Outside, tmp_path_factory: pytest.TempPathFactory
+    secret_sources: SecretSources, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
-    assert outside.directory is not None
+    assert secret_sources.directory is not None
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (elsewhere / "password").write_text(CANARY)
-    (outside.directory / "rogue").symlink_to(elsewhere)
+    (secret_sources.directory / "rogue").symlink_to(elsewhere)
     with pytest.raises(SecretReferenceBroken, match="leads out"):
-        opened(outside, "password", "rogue")
+        opened(secret_sources, "password", "rogue")
 
 
 @pytest.mark.parametrize("tenant", ["", ".", "..", "shop/x", "../shop", "SHOP"])
-def test_what_is_no_tenant_has_no_directory(outside: Outside, tenant: str) -> None:
+def test_what_is_no_tenant_has_no_directory(secret_sources: SecretSources, tenant: str) -> None:
     with pytest.raises(SecretReferenceBroken):
-        opened(outside, "nobodys", tenant)
+        opened(secret_sources, "nobodys", tenant)
     with pytest.raises(SecretReferenceBroken):
-        resolved(tenant, {}, {"password": {"env": "PASSWORD"}}, outside)
+        resolve_secrets(tenant, {}, {"password": {"env": "PASSWORD"}}, secret_sources)
 
 
-def test_what_is_no_plain_file_is_refused_without_waiting(outside: Outside) -> None:
-    assert outside.directory is not None
-    shop = outside.directory / "shop"
+def test_what_is_no_plain_file_is_refused_without_waiting(secret_sources: SecretSources) -> None:
+    assert secret_sources.directory is not None
+    shop = secret_sources.directory / "shop"
     os.mkfifo(shop / "pipe")
     (shop / "folder").mkdir()
-    assert "no plain file" in broken(outside, "pipe")
-    assert "directory" in broken(outside, "folder") or "no plain file" in broken(outside, "folder")
-    assert "no such file" in broken(outside, "missing")
-    assert "no such file" in broken(outside, "password/below")
+    assert "no plain file" in broken(secret_sources, "pipe")
+    assert "directory" in broken(secret_sources, "folder") or "no plain file" in broken(secret_sources, "folder")
+    assert "no such file" in broken(secret_sources, "missing")
+    assert "no such file" in broken(secret_sources, "password/below")
 
 
-def test_a_device_is_not_even_opened(outside: Outside, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert outside.directory is not None
-    os.mkfifo(outside.directory / "shop/pipe")
+def test_a_device_is_not_even_opened(secret_sources: SecretSources, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert secret_sources.directory is not None
+    os.mkfifo(secret_sources.directory / "shop/pipe")
     tried = []
     real = os.open
     monkeypatch.setattr(os, "open", lambda path, *rest, **more: tried.append(path) or real(path, *rest, **more))
-    broken(outside, "pipe")
+    broken(secret_sources, "pipe")
     assert "pipe" not in tried
 
 
 @pytest.mark.parametrize(
     ("content", "reason"),
-    [(b"", "empty"), (b"\n", "empty"), (b"a\0b", "no text"), (b"\xff\xfe", "no text"), (b"x" * (MOST + 1), "larger")],
+    [
+        (b"", "empty"),
+        (b"\n", "empty"),
+        (b"a\0b", "no text"),
+        (b"\xff\xfe", "no text"),
+        (b"x" * (MAX_SECRET_BYTES + 1), "larger"),
+    ],
 )
-def test_what_is_no_secret_is_refused(outside: Outside, content: bytes, reason: str) -> None:
-    assert outside.directory is not None
-    (outside.directory / "shop/odd").write_bytes(content)
-    assert reason in broken(outside, "odd")
+def test_what_is_no_secret_is_refused(secret_sources: SecretSources, content: bytes, reason: str) -> None:
+    assert secret_sources.directory is not None
+    (secret_sources.directory / "shop/odd").write_bytes(content)
+    assert reason in broken(secret_sources, "odd")
 
 
-def test_one_new_line_at_the_end_is_no_part_of_a_secret(outside: Outside) -> None:
-    assert outside.directory is not None
-    for content, wanted in ((b"a b\r\n", "a b"), (b"a\n\n", "a\n"), (b"x" * MOST, "x" * MOST)):
-        (outside.directory / "shop/odd").write_bytes(content)
-        assert opened(outside, "odd") == wanted
+def test_one_new_line_at_the_end_is_no_part_of_a_secret(secret_sources: SecretSources) -> None:
+    assert secret_sources.directory is not None
+    for content, wanted in ((b"a b\r\n", "a b"), (b"a\n\n", "a\n"), (b"x" * MAX_SECRET_BYTES, "x" * MAX_SECRET_BYTES)):
+        (secret_sources.directory / "shop/odd").write_bytes(content)
+        assert opened(secret_sources, "odd") == wanted
 
 
-def test_a_name_that_is_swapped_for_a_link_meanwhile_never_leads_out(outside: Outside) -> None:
-    assert outside.directory is not None
-    shop = outside.directory / "shop"
+def test_a_name_that_is_swapped_for_a_link_meanwhile_never_leads_out(secret_sources: SecretSources) -> None:
+    assert secret_sources.directory is not None
+    shop = secret_sources.directory / "shop"
     (shop / "in").mkdir()
     (shop / "in/nobodys").write_text("mine")
     swapping = threading.Event()
@@ -225,7 +231,7 @@ def test_a_name_that_is_swapped_for_a_link_meanwhile_never_leads_out(outside: Ou
     try:
         for _ in range(3000):
             try:
-                found.add(opened(outside, "in/nobodys"))
+                found.add(opened(secret_sources, "in/nobodys"))
             except SecretReferenceBroken:
                 found.add("refused")
     finally:
@@ -236,10 +242,10 @@ def test_a_name_that_is_swapped_for_a_link_meanwhile_never_leads_out(outside: Ou
 
 
 def test_a_file_swapped_after_the_look_is_judged_by_what_was_opened(
-    outside: Outside, monkeypatch: pytest.MonkeyPatch
+    secret_sources: SecretSources, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert outside.directory is not None
-    shop = outside.directory / "shop"
+    assert secret_sources.directory is not None
+    shop = secret_sources.directory / "shop"
     real = os.stat
 
     def stat_and_swap(path: str, **more: object) -> os.stat_result:
@@ -250,12 +256,14 @@ def test_a_file_swapped_after_the_look_is_judged_by_what_was_opened(
         return seen  # type: ignore[no-any-return]
 
     monkeypatch.setattr(safe_open.os, "stat", stat_and_swap)
-    assert "leads out" in broken(outside, "password")
+    assert "leads out" in broken(secret_sources, "password")
 
 
-def test_a_directory_swapped_after_the_look_is_not_followed(outside: Outside, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert outside.directory is not None
-    shop = outside.directory / "shop"
+def test_a_directory_swapped_after_the_look_is_not_followed(
+    secret_sources: SecretSources, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert secret_sources.directory is not None
+    shop = secret_sources.directory / "shop"
     (shop / "in").mkdir()
     real = os.readlink
 
@@ -268,32 +276,32 @@ def test_a_directory_swapped_after_the_look_is_not_followed(outside: Outside, mo
                 (shop / "in").symlink_to("..")
 
     monkeypatch.setattr(safe_open.os, "readlink", look_and_swap)
-    broken(outside, "in/nobodys")
+    broken(secret_sources, "in/nobodys")
 
 
-def test_no_descriptor_is_left_open(outside: Outside) -> None:
-    assert outside.directory is not None
-    (outside.directory / "shop/a").mkdir()
-    (outside.directory / "shop/a/out").symlink_to("../../nobodys")
+def test_no_descriptor_is_left_open(secret_sources: SecretSources) -> None:
+    assert secret_sources.directory is not None
+    (secret_sources.directory / "shop/a").mkdir()
+    (secret_sources.directory / "shop/a/out").symlink_to("../../nobodys")
     before = len(os.listdir("/proc/self/fd"))
     for _ in range(20):
-        opened(outside, "password")
-        broken(outside, "a/out")
-        broken(outside, "a/missing")
+        opened(secret_sources, "password")
+        broken(secret_sources, "a/out")
+        broken(secret_sources, "a/missing")
     assert len(os.listdir("/proc/self/fd")) == before
 
 
 def test_without_a_directory_files_are_nowhere_and_say_so() -> None:
     with pytest.raises(SecretReferenceBroken, match="password: this system has no LAGSCALE_SECRET_DIRECTORY"):
-        opened(Outside(), "password")
+        opened(SecretSources(), "password")
 
 
-def test_a_variable_is_read_by_the_tenants_prefix_only(outside: Outside) -> None:
-    found = resolved("shop", {}, {"password": {"env": "PASSWORD"}}, outside)
+def test_a_variable_is_read_by_the_tenants_prefix_only(secret_sources: SecretSources) -> None:
+    found = resolve_secrets("shop", {}, {"password": {"env": "PASSWORD"}}, secret_sources)
     assert found == {"password": "of shop"}
     for name in ("LAGSCALE_SECRET_KEYS", "SECRET_KEYS", "MISSING"):
         with pytest.raises(SecretReferenceBroken) as caught:
-            resolved("shop", {}, {"password": {"env": name}}, outside)
+            resolve_secrets("shop", {}, {"password": {"env": name}}, secret_sources)
         assert CANARY not in caught.value.message
 
 
@@ -302,7 +310,7 @@ def test_a_variable_is_read_by_the_tenants_prefix_only(outside: Outside) -> None
 )
 def test_names_of_variables_cannot_reach_into_another_tenants(name: str) -> None:
     with pytest.raises(ValueError, match="without its prefix"):
-        Reference.read({"env": name})
+        SecretReference.read({"env": name})
 
 
 def test_no_two_tenants_have_a_variable_in_common() -> None:
@@ -313,16 +321,16 @@ def test_no_two_tenants_have_a_variable_in_common() -> None:
     names = [name for name in names if name[0].isalpha()]
     seen: dict[str, tuple[str, str]] = {}
     for tenant, name in itertools.product(tenants, names):
-        Reference.read({"env": name})
-        assert seen.setdefault(variable(tenant, name), (tenant, name)) == (tenant, name)
+        SecretReference.read({"env": name})
+        assert seen.setdefault(build_variable_name(tenant, name), (tenant, name)) == (tenant, name)
     assert len(seen) == len(tenants) * len(names) > 300
 
 
 def test_tenants_variables_are_no_unknown_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LAGSCALE_TENANT_SHOP__PASSWORD", "x")
     monkeypatch.setenv("LAGSCALE_TENANTS", "x")
-    assert "LAGSCALE_TENANT_SHOP__PASSWORD" in tenant_variables()
-    assert "LAGSCALE_TENANTS" not in tenant_variables()
-    assert [fault.field for fault in unknown_names({"LAGSCALE_TENANT_SHOP__PASSWORD", "LAGSCALE_TENANTS"})] == [
+    assert "LAGSCALE_TENANT_SHOP__PASSWORD" in read_tenant_variables()
+    assert "LAGSCALE_TENANTS" not in read_tenant_variables()
+    assert [fault.field for fault in find_unknown_names({"LAGSCALE_TENANT_SHOP__PASSWORD", "LAGSCALE_TENANTS"})] == [
         "LAGSCALE_TENANTS"
     ]

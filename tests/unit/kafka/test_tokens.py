@@ -14,8 +14,8 @@ from confluent_kafka.admin import AdminClient
 from lagscale.errors import TokenUnavailable
 from lagscale.kafka import msk
 from lagscale.kafka.msk import MskIam
-from lagscale.kafka.token_makers import extensions, token_maker
-from lagscale.kafka.tokens import MOST_FETCHES, MOST_OF_TENANT, Token, Tokens, TokenSource
+from lagscale.kafka.token_makers import build_token_fetcher, parse_extensions
+from lagscale.kafka.tokens import MAX_FETCHES, MAX_FETCHES_PER_TENANT, Token, TokenCache, TokenSource
 
 LIFE = 300.0
 
@@ -55,29 +55,29 @@ def value(source: TokenSource) -> str | None:
     return None if token is None else token.value
 
 
-def turn(tokens: Tokens) -> int:
+def turn(tokens: TokenCache) -> int:
     """What the thread does at each look."""
-    taken = tokens.look()
+    taken = tokens.take_due()
     for source in taken:
         tokens.fetch(source)
     return len(taken)
 
 
 def test_the_first_token_is_awaited_by_nobody_and_then_kept(clock: Clock) -> None:
-    tokens = Tokens(clock, threads=False)
+    tokens = TokenCache(clock, threads=False)
     source = tokens.source(1, "v1", "shop", counted(clock))
     assert value(source) is None
     with pytest.raises(TokenUnavailable, match="not here yet"):
-        source.hand_over()
+        source.provide_token()
     assert turn(tokens) == 1
     assert value(source) == "token-1"
-    assert source.hand_over() == ("token-1", clock.now + LIFE, "me", {"x": "y"})
+    assert source.provide_token() == ("token-1", clock.now + LIFE, "me", {"x": "y"})
     assert turn(tokens) == 0
     assert tokens.source(1, "v1", "shop", failing) is source
 
 
 def test_it_is_renewed_before_the_client_asks_for_the_next(clock: Clock) -> None:
-    tokens = Tokens(clock, threads=False)
+    tokens = TokenCache(clock, threads=False)
     source = tokens.source(1, "v1", "shop", counted(clock))
     turn(tokens)
     assert source.number == 1
@@ -88,11 +88,11 @@ def test_it_is_renewed_before_the_client_asks_for_the_next(clock: Clock) -> None
     assert source.number == 2
     # The client asks at 80 %, and has the next one.
     clock.now += 0.29 * LIFE
-    assert source.hand_over()[0] == "token-2"
+    assert source.provide_token()[0] == "token-2"
 
 
 def test_a_failed_renewal_keeps_the_token_while_it_is_good_and_then_says_why(clock: Clock) -> None:
-    tokens = Tokens(clock, threads=False)
+    tokens = TokenCache(clock, threads=False)
     answers: list[Callable[[], Token]] = [counted(clock)]
 
     def make() -> Token:
@@ -105,7 +105,7 @@ def test_a_failed_renewal_keeps_the_token_while_it_is_good_and_then_says_why(clo
     assert turn(tokens) == 1
     assert value(source) == "token-1"
     clock.now += 0.2 * LIFE
-    for ask in (source.token, source.hand_over):
+    for ask in (source.token, source.provide_token):
         with pytest.raises(TokenUnavailable, match="HTTP 401"):
             ask()
     answers.append(counted(clock))
@@ -115,7 +115,7 @@ def test_a_failed_renewal_keeps_the_token_while_it_is_good_and_then_says_why(clo
 
 
 def test_what_fails_is_asked_less_and_less_often(clock: Clock) -> None:
-    tokens = Tokens(clock, threads=False)
+    tokens = TokenCache(clock, threads=False)
     tokens.source(1, "v1", "shop", failing)
     asked = 0
     for _ in range(600):
@@ -138,7 +138,7 @@ def test_a_failure_of_any_kind_tells_nothing_of_what_was_sent(clock: Clock) -> N
 
 
 def test_other_settings_have_another_source(clock: Clock) -> None:
-    tokens = Tokens(clock, threads=False)
+    tokens = TokenCache(clock, threads=False)
     first = tokens.source(1, "v1", "shop", counted(clock))
     second = tokens.source(1, "v2", "shop", counted(clock))
     assert second is not first
@@ -147,39 +147,39 @@ def test_other_settings_have_another_source(clock: Clock) -> None:
 
 
 def test_what_nobody_asks_for_is_renewed_no_more_though_its_client_asks(clock: Clock) -> None:
-    tokens = Tokens(clock, threads=False)
+    tokens = TokenCache(clock, threads=False)
     source = tokens.source(1, "v1", "shop", counted(clock))
     turned = 0
     for _ in range(40):
         turned += turn(tokens)
         clock.now += 210
-        if clock.now - source.asked_at <= 7200:
-            source.hand_over()
+        if clock.now - source.used_at <= 7200:
+            source.provide_token()
     # Two hours of a token that is renewed at each of these looks, though it lives for longer.
     assert turned == 35
     with pytest.raises(TokenUnavailable):
-        source.hand_over()
+        source.provide_token()
 
 
 def test_one_tenants_hanging_endpoints_take_its_own_share_only(clock: Clock) -> None:
-    tokens = Tokens(clock, threads=False)
+    tokens = TokenCache(clock, threads=False)
     for number in range(50):
         tokens.source(number, "v1", "hanging", counted(clock))
-    taken = tokens.look()
-    assert len(taken) == MOST_OF_TENANT
+    taken = tokens.take_due()
+    assert len(taken) == MAX_FETCHES_PER_TENANT
     clock.now += 1
     well = tokens.source(100, "v1", "shop", counted(clock))
     # What was taken is still under way, and the other tenant's turn comes all the same.
-    assert tokens.look() == [well]
-    assert tokens.look() == []
+    assert tokens.take_due() == [well]
+    assert tokens.take_due() == []
     others = [tokens.source(200 + n, "v1", f"tenant-{n}", counted(clock)) for n in range(20)]
-    more = tokens.look()
-    assert len(more) + len(taken) + 1 == MOST_FETCHES
+    more = tokens.take_due()
+    assert len(more) + len(taken) + 1 == MAX_FETCHES
     assert set(more) <= set(others)
 
 
 def test_the_thread_fetches_and_ends() -> None:
-    tokens = Tokens()
+    tokens = TokenCache()
     done: list[Token] = []
     source = tokens.source(1, "v1", "shop", lambda: done.append(Token("t", time.time() + 60)) or done[-1])
     until = time.monotonic() + 10
@@ -203,13 +203,13 @@ def test_the_clients_callback_gets_the_token_without_waiting(clock: Clock) -> No
     source.renew()
     asked: list[str] = []
 
-    def hand_over(config: str | None) -> Any:
+    def provide_token(config: str | None) -> Any:
         asked.append("")
-        return source.hand_over(config)
+        return source.provide_token(config)
 
     began = time.monotonic()
     admin = AdminClient(
-        {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", "oauth_cb": hand_over}
+        {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", "oauth_cb": provide_token}
     )  # fmt: skip
     assert admin is not None
     assert asked == [""]
@@ -231,7 +231,7 @@ KEYS = {"aws_access_key_id": "AKIAEXAMPLE", "aws_secret_access_key": "canary-key
 
 
 def test_a_token_for_msk_is_a_signed_address_of_its_region() -> None:
-    make = token_maker(MSK, {**KEYS, "aws_session_token": "session"})
+    make = build_token_fetcher(MSK, {**KEYS, "aws_session_token": "session"})
     assert make is not None
     began = time.time()
     token = make()
@@ -249,19 +249,19 @@ def test_a_token_for_msk_is_a_signed_address_of_its_region() -> None:
 
 def test_a_token_for_msk_is_renewed_and_handed_over(clock: Clock) -> None:
     clock.now = time.time()
-    make = token_maker(MSK, KEYS)
+    make = build_token_fetcher(MSK, KEYS)
     assert make is not None
-    tokens = Tokens(clock, threads=False)
+    tokens = TokenCache(clock, threads=False)
     source = tokens.source(1, "v1", "shop", make)
     turn(tokens)
-    value, expires_at, principal, more = source.hand_over()
+    value, expires_at, principal, more = source.provide_token()
     assert (signed(Token(value, expires_at))["X-Amz-Expires"], principal, more) == (["900"], "", {})
     clock.now += 640
     assert turn(tokens) == 1
-    assert source.hand_over()[1] >= expires_at
+    assert source.provide_token()[1] >= expires_at
     # The client takes what the signer makes: its letters, and its end.
     admin = AdminClient(
-        {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", "oauth_cb": source.hand_over}
+        {"security.protocol": "SASL_SSL", "sasl.mechanism": "OAUTHBEARER", "oauth_cb": source.provide_token}
     )
     assert admin is not None
 
@@ -271,7 +271,7 @@ def test_without_keys_the_pods_role_is_never_used(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAPOD")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary")
     for hidden in ({}, {"aws_access_key_id": "A"}, {"aws_secret_access_key": "s"}):
-        make = token_maker(MSK, hidden)
+        make = build_token_fetcher(MSK, hidden)
         assert make is not None
         with pytest.raises(TokenUnavailable, match="awsAccessKeyID and awsSecretAccessKey are missing"):
             make()
@@ -280,7 +280,7 @@ def test_without_keys_the_pods_role_is_never_used(monkeypatch: pytest.MonkeyPatc
 def test_the_pods_role_is_used_where_it_was_lent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "AKIAPOD")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "canary")
-    make = token_maker(MSK | {"aws_pod_role": True}, {})
+    make = build_token_fetcher(MSK | {"aws_pod_role": True}, {})
     assert make is not None
     assert signed(make())["X-Amz-Credential"][0].startswith("AKIAPOD/")
 
@@ -294,7 +294,7 @@ def test_a_pod_without_a_role_and_an_image_without_the_signer_say_so(monkeypatch
             raise AttributeError(region)
 
     with pytest.raises(TokenUnavailable, match="gives the scraper's pod no keys"):
-        MskIam("eu-west-1", pod_role=True)._signed(Signer)
+        MskIam("eu-west-1", pod_role=True)._sign(Signer)
     monkeypatch.setitem(__import__("sys").modules, "aws_msk_iam_sasl_signer", None)
     with pytest.raises(TokenUnavailable, match="extra `msk`"):
         MskIam("eu-west-1", "a", "b").fetch()
@@ -302,8 +302,8 @@ def test_a_pod_without_a_role_and_an_image_without_the_signer_say_so(monkeypatch
 
 
 def test_other_kinds_need_no_token() -> None:
-    assert token_maker({}, {}) is None
-    assert token_maker({"protocol": "SASL_SSL", "mechanism": "PLAIN"}, {}) is None
+    assert build_token_fetcher({}, {}) is None
+    assert build_token_fetcher({"protocol": "SASL_SSL", "mechanism": "PLAIN"}, {}) is None
 
 
 @pytest.mark.parametrize(
@@ -315,4 +315,4 @@ def test_other_kinds_need_no_token() -> None:
     ],
 )
 def test_extensions_are_read_as_keda_writes_them(text: str, read: dict[str, str]) -> None:
-    assert extensions(text) == read
+    assert parse_extensions(text) == read

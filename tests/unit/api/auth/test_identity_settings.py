@@ -48,7 +48,7 @@ def test_all_of_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("variables", "named", "way_out"),
+    ("variables", "named", "remediation"),
     [
         ({"OIDC_ISSUER": ISSUER}, "LAGSCALE_OIDC_AUDIENCES", "must be set"),
         ({"OIDC_ISSUER": "http://login.example", "OIDC_AUDIENCES": "x"}, "LAGSCALE_OIDC_ISSUER", "https://"),
@@ -68,12 +68,12 @@ def test_all_of_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
     ],
 )
 def test_a_fault_names_its_variable(
-    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], named: str, way_out: str
+    monkeypatch: pytest.MonkeyPatch, variables: dict[str, str], named: str, remediation: str
 ) -> None:
     with pytest.raises(SettingsInvalid) as refused:
         loaded(monkeypatch, **variables)
     assert named in refused.value.message
-    assert way_out in refused.value.message
+    assert remediation in refused.value.message
 
 
 def test_a_file_without_certificates_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

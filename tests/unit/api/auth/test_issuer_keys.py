@@ -17,7 +17,7 @@ KEYS = "https://login.example/keys"
 PUBLIC = SigningKey.make("ES256").public
 
 
-class Told:
+class FakeIssuer:
     """An issuer that says what the test wants, at a time that the test sets."""
 
     def __init__(self) -> None:
@@ -35,26 +35,26 @@ class Told:
 
 
 @pytest.fixture
-def told() -> Told:
-    return Told()
+def fake_issuer() -> FakeIssuer:
+    return FakeIssuer()
 
 
 @pytest.fixture
-async def found(told: Told) -> AsyncIterator[IssuerKeys]:
-    keys = IssuerKeys(ISSUER, transport=httpx.MockTransport(told.answer), clock=lambda: told.now)
+async def found(fake_issuer: FakeIssuer) -> AsyncIterator[IssuerKeys]:
+    keys = IssuerKeys(ISSUER, transport=httpx.MockTransport(fake_issuer.answer), clock=lambda: fake_issuer.now)
     yield keys
     await keys.close()
 
 
-async def test_a_key_is_found_by_its_id_and_asked_for_once(found: IssuerKeys, told: Told) -> None:
+async def test_a_key_is_found_by_its_id_and_asked_for_once(found: IssuerKeys, fake_issuer: FakeIssuer) -> None:
     assert await found.find(PUBLIC["kid"]) == PUBLIC
     assert await found.find(PUBLIC["kid"]) == PUBLIC
-    assert told.asked == [f"{ISSUER}/.well-known/openid-configuration", KEYS]
+    assert fake_issuer.asked == [f"{ISSUER}/.well-known/openid-configuration", KEYS]
 
 
-async def test_without_an_id_the_only_key_is_meant(found: IssuerKeys, told: Told) -> None:
+async def test_without_an_id_the_only_key_is_meant(found: IssuerKeys, fake_issuer: FakeIssuer) -> None:
     assert await found.find(None) == PUBLIC
-    told.keys = {"keys": [PUBLIC, PUBLIC | {"kid": "another"}]}
+    fake_issuer.keys = {"keys": [PUBLIC, PUBLIC | {"kid": "another"}]}
     assert await found.find("another") is not None
     assert await found.find(None) is None
 
@@ -72,8 +72,10 @@ async def test_without_an_id_the_only_key_is_meant(found: IssuerKeys, told: Told
         httpx.ConnectError("away"),
     ],
 )
-async def test_what_is_no_discovery_of_this_issuer_is_none(found: IssuerKeys, told: Told, discovery: Any) -> None:
-    told.discovery = discovery
+async def test_what_is_no_discovery_of_this_issuer_is_none(
+    found: IssuerKeys, fake_issuer: FakeIssuer, discovery: Any
+) -> None:
+    fake_issuer.discovery = discovery
     with pytest.raises(IssuerUnavailable):
         await found.find(PUBLIC["kid"])
 
@@ -89,28 +91,28 @@ async def test_what_is_no_discovery_of_this_issuer_is_none(found: IssuerKeys, to
         {},
     ],
 )
-async def test_what_cannot_check_a_signature_is_no_key(found: IssuerKeys, told: Told, keys: Any) -> None:
-    told.keys = keys
+async def test_what_cannot_check_a_signature_is_no_key(found: IssuerKeys, fake_issuer: FakeIssuer, keys: Any) -> None:
+    fake_issuer.keys = keys
     with pytest.raises(IssuerUnavailable):
         await found.find(PUBLIC["kid"])
 
 
-async def test_old_keys_are_read_again_beside_the_requests(found: IssuerKeys, told: Told) -> None:
+async def test_old_keys_are_read_again_beside_the_requests(found: IssuerKeys, fake_issuer: FakeIssuer) -> None:
     assert await found.find(PUBLIC["kid"]) == PUBLIC
-    told.now = 301
-    told.keys = {"keys": [PUBLIC | {"kid": "newer"}]}
+    fake_issuer.now = 301
+    fake_issuer.keys = {"keys": [PUBLIC | {"kid": "newer"}]}
     # This one does not wait, the next one has it.
     assert await found.find(PUBLIC["kid"]) == PUBLIC
     assert await found.find("newer") is not None
     assert await found.find(PUBLIC["kid"]) is None
 
 
-async def test_after_a_failure_nobody_asks_for_a_while(found: IssuerKeys, told: Told) -> None:
-    told.discovery = httpx.ConnectError("away")
+async def test_after_a_failure_nobody_asks_for_a_while(found: IssuerKeys, fake_issuer: FakeIssuer) -> None:
+    fake_issuer.discovery = httpx.ConnectError("away")
     for _ in range(5):
         with pytest.raises(IssuerUnavailable):
             await found.find("any")
-    assert len(told.asked) == 1
-    told.discovery = {"issuer": ISSUER, "jwks_uri": KEYS}
-    told.now = 2.5
+    assert len(fake_issuer.asked) == 1
+    fake_issuer.discovery = {"issuer": ISSUER, "jwks_uri": KEYS}
+    fake_issuer.now = 2.5
     assert await found.find(PUBLIC["kid"]) == PUBLIC

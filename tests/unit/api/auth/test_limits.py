@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from prometheus_client import REGISTRY
 
 from lagscale.errors import RateExceeded
-from lagscale.rate_limit import Rates
-from services.api.auth.limits import Guard
+from lagscale.rate_limit import RateLimiter
+from services.api.auth.limits import AuthRateLimiter
 
 KEY, OTHER = b"k" * 32, b"o" * 32
 
@@ -34,7 +34,7 @@ def count(name: str, **labels: str) -> float:
 
 
 def test_a_burst_may_come_at_once_and_then_the_rate(clock: Clock) -> None:
-    rates = Rates(2.0, 3, clock=clock)
+    rates = RateLimiter(2.0, 3, clock=clock)
     assert [rates.take("a") for _ in range(4)] == [0, 0, 0, 0.5]
     assert rates.take("b") == 0
     clock.now += 0.5
@@ -44,7 +44,7 @@ def test_a_burst_may_come_at_once_and_then_the_rate(clock: Clock) -> None:
 
 
 def test_waiting_takes_nothing(clock: Clock) -> None:
-    rates = Rates(1.0, 1, clock=clock)
+    rates = RateLimiter(1.0, 1, clock=clock)
     assert [rates.wait("a"), rates.wait("a"), rates.take("a"), rates.wait("a")] == [0, 0, 0, 1]
 
 
@@ -55,7 +55,7 @@ def test_waiting_takes_nothing(clock: Clock) -> None:
 )
 def test_no_stretch_of_time_has_more_than_the_rate_and_a_burst(rate: float, burst: int, pauses: list[float]) -> None:
     clock = Clock()
-    rates = Rates(rate, burst, clock=clock)
+    rates = RateLimiter(rate, burst, clock=clock)
     granted: list[float] = []
     for pause in pauses:
         clock.now += pause
@@ -64,7 +64,7 @@ def test_no_stretch_of_time_has_more_than_the_rate_and_a_burst(rate: float, burs
             granted.append(clock.now)
         else:
             # Exactly then, and no earlier, there is one.
-            assert Rates.wait(rates, "a") == wait
+            assert RateLimiter.wait(rates, "a") == wait
     for first in range(len(granted)):
         for last in range(first, len(granted)):
             most = burst + rate * (granted[last] - granted[first])
@@ -72,7 +72,7 @@ def test_no_stretch_of_time_has_more_than_the_rate_and_a_burst(rate: float, burs
 
 
 def test_a_key_that_asks_too_often_is_told_when_to_go_on(clock: Clock) -> None:
-    guard = Guard(Rates(0.1, 2, clock=clock))
+    guard = AuthRateLimiter(RateLimiter(0.1, 2, clock=clock))
     before = count("lagscale_api_rate_limited_total", of="key")
     guard.count("a")
     guard.count("a")
@@ -86,34 +86,34 @@ def test_a_key_that_asks_too_often_is_told_when_to_go_on(clock: Clock) -> None:
 
 
 def test_an_address_that_fails_too_often_waits_before_anything_is_looked_up(clock: Clock) -> None:
-    guard = Guard(None, Rates(1 / 60, 3, clock=clock))
+    guard = AuthRateLimiter(None, RateLimiter(1 / 60, 3, clock=clock))
     for _ in range(3):
-        guard.admit(KEY, "192.0.2.1")
-        guard.failed(KEY, "192.0.2.1", "unknown_key")
+        guard.check_address(KEY, "192.0.2.1")
+        guard.record_failure(KEY, "192.0.2.1", "unknown_key")
     with pytest.raises(RateExceeded, match="this address have failed; retry after 60 s, check the key"):
-        guard.admit(KEY, "192.0.2.1")
-    guard.admit(KEY, "192.0.2.2")
+        guard.check_address(KEY, "192.0.2.1")
+    guard.check_address(KEY, "192.0.2.2")
     clock.now += 60
-    guard.admit(KEY, "192.0.2.1")
+    guard.check_address(KEY, "192.0.2.1")
 
 
 def test_who_proved_itself_goes_on_beside_a_stranger(clock: Clock) -> None:
-    guard = Guard(None, Rates(1 / 60, 1, clock=clock))
-    guard.proved(KEY)
-    guard.failed(OTHER, "192.0.2.1", "unknown_key")
-    guard.admit(KEY, "192.0.2.1")
+    guard = AuthRateLimiter(None, RateLimiter(1 / 60, 1, clock=clock))
+    guard.record_success(KEY)
+    guard.record_failure(OTHER, "192.0.2.1", "unknown_key")
+    guard.check_address(KEY, "192.0.2.1")
     # A key that is revoked since has proved nothing.
-    guard.failed(KEY, "192.0.2.1", "revoked_key")
+    guard.record_failure(KEY, "192.0.2.1", "revoked_key")
     with pytest.raises(RateExceeded):
-        guard.admit(KEY, "192.0.2.1")
+        guard.check_address(KEY, "192.0.2.1")
 
 
 def test_nothing_sent_counts_for_no_address(clock: Clock) -> None:
-    guard = Guard(None, Rates(1 / 60, 1, clock=clock))
+    guard = AuthRateLimiter(None, RateLimiter(1 / 60, 1, clock=clock))
     before = count("lagscale_api_failed_attempts_total", reason="missing")
     for _ in range(5):
-        guard.failed(None, "192.0.2.1", "missing")
-    guard.admit(KEY, "192.0.2.1")
+        guard.record_failure(None, "192.0.2.1", "missing")
+    guard.check_address(KEY, "192.0.2.1")
     assert count("lagscale_api_failed_attempts_total", reason="missing") == before + 5
 
 
@@ -127,21 +127,21 @@ def test_nothing_sent_counts_for_no_address(clock: Clock) -> None:
     ],
 )
 def test_an_ipv6_network_is_one_address(clock: Clock, first: str | None, second: str | None, *, same: bool) -> None:
-    guard = Guard(None, Rates(1 / 60, 1, clock=clock))
-    guard.failed(KEY, first, "unknown_key")
+    guard = AuthRateLimiter(None, RateLimiter(1 / 60, 1, clock=clock))
+    guard.record_failure(KEY, first, "unknown_key")
     if same:
         with pytest.raises(RateExceeded):
-            guard.admit(KEY, second)
+            guard.check_address(KEY, second)
     else:
-        guard.admit(KEY, second)
+        guard.check_address(KEY, second)
         assert count("lagscale_api_failed_attempts_total", reason="unknown_key") > 0
 
 
 def test_without_rates_there_is_no_limit() -> None:
-    guard = Guard()
+    guard = AuthRateLimiter()
     before = count("lagscale_api_failed_attempts_total", reason="unknown_key")
     for _ in range(1000):
-        guard.admit(KEY, "192.0.2.1")
+        guard.check_address(KEY, "192.0.2.1")
         guard.count("a")
-        guard.failed(KEY, "192.0.2.1", "unknown_key")
+        guard.record_failure(KEY, "192.0.2.1", "unknown_key")
     assert count("lagscale_api_failed_attempts_total", reason="unknown_key") == before + 1000

@@ -9,11 +9,11 @@ from pathlib import Path
 import pytest
 
 from lagscale.errors import InvalidInput
-from lagscale.kafka.properties import PLATFORM, TENANTS
-from lagscale.kafka.security import privileged
+from lagscale.kafka.properties import PLATFORM_PROPERTIES, TENANT_PROPERTIES
+from lagscale.kafka.security import list_privileged
 from services.api.clusters.schemas import ClusterIn
 from services.api.clusters.security_kinds import MECHANISMS
-from services.api.clusters.spec import cluster_spec
+from services.api.clusters.spec import build_cluster_spec
 
 PAGE = (Path(__file__).parents[4] / "docs/clusters.md").read_text(encoding="utf-8")
 BODIES = re.findall(r"^```json\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
@@ -28,10 +28,10 @@ def whole(body: str) -> ClusterIn:
 @pytest.mark.parametrize("body", BODIES)
 def test_every_body_is_taken_and_only_what_lends_needs_the_platform(body: str) -> None:
     given = whole(body)
-    spec = cluster_spec("main", given, platform=True)
-    lent = privileged(spec.security, spec.properties or {})
+    spec = build_cluster_spec("main", given, platform=True)
+    lent = list_privileged(spec.security, spec.properties or {})
     try:
-        cluster_spec("main", given, platform=False)
+        build_cluster_spec("main", given, platform=False)
         refused = False
     except InvalidInput:
         refused = True
@@ -39,13 +39,14 @@ def test_every_body_is_taken_and_only_what_lends_needs_the_platform(body: str) -
 
 
 def test_every_mechanism_has_a_body_or_a_word() -> None:
-    used = {cluster_spec("main", whole(body), platform=True).security.get("mechanism") for body in BODIES}
+    used = {build_cluster_spec("main", whole(body), platform=True).security.get("mechanism") for body in BODIES}
     assert {"OAUTHBEARER", "GSSAPI", "SCRAM-SHA-512", None} <= used
     assert [name for name in MECHANISMS if f"`{name}`" not in PAGE and f"`{name.upper()}`" not in PAGE] == []
 
 
 @pytest.mark.parametrize(
-    ("beginning", "listed"), [("**Everybody**", TENANTS), ("**Platform administrators**", PLATFORM)]
+    ("beginning", "listed"),
+    [("**Everybody**", TENANT_PROPERTIES), ("**Platform administrators**", PLATFORM_PROPERTIES)],
 )
 def test_the_lists_of_properties_are_those_of_the_code(beginning: str, listed: dict[str, object]) -> None:
     paragraph = PAGE.partition(beginning)[2].split("\n\n")[1]

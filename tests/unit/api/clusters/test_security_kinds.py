@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from lagscale.errors import InvalidInput
-from lagscale.kafka.security import privileged
-from services.api.clusters.security import canonical
+from lagscale.kafka.security import list_privileged
+from services.api.clusters.security import canonicalize
 
 ROLE = "arn:aws:iam::111122223333:role/lagscale"
 KEYS = {"awsAccessKeyID": "AKIA", "awsSecretAccessKey": "s"}
@@ -16,11 +16,11 @@ OAUTH = {"sasl": "oauthbearer", "tls": "enable", "username": "c", "oauthTokenEnd
 MSK = {"sasl": "aws_msk_iam", "tls": "enable", "awsRegion": "eu-west-1"}
 
 
-def faults(security: dict[str, Any], secrets: dict[str, Any] | None, *, platform: bool = False) -> dict[str, str]:
+def field_errors(security: dict[str, Any], secrets: dict[str, Any] | None, *, platform: bool = False) -> dict[str, str]:
     with pytest.raises(InvalidInput) as caught:
-        canonical(security, secrets, platform=platform)
+        canonicalize(security, secrets, platform=platform)
     assert "canary" not in caught.value.message
-    return {fault.field: fault.text for fault in caught.value.faults}
+    return {field_error.field: field_error.text for field_error in caught.value.field_errors}
 
 
 @pytest.mark.parametrize(
@@ -58,21 +58,21 @@ def faults(security: dict[str, Any], secrets: dict[str, Any] | None, *, platform
 def test_kedas_spellings_and_ours_mean_the_same(
     keda: dict[str, Any], ours: dict[str, Any], secrets: dict[str, str]
 ) -> None:
-    found = canonical(keda, secrets)
-    assert found == canonical(ours, secrets)
+    found = canonicalize(keda, secrets)
+    assert found == canonicalize(ours, secrets)
     # The stored form, also in camel case as it is shown, is a form that may be given.
-    assert canonical(found.security, found.secrets) == found
-    assert canonical(found.security, None).security == found.security
+    assert canonicalize(found.security, found.secrets) == found
+    assert canonicalize(found.security, None).security == found.security
 
 
 def test_kerberos_is_the_platforms_and_its_names_cannot_hold_a_command() -> None:
     given = {"sasl": "gssapi", "tls": "enable", "username": "lagscale/host", "realm": "EXAMPLE.COM",
              "kerberosServiceName": "kafka"}  # fmt: skip
-    assert "platform administrator" in faults(given, None)["security.mechanism"]
-    assert canonical(given, None, platform=True).security["kerberos_service_name"] == "kafka"
+    assert "platform administrator" in field_errors(given, None)["security.mechanism"]
+    assert canonicalize(given, None, platform=True).security["kerberos_service_name"] == "kafka"
     for name in ("username", "realm", "kerberosServiceName"):
         for value in ("a;id", "$(id)", "a b", "`id`", "-x", "a@b|c"):
-            assert f"security.{name}" in faults({**given, name: value}, None, platform=True)
+            assert f"security.{name}" in field_errors({**given, name: value}, None, platform=True)
 
 
 @pytest.mark.parametrize(
@@ -111,21 +111,21 @@ def test_kerberos_is_the_platforms_and_its_names_cannot_hold_a_command() -> None
 def test_what_is_missing_or_too_much_is_named(
     security: dict[str, Any], secrets: dict[str, Any] | None, field: str
 ) -> None:
-    assert field in faults(security, secrets)
+    assert field in field_errors(security, secrets)
 
 
 def test_the_pods_role_is_lent_by_the_platform_only() -> None:
     for lent in ({"awsPodRole": True}, {"awsRoleArn": ROLE}):
         (name,) = lent
-        assert "platform administrator" in faults({**MSK, **lent}, {})[f"security.{name}"]
-        stored = canonical({**MSK, **lent}, {}, platform=True).security
-        assert privileged(stored, {}) == [f"security.{name}"]
-        assert "secrets.awsAccessKeyID" in faults({**MSK, **lent}, KEYS, platform=True)
-    assert "security.awsRoleArn" in faults({**MSK, "awsRoleArn": "arn:x"}, {}, platform=True)
+        assert "platform administrator" in field_errors({**MSK, **lent}, {})[f"security.{name}"]
+        stored = canonicalize({**MSK, **lent}, {}, platform=True).security
+        assert list_privileged(stored, {}) == [f"security.{name}"]
+        assert "secrets.awsAccessKeyID" in field_errors({**MSK, **lent}, KEYS, platform=True)
+    assert "security.awsRoleArn" in field_errors({**MSK, "awsRoleArn": "arn:x"}, {}, platform=True)
 
 
 def test_secrets_may_be_references_and_then_nothing_of_them_is_sealed() -> None:
-    found = canonical(
+    found = canonicalize(
         {"protocol": "SASL_SSL", "mechanism": "PLAIN"},
         {"username": {"env": "KAFKA_USER"}, "password": {"file": "kafka/password"}, "ca": {"file": "kafka/ca.crt"}},
     )
@@ -133,6 +133,6 @@ def test_secrets_may_be_references_and_then_nothing_of_them_is_sealed() -> None:
     assert found.references == {
         "username": {"env": "KAFKA_USER"}, "password": {"file": "kafka/password"}, "ca": {"file": "kafka/ca.crt"},
     }  # fmt: skip
-    mixed = canonical({"protocol": "SSL"}, {"cert": {"file": "user.crt"}, "key": {"file": "k"}, "keyPassword": "p"})
+    mixed = canonicalize({"protocol": "SSL"}, {"cert": {"file": "user.crt"}, "key": {"file": "k"}, "keyPassword": "p"})
     assert mixed.secrets == {"key_password": "p"}
     assert mixed.references == {"certificate": {"file": "user.crt"}, "key": {"file": "k"}}

@@ -177,13 +177,13 @@ def test_a_wait_without_end_is_an_error(command: Command, fake: FakeApi, tmp_pat
 def test_an_interrupted_run_tells_what_was_done(
     command: Command, fake: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from services.cli.objects.remote import Remote
+    from services.cli.objects.remote import ObjectClient
 
     def interrupted(_self: object, refs: object, _told: object) -> None:
         if refs:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(Remote, "deleted", interrupted)
+    monkeypatch.setattr(ObjectClient, "delete_all", interrupted)
     fake.objects["/v1/tenants/shop/monitors/old"] = {"name": "old", "version": 1}
     done = command("apply", "-f", written(tmp_path, monitor("m")), "--prune", "--yes")
     assert done.code not in {0, 1, 10}
@@ -277,7 +277,7 @@ def test_progress_is_for_terminals_and_many_objects(
 ) -> None:
     for terminal, total, shown in ((True, 1000, True), (True, 2, False), (False, 1000, False)):
         monkeypatch.setattr(progress.Console, "is_terminal", terminal)
-        with progress.progress("applying", total) as advance:
+        with progress.show_progress("applying", total) as advance:
             advance()
         out, err = capsys.readouterr()
         assert out == ""
@@ -294,10 +294,10 @@ def test_an_api_of_another_version_is_told(command: Command, fake: FakeApi, monk
 def test_without_dry_runs_the_fields_alone_decide(
     command: Command, fake: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from services.cli.objects.schemas import Schemas
+    from services.cli.objects.schemas import ApiSchemas
 
     command("apply", "-f", written(tmp_path, monitor("m")))
-    monkeypatch.setattr(Schemas, "tries", lambda *_: False)
+    monkeypatch.setattr(ApiSchemas, "supports_dry_run", lambda *_: False)
     fake.asked.clear()
     told = command("diff", "-f", written(tmp_path, monitor("m", lagThreshold=7)))
     assert (told.code, told.out.splitlines()[1]) == (1, '    policy.lagThreshold: not given -> "7"')

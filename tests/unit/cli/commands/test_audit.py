@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from services.cli import __main__ as cli
-from services.cli.client import Client
+from services.cli.client import ApiClient
 from services.cli.commands import audit
 from services.cli.settings import CliSettings
 
@@ -39,10 +39,10 @@ def run(
             raise answer
         return answer
 
-    def client(settings: CliSettings) -> Client:
-        return Client(settings, httpx.MockTransport(answering))
+    def client(settings: CliSettings) -> ApiClient:
+        return ApiClient(settings, httpx.MockTransport(answering))
 
-    monkeypatch.setattr(audit, "Client", client)
+    monkeypatch.setattr(audit, "ApiClient", client)
     monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
     monkeypatch.setattr(sys, "argv", ["lagscale", "audit", *arguments])
     return cli.main(), asked

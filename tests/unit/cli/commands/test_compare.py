@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from services.cli import __main__ as cli
-from services.cli.client import Client
+from services.cli.client import ApiClient
 from services.cli.commands import compare
 from services.cli.settings import CliSettings
 
@@ -20,18 +20,18 @@ ANSWER: dict[str, Any] = {
     "monitor": "orders", "begin": "2030-01-01T00:00:00Z", "end": "2030-01-01T00:02:00Z", "stepSeconds": 60.0,
     "minReplicas": 0, "maxReplicas": 8, "targetLag": 10.0, "trigger": {},
     "sentence": "KEDA's kafka trigger would have scaled 4 times and Lagscale once.",
-    "keda": {"scaleEvents": 4, "greatestReplicas": 7, "averageReplicas": 2.25, "errors": 0},
-    "lagscale": {"scaleEvents": 1, "greatestReplicas": 2, "averageReplicas": 1.5, "errors": 3},
+    "keda": {"scaleEvents": 4, "peakReplicas": 7, "averageReplicas": 2.25, "errors": 0},
+    "lagscale": {"scaleEvents": 1, "peakReplicas": 2, "averageReplicas": 1.5, "errors": 3},
     "differences": [
-        {"begin": "2030-01-01T00:01:00Z", "end": "2030-01-01T00:02:00Z", "kedaGreatest": 7, "lagscaleGreatest": 2,
+        {"begin": "2030-01-01T00:01:00Z", "end": "2030-01-01T00:02:00Z", "kedaPeakReplicas": 7, "lagscalePeakReplicas": 2,
          "sentence": "KEDA has more replicas: lag was there, and had not lasted for sustainSeconds."},
     ],
     "notes": ["[b]What it cannot show."],
-    "moments": [
+    "points": [
         {"at": "2030-01-01T00:01:00Z", "keda": SIDE | {"replicas": 7}, "lagscale": SIDE, "verdict": "calm",
-         "reason": "not_yet", "held": False, "differs": True},
+         "reason": "not_yet", "lastKnown": False, "differs": True},
         {"at": "2030-01-01T00:02:00Z", "keda": SIDE, "lagscale": SIDE, "verdict": "calm", "reason": "not_yet",
-         "held": False, "differs": False},
+         "lastKnown": False, "differs": False},
     ],
 }  # fmt: skip
 MISSING = {"type": "urn:lagscale:problem:not-found", "detail": "There is no such object for this caller."}
@@ -67,10 +67,10 @@ class Api:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, api: Api, *arguments: str) -> int:
-    def client(settings: CliSettings) -> Client:
-        return Client(settings, httpx.MockTransport(api))
+    def client(settings: CliSettings) -> ApiClient:
+        return ApiClient(settings, httpx.MockTransport(api))
 
-    monkeypatch.setattr(compare, "PatientClient", client)
+    monkeypatch.setattr(compare, "ComparisonClient", client)
     monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
     monkeypatch.setattr(sys, "argv", ["lagscale", "compare", *arguments])
     return cli.main()

@@ -10,25 +10,25 @@ from pydantic import SecretStr
 from rich.console import Console
 
 from services.cli import app
-from services.cli.client import Client
-from services.cli.commands.explain import show
-from services.cli.commands.plot import Frame, Point, plot, short
+from services.cli.client import ApiClient
+from services.cli.commands.explain import print_explanation
+from services.cli.commands.plot import PlotFrame, PlotPoint, draw_plot, format_short
 from services.cli.settings import CliSettings
 from tests.unit.cli.test_cli import run
 
 SENTENCE = "Partition 2 of orders has been above 500 for 130 s. KEDA was told value 1,500, active."
 ROW: dict[str, Any] = {
-    "replica": "scaler-1", "toldAt": "2030-01-01T00:04:00Z", "snapshotAt": "2030-01-01T00:03:58Z",
-    "verdict": "sustained", "value": 1500.0, "active": True, "held": False, "reason": "lasted", "code": "OK",
+    "replica": "scaler-1", "answeredAt": "2030-01-01T00:04:00Z", "newestRoundAt": "2030-01-01T00:03:58Z",
+    "verdict": "sustained", "value": 1500.0, "active": True, "lastKnown": False, "reason": "lasted", "code": "OK",
     "version": 3, "overrides": None,
 }  # fmt: skip
 REFUSED = {**ROW, "value": None, "active": None, "verdict": "unknown", "reason": "stale", "code": "UNAVAILABLE"}
 SAID: dict[str, Any] = {
     "verdict": "sustained", "reason": "lasted", "because": "sustained", "total": 5000, "partitions": 3, "lagging": 2,
-    "members": 2, "limit": "replica_cap", "ageSeconds": 4.2, "staleAfterSeconds": 30.0, "draining": False, "timeLag": None,
-    "answer": {"value": 1500.0, "active": True, "held": False}, "answerSentence": "KEDA gets value 1,500, active.",
+    "members": 2, "decidingRule": "replica_cap", "ageSeconds": 4.2, "staleAfterSeconds": 30.0, "recovering": False, "timeLag": None,
+    "answer": {"value": 1500.0, "active": True, "lastKnown": False}, "answerSentence": "KEDA gets value 1,500, active.",
     "steps": [{"rule": "replica_cap", "before": 5000.0, "after": 1500.0, "text": "Capped by the partitions."}],
-    "islands": [{"topic": "orders", "partition": 2, "lag": 4000, "since": "2030-01-01T00:01:50Z", "spanSeconds": 130.0,
+    "islands": [{"topic": "orders", "partition": 2, "lag": 4000, "since": "2030-01-01T00:01:50Z", "durationSeconds": 130.0,
                  "bounded": False}],
     "missing": [{"topic": "orders", "partition": 1, "since": "2030-01-01T00:02:00Z", "ageSeconds": 120.0, "lag": 7},
                 {"topic": "refunds", "partition": None, "since": None, "ageSeconds": None, "lag": None}],
@@ -36,19 +36,19 @@ SAID: dict[str, Any] = {
 }  # fmt: skip
 FOUND: dict[str, Any] = {
     "monitor": "orders", "at": "2030-01-01T00:04:00Z", "now": "2030-01-01T01:04:00Z", "sentence": SENTENCE,
-    "registration": {"version": 3, "policy": {"maxGapSeconds": 25.0}}, "samplesSay": SAID,
-    "wasTold": [{**ROW, "agrees": True, "why": [], "differs": None}], "toldBefore": None,
-    "decisions": [ROW, {**REFUSED, "toldAt": "2030-01-01T00:02:00Z"}], "notes": ["The monitor was deleted."],
+    "registration": {"version": 3, "policy": {"maxGapSeconds": 25.0}}, "evaluation": SAID,
+    "answers": [{**ROW, "agrees": True, "rule": [], "difference": None}], "previousAnswer": None,
+    "decisions": [ROW, {**REFUSED, "answeredAt": "2030-01-01T00:02:00Z"}], "notes": ["The monitor was deleted."],
     "lag": [{"at": f"2030-01-01T00:0{minute}:00Z", "total": 1000 * minute, "greatest": 900 * minute,
              "least": 900 * minute} for minute in range(5)],
-    "threshold": 500, "ofTotal": False,
+    "threshold": 500, "usesTotalLag": False,
 }  # fmt: skip
 
 
 def page(width: int = 80, **facts: Any) -> str:
     console = Console(width=width, record=True, file=open("/dev/null", "w", encoding="utf-8"))  # noqa: SIM115
     with console.file:
-        show({**FOUND, **facts}, "shop/orders", console)
+        print_explanation({**FOUND, **facts}, "shop/orders", console)
     return console.export_text()
 
 
@@ -76,15 +76,15 @@ def test_what_was_told_is_drawn_under_the_plot() -> None:
 
 
 def test_a_moment_without_samples_and_answers_says_so() -> None:
-    shown = page(samplesSay=None, wasTold=[], decisions=[], lag=[])
+    shown = page(evaluation=None, answers=[], decisions=[], lag=[])
     for text in ("no samples", "no sample in the time", "nothing on record"):
         assert text in shown
-    assert "the last before" in page(wasTold=[], toldBefore=ROW)
+    assert "the last before" in page(answers=[], previousAnswer=ROW)
 
 
 def test_why_an_answer_differs_stands_beside_what_the_samples_say() -> None:
-    differing = {**REFUSED, "agrees": False, "why": ["store_away"], "differs": "The store did not answer."}
-    shown = page(wasTold=[differing])
+    differing = {**REFUSED, "agrees": False, "rule": ["store_away"], "difference": "The store did not answer."}
+    shown = page(answers=[differing])
     assert "scaler-1: The store did not answer." in shown
     assert "The samples say: KEDA gets value 1,500, active." in shown
     assert "error UNAVAILABLE (stale)" in shown
@@ -93,21 +93,26 @@ def test_why_an_answer_differs_stands_beside_what_the_samples_say() -> None:
 @pytest.mark.parametrize(("most", "text"), [(30.0, "at most 30 s"), (None, "longer than anything stored")])
 def test_a_time_lag_is_shown_with_its_bounds(most: float | None, text: str) -> None:
     said = {**SAID, "timeLag": {"seconds": 21.2, "atLeast": 15.0, "atMost": most}}
-    shown = " ".join(page(samplesSay=said).split())
+    shown = " ".join(page(evaluation=said).split())
     assert f"the oldest unread message: 21 s (at least 15 s, {text})" in shown
 
 
 def test_an_unknown_verdict_shows_its_error() -> None:
-    said = {**SAID, "verdict": "unknown", "reason": "stale", "steps": [], "limit": None, "answer": None,
+    said = {**SAID, "verdict": "unknown", "reason": "stale", "steps": [], "decidingRule": None, "answer": None,
             "answerSentence": "KEDA gets an error.", "because": None}  # fmt: skip
-    shown = page(samplesSay=said)
+    shown = page(evaluation=said)
     assert "KEDA gets an error." in shown
     assert "total lag" not in shown
 
 
 def test_a_plot_shows_threshold_gaps_and_dips() -> None:
-    points = [Point(0, 100, 100), Point(10_000, 900, 900), Point(20_000, 900, 300), Point(60_000, 900, 900)]
-    lines = [line.plain for line in plot(points, 500, Frame(0, 100_000, 20_000), 26, 8)]
+    points = [
+        PlotPoint(0, 100, 100),
+        PlotPoint(10_000, 900, 900),
+        PlotPoint(20_000, 900, 300),
+        PlotPoint(60_000, 900, 900),
+    ]
+    lines = [line.plain for line in draw_plot(points, 500, PlotFrame(0, 100_000, 20_000), 26, 8)]
     assert len(lines) == 8
     assert lines[0].startswith("900 ┤")
     (threshold,) = [line for line in lines if line.startswith("500 ┤")]
@@ -126,7 +131,7 @@ def test_a_threshold_that_counts_no_messages_is_not_drawn() -> None:
 
 
 def test_some_lag_is_never_drawn_as_none() -> None:
-    lines = plot([Point(0, 1, 1)], 500, Frame(0, 10, 10), 20, 4)
+    lines = draw_plot([PlotPoint(0, 1, 1)], 500, PlotFrame(0, 10, 10), 20, 4)
     assert "▁" in lines[-1].plain
 
 
@@ -134,7 +139,7 @@ def test_some_lag_is_never_drawn_as_none() -> None:
     ("number", "text"), [(0, "0"), (950, "950"), (1_200, "1.2k"), (4_990, "5k"), (35_000_000, "35M"), (2e12, "2T")]
 )
 def test_numbers_beside_the_axis_are_short(number: float, text: str) -> None:
-    assert short(number) == text
+    assert format_short(number) == text
 
 
 @pytest.mark.parametrize(("at", "wanted"), [([], ""), (["--at", "2030-01-01T00:00:00+01:00"], "at=2030-01-01T00%3A00%3A00%2B01%3A00")])  # fmt: skip
@@ -147,10 +152,10 @@ def test_the_moment_is_asked_of_the_api(
         asked.append(request)
         return httpx.Response(200, json=FOUND)
 
-    def client(settings: CliSettings) -> Client:
-        return Client(settings.model_copy(update={"api_key": SecretStr("key")}), httpx.MockTransport(answer))
+    def client(settings: CliSettings) -> ApiClient:
+        return ApiClient(settings.model_copy(update={"api_key": SecretStr("key")}), httpx.MockTransport(answer))
 
-    monkeypatch.setattr(app, "Client", client)
+    monkeypatch.setattr(app, "ApiClient", client)
     assert run(monkeypatch, "explain", "shop/orders", *at) == 0
     assert SENTENCE[:40] in capsys.readouterr().out
     assert run(monkeypatch, "explain", "shop/orders", *at, "--json") == 0
@@ -160,10 +165,10 @@ def test_the_moment_is_asked_of_the_api(
 
 
 def test_a_freeze_is_told_and_drawn() -> None:
-    answer = {"value": 1500.0, "active": True, "held": True, "heldSince": "2030-01-01T00:00:30Z"}
+    answer = {"value": 1500.0, "active": True, "lastKnown": True, "knownAt": "2030-01-01T00:00:30Z"}
     frozen = {"since": "2030-01-01T00:01:00Z", "until": "2030-01-01T02:00:00Z", "reasons": ["a move"], "answer": answer}
-    row = {**ROW, "verdict": "unknown", "reason": "frozen", "held": True, "toldAt": "2030-01-01T00:01:00Z"}
-    shown = page(120, frozen=frozen, decisions=[row], wasTold=[row])
+    row = {**ROW, "verdict": "unknown", "reason": "frozen", "lastKnown": True, "answeredAt": "2030-01-01T00:01:00Z"}
+    shown = page(120, frozen=frozen, decisions=[row], answers=[row])
     lines = [" ".join(line.split()) for line in shown.splitlines()]
     told = "KEDA gets 1,500, active, known at 2030-01-01 00:00:30"
     assert f"frozen since 2030-01-01 00:01:00 UTC: {told}" in lines

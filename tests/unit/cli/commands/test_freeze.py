@@ -10,15 +10,15 @@ import pytest
 from pydantic import SecretStr
 
 from lagscale.errors import InvalidInput
-from services.cli.client import Client
+from services.cli.client import ApiClient
 from services.cli.commands import freeze as commands
-from services.cli.commands.freeze import path, seconds
+from services.cli.commands.freeze import build_freeze_path, parse_span
 from services.cli.settings import CliSettings
 from tests.unit.cli.test_cli import run
 
 MADE = {
-    "of": "monitor", "name": "orders", "reason": "a [move]", "since": "2030-01-31T10:00:00Z",
-    "until": "2030-01-31T12:00:00Z", "by": "key 3f9a (ci)",
+    "kind": "monitor", "name": "orders", "reason": "a [move]", "since": "2030-01-31T10:00:00Z",
+    "until": "2030-01-31T12:00:00Z", "frozenBy": "key 3f9a (ci)",
 }  # fmt: skip
 
 
@@ -40,7 +40,7 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Api:
     answering = Api()
     settings = CliSettings(api_url="http://api", api_key=SecretStr("k"))
     monkeypatch.setattr(commands, "load", lambda _: settings)
-    monkeypatch.setattr(commands, "Client", lambda given: Client(given, httpx.MockTransport(answering)))
+    monkeypatch.setattr(commands, "ApiClient", lambda given: ApiClient(given, httpx.MockTransport(answering)))
     return answering
 
 
@@ -48,13 +48,13 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Api:
     ("text", "span"), [("2h", 7200), ("90m", 5400), ("1d12h", 129_600), ("45s", 45), (" 1H30m ", 5400)]
 )
 def test_spans_are_read_as_people_write_them(text: str, span: int) -> None:
-    assert seconds(text) == span
+    assert parse_span(text) == span
 
 
 @pytest.mark.parametrize("text", ["", "2", "h", "2 h", "2h!", "-1h", "1.5h", "2w", "99999999h"])
 def test_other_spans_are_refused(text: str) -> None:
     with pytest.raises(InvalidInput, match="--for: must be a span"):
-        seconds(text)
+        parse_span(text)
 
 
 @pytest.mark.parametrize(
@@ -67,13 +67,13 @@ def test_other_spans_are_refused(text: str) -> None:
     ],
 )
 def test_each_thing_has_its_path(what: str, cluster: str | None, found: str) -> None:
-    assert path(what, cluster) == found
+    assert build_freeze_path(what, cluster) == found
 
 
 @pytest.mark.parametrize(("what", "cluster"), [("shop/orders", "main"), ("", None), ("shop/", None), ("/x", None)])
 def test_what_is_no_thing_is_refused(what: str, cluster: str | None) -> None:
     with pytest.raises(InvalidInput):
-        path(what, cluster)
+        build_freeze_path(what, cluster)
 
 
 def test_a_freeze_is_sent_and_told(
@@ -113,7 +113,7 @@ def test_a_list_is_read_to_its_end(
     api: Api, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("COLUMNS", "200")
-    whole = {**MADE, "of": "tenant", "name": None}
+    whole = {**MADE, "kind": "tenant", "name": None}
     api.answers = [
         httpx.Response(200, json={"items": [MADE], "next": "n"}),
         httpx.Response(200, json={"items": [whole], "next": None}),

@@ -10,22 +10,22 @@ import httpx
 import pytest
 
 from services.cli import __main__ as cli
-from services.cli.client import Client
+from services.cli.client import ApiClient
 from services.cli.commands import group_status
 from services.cli.settings import CliSettings
 
 PARTITION: dict[str, Any] = {
-    "topic": "[b]orders", "partition": 0, "state": "ok", "why": "nothing_waits", "sentence": "Nothing waits.",
-    "lag": 0, "lagThen": 5, "advanced": 12_345, "stillSince": None, "stillSinceEarlier": False,
+    "topic": "[b]orders", "partition": 0, "status": "ok", "rule": "nothing_waits", "sentence": "Nothing waits.",
+    "lag": 0, "startLag": 5, "advanced": 12_345, "unchangedSince": None, "possiblyUnchangedEarlier": False,
     "stuck": False, "hot": False,
 }  # fmt: skip
 STALL = PARTITION | {
-    "partition": 1, "state": "stall", "sentence": "It stands.", "lag": 1_200, "lagThen": 400, "advanced": 0,
-    "stillSince": "2030-01-01T00:00:00Z", "stillSinceEarlier": True, "stuck": True, "hot": True,
+    "partition": 1, "status": "stall", "sentence": "It stands.", "lag": 1_200, "startLag": 400, "advanced": 0,
+    "unchangedSince": "2030-01-01T00:00:00Z", "possiblyUnchangedEarlier": True, "stuck": True, "hot": True,
 }  # fmt: skip
 STATE: dict[str, Any] = {
-    "monitor": "orders", "consumerGroup": "readers", "state": "stall", "sentence": "Of 2 partitions: 1 stall, 1 ok.",
-    "windowSeconds": 120.0, "members": 2, "notMeasured": [], "scope": None, "partitions": [STALL, PARTITION],
+    "monitor": "orders", "consumerGroup": "readers", "status": "stall", "sentence": "Of 2 partitions: 1 stall, 1 ok.",
+    "windowSeconds": 120.0, "members": 2, "unmeasuredTopics": [], "scope": None, "partitions": [STALL, PARTITION],
 }  # fmt: skip
 
 
@@ -39,10 +39,10 @@ def run(monkeypatch: pytest.MonkeyPatch, body: dict[str, Any], *arguments: str) 
         assert request.url.path == "/v1/tenants/shop/monitors/orders/state"
         return httpx.Response(200, json=body)
 
-    def client(settings: CliSettings) -> Client:
-        return Client(settings, httpx.MockTransport(answer))
+    def client(settings: CliSettings) -> ApiClient:
+        return ApiClient(settings, httpx.MockTransport(answer))
 
-    monkeypatch.setattr(group_status, "Client", client)
+    monkeypatch.setattr(group_status, "ApiClient", client)
     monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
     monkeypatch.setattr(sys, "argv", ["lagscale", "state", *arguments])
     return cli.main()
@@ -75,7 +75,7 @@ def test_json_is_the_answer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Capt
 def test_an_unknown_state_exits_7_and_says_what_is_missing(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    body = STATE | {"state": "unknown", "members": None, "notMeasured": ["refunds"], "partitions": []}
+    body = STATE | {"status": "unknown", "members": None, "unmeasuredTopics": ["refunds"], "partitions": []}
     assert run(monkeypatch, body, "shop/orders") == 7
     out, err = capsys.readouterr()
     assert "members not known" in out
@@ -84,7 +84,7 @@ def test_an_unknown_state_exits_7_and_says_what_is_missing(
 
 
 def test_a_part_of_the_topics_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(monkeypatch, STATE | {"state": "unknown", "scope": "Too many topics."}, "shop/orders") == 7
+    assert run(monkeypatch, STATE | {"status": "unknown", "scope": "Too many topics."}, "shop/orders") == 7
     assert capsys.readouterr().err == "lagscale: Too many topics.\n"
 
 

@@ -10,10 +10,10 @@ import pytest
 import yaml
 
 from services.cli import __main__ as cli
-from services.cli.client import Client
+from services.cli.client import ApiClient
 from services.cli.commands import scaledobject
 from services.cli.settings import CliSettings
-from services.scaler.triggers.metadata import Reader
+from services.scaler.triggers.metadata import TriggerReader
 from tests.conventions.keda_schemas import validate
 
 VERDICT: dict[str, Any] = {"partitions": 12, "policy": {"consumersPerReplica": 5, "holdSeconds": 3600.0}}
@@ -31,10 +31,10 @@ def run(
         "/v1/tenants/shop/bindings": bindings,
     }
 
-    def client(settings: CliSettings) -> Client:
-        return Client(settings, httpx.MockTransport(lambda asked: httpx.Response(200, json=answers[asked.url.path])))
+    def client(settings: CliSettings) -> ApiClient:
+        return ApiClient(settings, httpx.MockTransport(lambda asked: httpx.Response(200, json=answers[asked.url.path])))
 
-    monkeypatch.setattr(scaledobject, "Client", client)
+    monkeypatch.setattr(scaledobject, "ApiClient", client)
     monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
     monkeypatch.setattr(sys, "argv", ["lagscale", "scaledobject", *arguments])
     return cli.main()
@@ -44,7 +44,7 @@ def printed(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     found: dict[str, Any] = yaml.safe_load(capsys.readouterr().out)
     validate(found)
     for trigger in found["spec"]["triggers"]:
-        assert Reader(tick_seconds=5).read(trigger["metadata"]).services == ("orders",)
+        assert TriggerReader(tick_seconds=5).read(trigger["metadata"]).services == ("orders",)
     return found
 
 

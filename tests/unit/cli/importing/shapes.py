@@ -10,23 +10,23 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from services.cli.importing.conversion import converted
-from services.cli.importing.documents import read
-from services.cli.importing.options import Asking, Options
-from services.cli.importing.writing import files
+from services.cli.importing.conversion import convert_all
+from services.cli.importing.documents import read_sources
+from services.cli.importing.options import ImportOptions, TriggerOptions
+from services.cli.importing.writing import build_files
 
 SHAPES = Path(__file__).parents[3] / "data" / "keda-imports"
 EXPECTED = SHAPES / "expected"
 PATHS = sorted(path for path in SHAPES.iterdir() if path.suffix in {".yaml", ".json"})
-USUAL = Options(Asking())
+USUAL = ImportOptions(TriggerOptions())
 #: Told apart: these say the same as the report's data in other words.
 _PROSE = ("README.md", "report.md", "report.json")
 
 
 @cache
-def imported(*paths: Path, options: Options = USUAL) -> tuple[dict[str, str], dict[str, Any]]:
+def imported(*paths: Path, options: ImportOptions = USUAL) -> tuple[dict[str, str], dict[str, Any]]:
     """File -> text, and the report."""
-    return files(converted(read([str(path) for path in paths], sys.stdin), options), options, "out")
+    return build_files(convert_all(read_sources([str(path) for path in paths], sys.stdin), options), options, "out")
 
 
 def expectation(path: Path) -> str:

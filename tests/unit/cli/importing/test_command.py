@@ -11,7 +11,7 @@ import pytest
 import yaml
 
 from services.cli import __main__ as cli
-from services.cli.importing.naming import named, reduced
+from services.cli.importing.naming import assign_names, normalize_name
 
 MANIFEST = """\
 apiVersion: keda.sh/v1alpha1
@@ -173,18 +173,18 @@ def test_no_name_leads_out_of_the_directory(monkeypatch: pytest.MonkeyPatch, tmp
 
 def test_names_do_not_depend_on_the_order() -> None:
     things = {1: ("shop", ("a.b", "x-a.b")), 2: ("shop", ("a_b", "y-a_b")), 3: ("other", ("a.b",)), 4: ("shop", ("c",))}
-    names = named(things)
+    names = assign_names(things)
     assert names == {1: "x-a-b", 2: "y-a-b", 3: "a-b", 4: "c"}
-    assert named(dict(reversed(things.items()))) == names
+    assert assign_names(dict(reversed(things.items()))) == names
 
 
 def test_names_that_cannot_be_told_apart_get_digits() -> None:
-    names = named({1: ("shop", ("a.b",)), 2: ("shop", ("a_b",))})
+    names = assign_names({1: ("shop", ("a.b",)), 2: ("shop", ("a_b",))})
     assert len(set(names.values())) == 2
     assert all(name.startswith("a-b-") and len(name) == 12 for name in names.values())
 
 
 def test_a_long_name_is_cut_and_stays_its_own() -> None:
-    one, two = reduced("x" * 80 + "1"), reduced("x" * 80 + "2")
+    one, two = normalize_name("x" * 80 + "1"), normalize_name("x" * 80 + "2")
     assert len(one) == len(two) == 63
     assert one != two

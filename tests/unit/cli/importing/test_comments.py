@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 import yaml
 
-from services.cli.importing.conversion import converted
-from services.cli.importing.documents import documents
-from services.cli.importing.options import Asking, Options
+from services.cli.importing.conversion import convert_all
+from services.cli.importing.documents import parse_documents
+from services.cli.importing.options import ImportOptions, TriggerOptions
 from tests.conventions.keda_schemas import validate
 
 MANIFEST = """\
@@ -82,8 +82,10 @@ status:
 
 
 @cache
-def new(text: str, asking: Asking | None = None) -> str:
-    (one,) = converted(list(documents(text, "manifest")), Options(asking or Asking())).done
+def new(text: str, asking: TriggerOptions | None = None) -> str:
+    (one,) = convert_all(
+        list(parse_documents(text, "manifest")), ImportOptions(asking or TriggerOptions())
+    ).converted_objects
     assert one.new is not None
     return one.new
 
@@ -147,7 +149,7 @@ def test_untouched_lines_are_the_same_to_the_byte() -> None:
 
 
 def test_the_client_certificate_stands_in_place_of_the_old_authentication() -> None:
-    text = new(MANIFEST, Asking(push=True, mtls=("ClusterTriggerAuthentication", "keda-client")))
+    text = new(MANIFEST, TriggerOptions(push=True, mtls=("ClusterTriggerAuthentication", "keda-client")))
     kafka = [one for one in plain(text)["spec"]["triggers"] if one["type"] == "external-push"]
     reference = {"name": "keda-client", "kind": "ClusterTriggerAuthentication"}
     assert [one["authenticationRef"] for one in kafka] == [reference, reference]

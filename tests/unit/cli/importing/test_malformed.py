@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from services.cli.importing.conversion import converted
-from services.cli.importing.documents import documents
-from services.cli.importing.options import Asking, Options
+from services.cli.importing.conversion import convert_all
+from services.cli.importing.documents import parse_documents
+from services.cli.importing.options import ImportOptions, TriggerOptions
 
-OPTIONS = Options(Asking())
+OPTIONS = ImportOptions(TriggerOptions())
 GOOD = """\
 apiVersion: keda.sh/v1alpha1
 kind: ScaledObject
@@ -33,13 +33,13 @@ spec:
     ],
 )
 def test_what_is_no_manifest_is_told_and_spares_the_others(text: str) -> None:
-    conversion = converted(list(documents(f"{text}\n---\n{GOOD}", "odd")), OPTIONS)
-    assert [one.scaled.name for one in conversion.done] == ["good"]
+    conversion = convert_all(list(parse_documents(f"{text}\n---\n{GOOD}", "odd")), OPTIONS)
+    assert [one.resource.name for one in conversion.converted_objects] == ["good"]
     assert len(conversion.unreadable) == 1
     assert conversion.unreadable[0][0].startswith("odd:1")
 
 
 @pytest.mark.parametrize("text", ["kind: &again {a: [*again]}", "kind: !!python/object/apply:os.system ['true']", "{}"])
 def test_an_object_of_no_kind_is_passed_over(text: str) -> None:
-    conversion = converted(list(documents(f"{text}\n---\n{GOOD}", "odd")), OPTIONS)
-    assert [one.scaled.name for one in conversion.done] == ["good"]
+    conversion = convert_all(list(parse_documents(f"{text}\n---\n{GOOD}", "odd")), OPTIONS)
+    assert [one.resource.name for one in conversion.converted_objects] == ["good"]

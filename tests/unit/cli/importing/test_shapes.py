@@ -13,14 +13,14 @@ import yaml
 from ruamel.yaml import YAML
 from ruamel.yaml.tokens import CommentToken
 
-from lagscale.domain.policy.keys import BY_NAME
+from lagscale.domain.policy.keys import KEYS_BY_NAME
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.tenancy import is_name
 from services.api.clusters.schemas import ClusterIn
-from services.api.clusters.spec import cluster_spec
+from services.api.clusters.spec import build_cluster_spec
 from services.api.schemas import BindingIn, MonitorIn
 from services.cli.importing.kafka_keys import KEDA_KEYS
-from services.scaler.triggers.metadata import Reader
+from services.scaler.triggers.metadata import TriggerReader
 from tests.conventions.keda_schemas import validate
 from tests.unit.cli.importing.shapes import PATHS, expectation, expected, imported
 
@@ -159,7 +159,7 @@ def test_everything_for_keda_is_valid_and_asks_for_what_is_registered(path: Path
         assert (new["kind"], new["metadata"]["name"]) == (one["kind"], one["name"])
         for trigger in new["spec"]["triggers"]:
             if trigger["type"] == "external":
-                assert Reader(tick_seconds=5).read(trigger["metadata"]).services
+                assert TriggerReader(tick_seconds=5).read(trigger["metadata"]).services
                 asked.add((one["tenant"], trigger["metadata"]["serviceType"]))
             assert trigger["type"] not in {"kafka", "apache-kafka"}
     assert asked == registered
@@ -204,7 +204,7 @@ def test_the_api_takes_what_is_registered(path: Path) -> None:
     clusters = set()
     for one in loaded(texts.get("register/10-clusters.yaml", "")):
         assert is_name(one["metadata"]["name"])
-        cluster_spec("main", ClusterIn.model_validate(known(one["spec"])), platform=True)
+        build_cluster_spec("main", ClusterIn.model_validate(known(one["spec"])), platform=True)
         clusters.add((one["metadata"]["tenant"], one["metadata"]["name"]))
     for one in loaded(texts.get("register/20-monitors.yaml", "")):
         spec = known(one["spec"])
@@ -215,7 +215,7 @@ def test_the_api_takes_what_is_registered(path: Path) -> None:
             name: str(value).lower() if isinstance(value, bool) else str(value)
             for name, value in spec["policy"].items()
         }
-        assert set(given) <= set(BY_NAME)
+        assert set(given) <= set(KEYS_BY_NAME)
         policy = Policy.parse(given)
         assert (policy.persistence_scope.value, policy.activation_sustain_ms) == ("total", 0)
     for one in loaded(texts.get("register/30-bindings.yaml", "")):
@@ -226,7 +226,7 @@ def test_the_api_takes_what_is_registered(path: Path) -> None:
 def test_kedas_defaults_are_written_out_in_full(path: Path) -> None:
     texts, _ = imported(path)
     for one in loaded(texts.get("register/20-monitors.yaml", "")):
-        defaulted = {name for name, key in KEDA_KEYS.items() if key.fate.value == "policy" and key.default}
+        defaulted = {name for name, key in KEDA_KEYS.items() if key.target.value == "policy" and key.default}
         assert defaulted - {"excludePersistentLag"} <= set(one["spec"]["policy"])
 
 

@@ -65,8 +65,8 @@ def test_faults_of_items_are_those_of_the_objects_at_their_lines(
     def wrong(request: httpx.Request) -> Answer | None:
         items = json.loads(request.content)["items"] if request.url.path.endswith("/bulk") else []
         places = [place for place, item in enumerate(items) if item["put"]["name"] in {"m-003", "m-027"}]
-        faults = [{"field": f"items.{place}.put.policy.lagThreshold", "text": "must be less"} for place in places]
-        return problem(422, "invalid-input", "wrong", faults) if faults else None
+        field_errors = [{"field": f"items.{place}.put.policy.lagThreshold", "text": "must be less"} for place in places]
+        return problem(422, "invalid-input", "wrong", field_errors) if field_errors else None
 
     fake.before = wrong
     done = command("apply", "-f", many(tmp_path, lagThreshold=7))

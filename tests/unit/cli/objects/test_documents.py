@@ -7,16 +7,16 @@ from pathlib import Path
 
 import pytest
 
-from lagscale.errors import Fault
-from services.cli.objects.documents import Document, read
+from lagscale.errors import FieldError
+from services.cli.objects.documents import SourceDocument, read_documents
 
 
-def documents(tmp_path: Path, text: str, name: str = "one.yaml") -> tuple[list[Document], list[str]]:
+def documents(tmp_path: Path, text: str, name: str = "one.yaml") -> tuple[list[SourceDocument], list[str]]:
     file = tmp_path / name
     file.write_text(text, encoding="utf-8")
-    faults: list[Fault] = []
-    found = read([str(file)], faults)
-    return found, [str(fault).removeprefix(f"{file}") for fault in faults]
+    field_errors: list[FieldError] = []
+    found = read_documents([str(file)], field_errors)
+    return found, [str(field_error).removeprefix(f"{file}") for field_error in field_errors]
 
 
 @pytest.mark.parametrize(
@@ -31,23 +31,23 @@ def documents(tmp_path: Path, text: str, name: str = "one.yaml") -> tuple[list[D
     ],
 )
 def test_several_objects_of_a_file_are_found(tmp_path: Path, text: str) -> None:
-    found, faults = documents(tmp_path, text)
-    assert ([one.value for one in found], faults) == ([{"a": 1}, {"a": 2}], [])
+    found, field_errors = documents(tmp_path, text)
+    assert ([one.value for one in found], field_errors) == ([{"a": 1}, {"a": 2}], [])
 
 
 def test_values_keep_their_lines(tmp_path: Path) -> None:
     ((document,), _) = documents(tmp_path, "a:\n  - 1\n  - b: 2\n    c: {d: 3}\n")
-    assert document.place() == f"{tmp_path}/one.yaml:1"
-    lines = {way: document.place(way).rpartition(":")[2] for way in [("a", 0), ("a", 1, "b"), ("a", 1, "c", "d")]}
+    assert document.locate() == f"{tmp_path}/one.yaml:1"
+    lines = {way: document.locate(way).rpartition(":")[2] for way in [("a", 0), ("a", 1, "b"), ("a", 1, "c", "d")]}
     assert list(lines.values()) == ["2", "3", "4"]
-    assert document.place(("a", 1, "none", "deeper")).endswith(":3")
+    assert document.locate(("a", 1, "none", "deeper")).endswith(":3")
 
 
 def test_scalars_are_what_json_has_and_words_stay_words(tmp_path: Path) -> None:
-    ((document,), faults) = documents(
+    ((document,), field_errors) = documents(
         tmp_path, 'yes: no\non: off\nday: 2030-01-01\nclock: 12:30\nnumber: 010\nnone: ~\nface: "\\ud83d\\ude00"\n'
     )
-    assert faults == []
+    assert field_errors == []
     assert document.value == {
         "yes": "no", "on": "off", "day": "2030-01-01", "clock": "12:30", "number": 10, "none": None, "face": "😀",
     }  # fmt: skip
@@ -55,14 +55,14 @@ def test_scalars_are_what_json_has_and_words_stay_words(tmp_path: Path) -> None:
 
 def test_anchors_and_merges_are_followed_and_what_is_said_last_counts(tmp_path: Path) -> None:
     text = "a: &a {x: 1, y: 1}\nb: &b {y: 2, z: 2}\nc:\n  z: 3\n  <<: [*a, *b]\nd: *a\n"
-    ((document,), faults) = documents(tmp_path, text)
-    assert faults == []
+    ((document,), field_errors) = documents(tmp_path, text)
+    assert field_errors == []
     assert document.value["c"] == {"x": 1, "y": 1, "z": 3}
     assert document.value["d"] == {"x": 1, "y": 1}
-    assert document.place(("c", "z")).endswith(":4")
-    assert document.place(("c", "y")).endswith(":1")
+    assert document.locate(("c", "z")).endswith(":4")
+    assert document.locate(("c", "y")).endswith(":1")
     ((listed,), _) = documents(tmp_path, "a: &a {x: 1}\nl:\n  - <<: *a\n")
-    assert listed.place(("l", 0)).endswith(":3")
+    assert listed.locate(("l", 0)).endswith(":3")
 
 
 BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for n in range(1, 35))
@@ -85,42 +85,46 @@ BOMB = "a0: &a0 [x, x]\n" + "".join(f"a{n}: &a{n} [*a{n - 1}, *a{n - 1}]\n" for 
     ],
 )
 def test_what_cannot_be_read_is_told_with_its_line_and_without_its_text(tmp_path: Path, text: str, told: str) -> None:
-    found, faults = documents(tmp_path, text)
+    found, field_errors = documents(tmp_path, text)
     assert found == []
-    assert len(faults) == 1
-    assert told in faults[0]
-    assert "canary" not in faults[0]
+    assert len(field_errors) == 1
+    assert told in field_errors[0]
+    assert "canary" not in field_errors[0]
 
 
 def test_a_fault_of_one_document_leaves_the_others(tmp_path: Path) -> None:
-    found, faults = documents(tmp_path, "a: 1\n---\na: .nan\n---\na: 2\n")
+    found, field_errors = documents(tmp_path, "a: 1\n---\na: .nan\n---\na: 2\n")
     assert [one.value for one in found] == [{"a": 1}, {"a": 2}]
-    assert faults == [":3: must be a finite number"]
+    assert field_errors == [":3: must be a finite number"]
 
 
 def test_a_directory_is_read_by_name_without_what_is_hidden(tmp_path: Path) -> None:
     for name in ("b.yaml", "a/c.json", "a/d.yml", ".hidden/e.yaml", "..data/f.yaml", ".g.yaml", "h.txt"):
         (tmp_path / name).parent.mkdir(exist_ok=True)
         (tmp_path / name).write_text(f'{{"name": "{name}"}}')
-    faults: list[Fault] = []
-    assert [one.value["name"] for one in read([str(tmp_path)], faults)] == ["a/c.json", "a/d.yml", "b.yaml"]
-    assert faults == []
+    field_errors: list[FieldError] = []
+    assert [one.value["name"] for one in read_documents([str(tmp_path)], field_errors)] == [
+        "a/c.json",
+        "a/d.yml",
+        "b.yaml",
+    ]
+    assert field_errors == []
 
 
 def test_files_that_are_not_there_or_not_readable_are_all_told(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     (tmp_path / "latin.yaml").write_bytes(b"a: \xe9")
-    faults: list[Fault] = []
+    field_errors: list[FieldError] = []
     sources = [str(tmp_path / name) for name in ("none.yaml", "empty", "latin.yaml")]
-    assert read(sources, faults) == []
-    assert [fault.text for fault in faults] == [
+    assert read_documents(sources, field_errors) == []
+    assert [field_error.text for field_error in field_errors] == [
         "cannot be read: No such file or directory", "holds no file that ends in .yaml, .yml, .json", "is not UTF-8",
     ]  # fmt: skip
-    assert [fault.field for fault in faults] == sources
+    assert [field_error.field for field_error in field_errors] == sources
 
 
 def test_standard_input_is_a_file_too(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("sys.stdin", io.StringIO("a: 1\n---\na: 2\n"))
-    faults: list[Fault] = []
-    found = read(["-"], faults)
-    assert [one.place() for one in found] == ["stdin:1", "stdin:3"]
+    field_errors: list[FieldError] = []
+    found = read_documents(["-"], field_errors)
+    assert [one.locate() for one in found] == ["stdin:1", "stdin:3"]

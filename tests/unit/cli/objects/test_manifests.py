@@ -6,22 +6,22 @@ from pathlib import Path
 
 import pytest
 
-from lagscale.errors import Fault
-from services.cli.objects.documents import read
+from lagscale.errors import FieldError
+from services.cli.objects.documents import read_documents
 from services.cli.objects.kinds import KINDS, MONITOR
-from services.cli.objects.manifests import Declared, declared, named
-from services.cli.objects.schemas import Schemas
+from services.cli.objects.manifests import DeclaredObjects, parse_manifests, read_refs
+from services.cli.objects.schemas import ApiSchemas
 from tests.support.api_document import api_document
 
-SCHEMAS = Schemas(api_document())
+SCHEMAS = ApiSchemas(api_document())
 
 
-def manifests(tmp_path: Path, text: str, **environ: str) -> tuple[Declared, list[str]]:
+def manifests(tmp_path: Path, text: str, **environ: str) -> tuple[DeclaredObjects, list[str]]:
     file = tmp_path / "m.yaml"
     file.write_text(text)
-    faults: list[Fault] = []
-    found = declared(read([str(file)], faults), SCHEMAS, environ, faults)
-    return found, [str(fault).removeprefix(f"{file}:") for fault in faults]
+    field_errors: list[FieldError] = []
+    found = parse_manifests(read_documents([str(file)], field_errors), SCHEMAS, environ, field_errors)
+    return found, [str(field_error).removeprefix(f"{file}:") for field_error in field_errors]
 
 
 CLUSTER = "kind: Cluster\nmetadata: {name: c, tenant: t}\nspec:\n  bootstrapServers: [a:1]\n"
@@ -73,27 +73,27 @@ MONITOR_HEAD = "kind: Monitor\nmetadata: {name: m, tenant: t}\nspec:\n  cluster:
     ],
 )  # fmt: skip
 def test_faults_name_the_line_the_field_and_the_way_out(tmp_path: Path, text: str, told: list[str]) -> None:
-    _, faults = manifests(tmp_path, text)
-    assert faults == [line.replace("{file}", f"{tmp_path}/m.yaml") for line in told]
+    _, field_errors = manifests(tmp_path, text)
+    assert field_errors == [line.replace("{file}", f"{tmp_path}/m.yaml") for line in told]
 
 
 @pytest.mark.parametrize(
     "secret", ["canary", "[canary]", "{password: [canary]}", "{password: 12345678}", "{canary: {x: 1}}"]
 )
 def test_a_fault_of_secrets_never_shows_them(tmp_path: Path, secret: str) -> None:
-    _, faults = manifests(tmp_path, CLUSTER + f"  secrets: {secret}\n")
-    assert faults
-    assert not any(value in fault.partition(": spec.secrets")[2].partition(": ")[2] for fault in faults
+    _, field_errors = manifests(tmp_path, CLUSTER + f"  secrets: {secret}\n")
+    assert field_errors
+    assert not any(value in field_error.partition(": spec.secrets")[2].partition(": ")[2] for field_error in field_errors
                    for value in ("canary", "12345678"))  # fmt: skip
 
 
 def test_objects_come_in_the_order_of_need(tmp_path: Path) -> None:
-    found, faults = manifests(
+    found, field_errors = manifests(
         tmp_path,
         "kind: Binding\nmetadata: {tenant: t}\nspec: {namespace: n}\n---\n" + MONITOR_HEAD
         + "---\n" + CLUSTER + "---\nkind: Tenant\nmetadata: {name: t}\n",
     )  # fmt: skip
-    assert faults == []
+    assert field_errors == []
     assert [str(one.ref) for one in found.manifests] == [
         "tenant t",
         "cluster t/c",
@@ -104,19 +104,19 @@ def test_objects_come_in_the_order_of_need(tmp_path: Path) -> None:
 
 
 def test_a_comma_list_is_a_list(tmp_path: Path) -> None:
-    found, faults = manifests(tmp_path, MONITOR_HEAD + "  topics: 'a, b,'\n")
-    assert faults == []
+    found, field_errors = manifests(tmp_path, MONITOR_HEAD + "  topics: 'a, b,'\n")
+    assert field_errors == []
     assert found.manifests[0].spec["topics"] == ["a", "b"]
 
 
 def test_references_lead_to_variables_and_files(tmp_path: Path) -> None:
     (tmp_path / "key.pem").write_text("line\nend\n")
-    found, faults = manifests(
+    found, field_errors = manifests(
         tmp_path,
         CLUSTER + "  secrets:\n    password: {valueFrom: {env: PASSWORD}}\n    key: {valueFrom: {file: key.pem}}\n",
         PASSWORD="p",
     )
-    assert faults == []
+    assert field_errors == []
     assert found.manifests[0].spec["secrets"] == {"password": "p", "key": "line\nend"}
 
 
@@ -124,17 +124,19 @@ def test_a_binding_is_named_by_what_its_references_lead_to(tmp_path: Path) -> No
     text = "kind: Binding\nmetadata: {tenant: t}\nspec: {namespace: {valueFrom: {env: NS}}}\n"
     found, _ = manifests(tmp_path, text, NS="n")
     assert str(found.manifests[0].ref) == "binding t/default/n"
-    faults: list[Fault] = []
-    refs = named(read([str(tmp_path / "m.yaml")], faults), {"NS": "n"}, faults)
-    assert ([str(ref) for ref in refs], faults) == (["binding t/default/n"], [])
+    field_errors: list[FieldError] = []
+    refs = read_refs(read_documents([str(tmp_path / "m.yaml")], field_errors), {"NS": "n"}, field_errors)
+    assert ([str(ref) for ref in refs], field_errors) == (["binding t/default/n"], [])
 
 
 def test_what_is_to_be_deleted_needs_no_secret(tmp_path: Path) -> None:
     file = tmp_path / "m.yaml"
     file.write_text(CLUSTER + "  secrets: {password: {valueFrom: {env: NONE}}}\n")
-    faults: list[Fault] = []
-    assert [str(ref) for ref in named(read([str(file)], faults), {}, faults)] == ["cluster t/c"]
-    assert faults == []
+    field_errors: list[FieldError] = []
+    assert [str(ref) for ref in read_refs(read_documents([str(file)], field_errors), {}, field_errors)] == [
+        "cluster t/c"
+    ]
+    assert field_errors == []
 
 
 @pytest.mark.parametrize(
@@ -163,13 +165,15 @@ def test_a_reference_that_leads_nowhere_names_the_field(tmp_path: Path, referenc
     (tmp_path / "empty").write_text("\n")
     (tmp_path / "latin").write_bytes(b"\xe9")
     environ = {"EMPTY": "", "LAGSCALE_API_KEY": "canary", "lagscale_api_key": "canary"}
-    _, faults = manifests(tmp_path, CLUSTER + f"  secrets:\n    password:\n      valueFrom: {reference}\n", **environ)
-    assert faults == [f"7: spec.secrets.password.valueFrom: {told}"]
+    _, field_errors = manifests(
+        tmp_path, CLUSTER + f"  secrets:\n    password:\n      valueFrom: {reference}\n", **environ
+    )
+    assert field_errors == [f"7: spec.secrets.password.valueFrom: {told}"]
 
 
 def test_what_is_beside_a_reference_is_a_fault(tmp_path: Path) -> None:
-    _, faults = manifests(tmp_path, CLUSTER + "  secrets: {password: {valueFrom: {env: A}, else: b}}\n", A="a")
-    assert faults == ["5: spec.secrets.password.valueFrom: must read like {env: NAME} or {file: path}"]
+    _, field_errors = manifests(tmp_path, CLUSTER + "  secrets: {password: {valueFrom: {env: A}, else: b}}\n", A="a")
+    assert field_errors == ["5: spec.secrets.password.valueFrom: must read like {env: NAME} or {file: path}"]
 
 
 def test_equal_specs_have_one_normal_form() -> None:
@@ -177,10 +181,12 @@ def test_equal_specs_have_one_normal_form() -> None:
            "policy": {"lagThreshold": 5, "targetLag": 1e-7, "allowIdleConsumers": True, "holdSeconds": None}}  # fmt: skip
     other = {"cluster": "c", "consumerGroup": "g", "topics": ["a", "b"], "topicPattern": None,
              "policy": {"allowIdleConsumers": "true", "lagThreshold": " 5 ", "targetLag": "0.0000001"}}  # fmt: skip
-    assert SCHEMAS.normal(MONITOR, one) == SCHEMAS.normal(MONITOR, other)
-    assert SCHEMAS.normal(MONITOR, one) != SCHEMAS.normal(MONITOR, other | {"topics": ["b", "a"]})
+    assert SCHEMAS.normalize_spec(MONITOR, one) == SCHEMAS.normalize_spec(MONITOR, other)
+    assert SCHEMAS.normalize_spec(MONITOR, one) != SCHEMAS.normalize_spec(MONITOR, other | {"topics": ["b", "a"]})
 
 
 def test_every_kind_can_be_tried_and_only_secrets_are_never_shown() -> None:
-    assert all(SCHEMAS.tries(kind) for kind in KINDS)
-    assert {kind.name: SCHEMAS.hidden(kind) for kind in KINDS if SCHEMAS.hidden(kind)} == {"Cluster": {"secrets"}}
+    assert all(SCHEMAS.supports_dry_run(kind) for kind in KINDS)
+    assert {kind.name: SCHEMAS.write_only_fields(kind) for kind in KINDS if SCHEMAS.write_only_fields(kind)} == {
+        "Cluster": {"secrets"}
+    }

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from lagscale.domain.explain.keda_kafka import KafkaAnswer, KafkaTrigger, kafka_answer
-from lagscale.domain.explain.replicas import Answer, Workload, course
+from lagscale.domain.explain.keda_kafka import KafkaTrigger, KafkaTriggerAnswer, simulate_kafka_trigger
+from lagscale.domain.explain.replicas import TimedAnswer, Workload, simulate_replicas
 from lagscale.domain.lag.rounds import TargetRound
-from lagscale.domain.lag.samples import Flag, Offsets, Sample, measure
+from lagscale.domain.lag.samples import Flag, Offsets, Sample, build_sample
 from lagscale.domain.policy.policy import OffsetResetPolicy
 
 EARLIEST = OffsetResetPolicy.EARLIEST
 
 
-def answered(*samples: Sample | None, outside: frozenset[int] = frozenset(), **keys: object) -> KafkaAnswer:
-    this = TargetRound(0, 0, samples, outside=outside)
-    return kafka_answer({1: this}, KafkaTrigger(**keys), {})  # type: ignore[arg-type]
+def answered(*samples: Sample | None, excluded: frozenset[int] = frozenset(), **keys: object) -> KafkaTriggerAnswer:
+    this = TargetRound(0, 0, samples, excluded=excluded)
+    return simulate_kafka_trigger({1: this}, KafkaTrigger(**keys), {})  # type: ignore[arg-type]
 
 
 def with_lag(*lags: int) -> tuple[Sample, ...]:
@@ -51,14 +51,14 @@ def test_an_even_split_takes_the_next_divisor_of_the_partitions(lag: int, value:
 )
 def test_a_partition_without_a_commit(policy: OffsetResetPolicy | None, to_zero: bool, lag: int) -> None:
     # 800 of 900 records are deleted: `earliest` counts them all the same.
-    sample = measure(Offsets(start=800, end=900, committed=None, high=900), None)
+    sample = build_sample(Offsets(start=800, end=900, committed=None, high=900), None)
     keys = {} if policy is None else {"offset_reset_policy": policy}
     answer = answered(sample, lag_threshold=1_000, scale_to_zero_on_invalid_offset=to_zero, **keys)
     assert (answer.value, answer.active) == (lag, lag > 0)
 
 
 def test_a_commit_below_the_log_start_is_lag_though_it_cannot_be_read() -> None:
-    sample = measure(Offsets(start=500, end=600, committed=100, high=600), None)
+    sample = build_sample(Offsets(start=500, end=600, committed=100, high=600), None)
     assert (sample.lag, sample.lost) == (100, 400)
     assert answered(sample, lag_threshold=1_000).value == 500
 
@@ -66,27 +66,29 @@ def test_a_commit_below_the_log_start_is_lag_though_it_cannot_be_read() -> None:
 def test_a_missing_partition_counts_nothing_and_one_outside_is_no_partition() -> None:
     assert answered(*with_lag(50), None, lag_threshold=10, allow_idle_consumers=True).value == 50
     assert answered(*with_lag(50), None, lag_threshold=10).value == 20
-    assert answered(*with_lag(50), None, lag_threshold=10, outside=frozenset({1})).value == 10
+    assert answered(*with_lag(50), None, lag_threshold=10, excluded=frozenset({1})).value == 10
 
 
 def test_a_commit_beyond_the_end_is_told_of() -> None:
     reset = Sample(40, 40, Flag.UNCOMMITTED | Flag.RESET | Flag.RESET_BEGINS)
     answer = answered(reset, *with_lag(5), lag_threshold=10)
-    assert (answer.value, answer.beyond) == (5, 1)
+    assert (answer.value, answer.beyond_end) == (5, 1)
 
 
 def test_persistent_lag_is_left_out_of_the_value_from_the_second_call_on() -> None:
     trigger = KafkaTrigger(lag_threshold=1_000, exclude_persistent_lag=True)
-    first = kafka_answer({1: TargetRound(0, 0, with_lag(30, 50))}, trigger, {})
+    first = simulate_kafka_trigger({1: TargetRound(0, 0, with_lag(30, 50))}, trigger, {})
     assert first.value == 80
     moved = (Sample(30, 10_000), Sample(45, 10_000))
-    second = kafka_answer({1: TargetRound(1, 0, moved)}, trigger, first.commits)
+    second = simulate_kafka_trigger({1: TargetRound(1, 0, moved)}, trigger, first.commits)
     assert (second.value, second.active) == (45, True)
-    assert kafka_answer({1: TargetRound(2, 0, moved)}, trigger, {}).value == 75
+    assert simulate_kafka_trigger({1: TargetRound(2, 0, moved)}, trigger, {}).value == 75
 
 
 def replicas(*answers: tuple[int, float | None, bool | None], least: int = 0, most: int = 10) -> tuple[int, ...]:
-    found = course([Answer(at * 1_000, value, active) for at, value, active in answers], Workload(10, least, most))
+    found = simulate_replicas(
+        [TimedAnswer(at * 1_000, value, active) for at, value, active in answers], Workload(10, least, most)
+    )
     return found.replicas
 
 
@@ -113,5 +115,10 @@ def test_an_error_changes_nothing() -> None:
 
 
 def test_events_are_changes() -> None:
-    answers = [Answer(0, 10.0, True), Answer(1, 30.0, True), Answer(2, 30.0, True), Answer(3, 90.0, True)]
-    assert course(answers, Workload(10, 1, 10)).events == 2
+    answers = [
+        TimedAnswer(0, 10.0, True),
+        TimedAnswer(1, 30.0, True),
+        TimedAnswer(2, 30.0, True),
+        TimedAnswer(3, 90.0, True),
+    ]
+    assert simulate_replicas(answers, Workload(10, 1, 10)).events == 2

@@ -11,7 +11,7 @@ from lagscale.errors import InvalidInput
 def faults_of(**values: str) -> dict[str, str]:
     with pytest.raises(InvalidInput) as raised:
         Policy.parse(values)
-    return {fault.field: fault.text for fault in raised.value.faults}
+    return {field_error.field: field_error.text for field_error in raised.value.field_errors}
 
 
 @pytest.mark.parametrize(
@@ -29,7 +29,7 @@ def test_rules_of_the_value_exclude_each_other(one: str, other: str) -> None:
 
 def test_the_stabilisation_windows_are_bounded_together() -> None:
     assert (
-        Policy.parse({"scaleUpStabilization": "1800", "scaleDownStabilization": "1800"}).stabilisation_ms == 3_600_000
+        Policy.parse({"scaleUpStabilization": "1800", "scaleDownStabilization": "1800"}).stabilization_ms == 3_600_000
     )
     assert (
         "3601 s together"

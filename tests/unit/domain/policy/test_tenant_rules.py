@@ -6,11 +6,11 @@ from collections.abc import Mapping
 
 import pytest
 
-from lagscale.domain.policy.keys import BY_NAME, KEYS, Kind
-from lagscale.domain.policy.limits import canonical
+from lagscale.domain.policy.keys import KEYS, KEYS_BY_NAME, ValueType
+from lagscale.domain.policy.limits import normalize_value
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.policy.tenant_rules import PolicyRules
-from lagscale.domain.policy.values import in_force, resolved
+from lagscale.domain.policy.values import format_effective_values, list_effective_values
 from lagscale.errors import InvalidInput
 
 #: Of every key a value that is not the default, with what must stand beside it.
@@ -41,24 +41,26 @@ OTHERS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "drainSeconds": ("60", {}),
     "holdSeconds": ("60", {}),
 }
-NAMES = sorted(BY_NAME)
-NUMBERS = [key.name for key in KEYS if key.kind in {Kind.COUNT, Kind.NUMBER, Kind.SECONDS}]
+NAMES = sorted(KEYS_BY_NAME)
+NUMBERS = [key.name for key in KEYS if key.value_type in {ValueType.COUNT, ValueType.NUMBER, ValueType.SECONDS}]
 
 
 def rules(limits: Mapping[str, Mapping[str, object]], defaults: Mapping[str, str] | None = None) -> PolicyRules:
     return PolicyRules.read(defaults or {}, limits)
 
 
-def broken(made: PolicyRules, given: Mapping[str, str], but_for: Policy | None = None) -> dict[str, str]:
+def broken(made: PolicyRules, given: Mapping[str, str], except_for: Policy | None = None) -> dict[str, str]:
     """Field -> text of what the rules forbid."""
     policy = made.policy(given, tick_seconds=1.0, minimum_interval=1)
-    return {fault.field: fault.text for fault in made.faults(policy, given, but_for=but_for)}
+    return {
+        field_error.field: field_error.text for field_error in made.field_errors(policy, given, except_for=except_for)
+    }
 
 
 def test_every_key_is_told_of_a_policy_in_force() -> None:
-    assert set(OTHERS) == set(BY_NAME)
-    assert set(in_force(Policy.parse({}), {"windowSize": "20"})) == set(BY_NAME)
-    assert set(resolved(Policy.parse({}))) == set(BY_NAME) - {"windowSize"}
+    assert set(OTHERS) == set(KEYS_BY_NAME)
+    assert set(format_effective_values(Policy.parse({}), {"windowSize": "20"})) == set(KEYS_BY_NAME)
+    assert set(list_effective_values(Policy.parse({}))) == set(KEYS_BY_NAME) - {"windowSize"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -67,7 +69,7 @@ def test_a_default_of_every_key_is_in_force_where_none_is_given(name: str) -> No
     made = rules({}, {name: value, **beside})
     assert made.inherited({"lagThreshold": "9"}).get(name) == (None if name == "lagThreshold" else value)
     policy = made.policy({}, tick_seconds=1.0, minimum_interval=1)
-    assert in_force(policy, made.inherited({}))[name] == value
+    assert format_effective_values(policy, made.inherited({}))[name] == value
     assert made.inherited({name: "1", **dict.fromkeys(beside, "1")}) == {}
 
 
@@ -86,7 +88,7 @@ def test_every_key_can_be_fixed_and_another_value_is_refused(name: str) -> None:
 
 def _another(name: str) -> str:
     """A value that the key may have and `OTHERS` has not."""
-    usual = in_force(Policy.parse({}), {"windowSize": "21"})[name]
+    usual = format_effective_values(Policy.parse({}), {"windowSize": "21"})[name]
     return usual if usual != OTHERS[name][0] else "1"
 
 
@@ -153,7 +155,7 @@ def test_a_fault_of_the_defaults_says_that_it_comes_from_them() -> None:
 def test_a_fault_of_a_limit_names_its_field(limits: Mapping[str, Mapping[str, object]], field: str) -> None:
     with pytest.raises(InvalidInput) as raised:
         rules(limits)
-    assert [fault.field for fault in raised.value.faults] == [field]
+    assert [field_error.field for field_error in raised.value.field_errors] == [field]
 
 
 @pytest.mark.parametrize(
@@ -167,8 +169,8 @@ def test_a_fault_of_a_limit_names_its_field(limits: Mapping[str, Mapping[str, ob
 def test_defaults_must_stand_together_and_within_the_limits(
     defaults: Mapping[str, str], limits: Mapping[str, Mapping[str, object]], field: str
 ) -> None:
-    [fault] = rules(limits, defaults).own_faults(tick_seconds=1.0, minimum_interval=1)
-    assert fault.field.endswith(field)
+    [field_error] = rules(limits, defaults).own_faults(tick_seconds=1.0, minimum_interval=1)
+    assert field_error.field.endswith(field)
     assert rules({}, {"sustainSeconds": "30"}).own_faults(tick_seconds=1.0, minimum_interval=1) == []
 
 
@@ -181,7 +183,9 @@ def test_a_default_that_cannot_be_is_a_fault(
 ) -> None:
     with pytest.raises(InvalidInput) as raised:
         rules(limits, defaults)
-    assert [fault.field for fault in raised.value.faults] == [f"policyDefaults.{next(iter(defaults))}"]
+    assert [field_error.field for field_error in raised.value.field_errors] == [
+        f"policyDefaults.{next(iter(defaults))}"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -198,4 +202,4 @@ def test_a_default_that_cannot_be_is_a_fault(
     ],
 )
 def test_a_value_has_one_form(name: str, text: str, form: str | None) -> None:
-    assert canonical(BY_NAME[name], text) == form
+    assert normalize_value(KEYS_BY_NAME[name], text) == form

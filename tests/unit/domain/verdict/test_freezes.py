@@ -5,8 +5,15 @@ from __future__ import annotations
 import pytest
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Ask
-from lagscale.domain.verdict.freezes import FURTHEST_MS, Freeze, Freezes, as_of, frozen_sentence, in_force
+from lagscale.domain.verdict.contract import VerdictRequest
+from lagscale.domain.verdict.freezes import (
+    FREEZE_LOOKBACK_MS,
+    Freeze,
+    Freezes,
+    build_frozen_request,
+    describe_freezes,
+    select_active,
+)
 
 BEGIN = 1_700_000_000_000
 
@@ -45,30 +52,30 @@ def test_a_monitor_is_under_its_own_its_clusters_and_its_tenants(
 
 def test_the_end_is_no_longer_frozen_and_without_a_clock_all_hold() -> None:
     late, early = brake("b", since=5), brake("a", until=50)
-    assert [one.freeze_id for one in in_force([late, early], BEGIN)] == ["a", "b"]
-    assert in_force([late, early], BEGIN + 50) == (late,)
-    assert in_force([late, early], BEGIN + 100) == ()
-    assert in_force([late, early], None) == (early, late)
+    assert [one.freeze_id for one in select_active([late, early], BEGIN)] == ["a", "b"]
+    assert select_active([late, early], BEGIN + 50) == (late,)
+    assert select_active([late, early], BEGIN + 100) == ()
+    assert select_active([late, early], None) == (early, late)
 
 
 def test_equal_beginnings_have_one_order_in_all_replicas() -> None:
     one, other = brake("a"), brake("b")
-    assert in_force([one, other], BEGIN) == in_force([other, one], BEGIN) == (one, other)
+    assert select_active([one, other], BEGIN) == select_active([other, one], BEGIN) == (one, other)
 
 
 def test_the_answer_is_asked_for_as_of_the_freeze() -> None:
     policy = Policy.parse({"holdSeconds": "0"})
-    asked = as_of(Ask(1, (2,), policy), BEGIN)
-    assert (asked.upto_ms, asked.judged_at_ms, asked.policy.hold_ms) == (BEGIN, BEGIN, FURTHEST_MS)
+    asked = build_frozen_request(VerdictRequest(1, (2,), policy), BEGIN)
+    assert (asked.upto_ms, asked.judged_at_ms, asked.policy.hold_ms) == (BEGIN, BEGIN, FREEZE_LOOKBACK_MS)
     assert policy.hold_ms == 0
 
 
 def test_the_last_end_is_told_and_a_long_reason_is_cut() -> None:
     freezes = [brake("a", until=3_600_000, reason="short"), brake("b", until=7_200_000, reason="x" * 255)]
-    told = frozen_sentence(freezes, holds=True)
+    told = describe_freezes(freezes, has_answer=True)
     assert told.startswith("Frozen until 2023-11-15T00:13:20Z (xxx")
     assert told.count("x") == 200
-    error = frozen_sentence(freezes[:1], holds=False)
+    error = describe_freezes(freezes[:1], has_answer=False)
     assert error == (
         "Frozen until 2023-11-14T23:13:20Z (short), and no answer was known before that could be held; "
         "`lagscale unfreeze` ends it."

@@ -7,7 +7,7 @@ import pytest
 from lagscale.domain.lag.rounds import TargetRound
 from lagscale.domain.lag.samples import Sample
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.series import measured
+from lagscale.domain.verdict.series import build_series
 
 POLICY = Policy.parse({})
 
@@ -19,7 +19,7 @@ def at(seconds: int, members: int | None = None, age: int = 0) -> TargetRound:
 
 
 def members(**targets: list[TargetRound]) -> int | None:
-    seen = measured(dict(enumerate(targets.values())), POLICY, None)
+    seen = build_series(dict(enumerate(targets.values())), POLICY, None)
     assert seen is not None
     return seen.members()
 

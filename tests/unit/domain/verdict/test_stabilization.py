@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Judgement, Reason, Verdict
-from lagscale.domain.verdict.stabilization import stabilised
+from lagscale.domain.verdict.contract import Judgment, Reason, Verdict
+from lagscale.domain.verdict.stabilization import stabilize
 
 POLICY = Policy.parse({})
 VALUES = st.lists(
@@ -18,23 +18,23 @@ VALUES = st.lists(
 WINDOWS = st.sampled_from([0, 1, 20, 40, 90])
 
 
-def judgements(steps: list[tuple[int, float, bool]]) -> list[Judgement]:
+def judgments(steps: list[tuple[int, float, bool]]) -> list[Judgment]:
     at, made = 0, []
     for step, value, active in steps:
         at += step
         made.append(
-            Judgement(Verdict.CALM, Reason.NO_BREACH, value, active or value > 0, at * 1000, at * 1000, raw=value)
+            Judgment(Verdict.CALM, Reason.NO_BREACH, value, active or value > 0, at * 1000, at * 1000, raw=value)
         )
     return made
 
 
-def by_definition(known: list[Judgement], policy: Policy) -> tuple[float, bool]:
+def by_definition(known: list[Judgment], policy: Policy) -> tuple[float, bool]:
     """The answer at the last instant, word by word."""
 
-    def at(judgement: Judgement) -> int:
-        return judgement.at_ms or 0
+    def at(judgment: Judgment) -> int:
+        return judgment.at_ms or 0
 
-    def up(instant: Judgement) -> float:
+    def up(instant: Judgment) -> float:
         run = [one for one in known if at(one) <= at(instant)]
         zeros = [at(one) for one in run if one.value == 0]
         since = max(zeros, default=-1)
@@ -48,25 +48,25 @@ def by_definition(known: list[Judgement], policy: Policy) -> tuple[float, bool]:
 @given(VALUES, WINDOWS, WINDOWS)
 def test_each_answer_is_what_the_windows_say(steps: list[tuple[int, float, bool]], up: int, down: int) -> None:
     policy = replace(POLICY, scale_up_ms=up * 1000, scale_down_ms=down * 1000)
-    known = judgements(steps)
-    for number, answer in enumerate(stabilised(known, policy)):
+    known = judgments(steps)
+    for number, answer in enumerate(stabilize(known, policy)):
         assert (answer.value, answer.active) == by_definition(known[: number + 1], policy)
 
 
 @given(VALUES, WINDOWS, WINDOWS)
 def test_who_looks_back_by_the_windows_only_agrees(steps: list[tuple[int, float, bool]], up: int, down: int) -> None:
     policy = replace(POLICY, scale_up_ms=up * 1000, scale_down_ms=down * 1000)
-    known = judgements(steps)
-    for number, answer in enumerate(stabilised(known, policy)):
-        since = (known[number].at_ms or 0) - policy.stabilisation_ms
+    known = judgments(steps)
+    for number, answer in enumerate(stabilize(known, policy)):
+        since = (known[number].at_ms or 0) - policy.stabilization_ms
         seen = [one for one in known[: number + 1] if (one.at_ms or 0) >= since]
-        assert stabilised(seen, policy)[-1] == answer
+        assert stabilize(seen, policy)[-1] == answer
 
 
 @given(VALUES, WINDOWS, WINDOWS)
 def test_stabilised_values_are_values_that_were_there(steps: list[tuple[int, float, bool]], up: int, down: int) -> None:
     policy = replace(POLICY, scale_up_ms=up * 1000, scale_down_ms=down * 1000)
-    known = judgements(steps)
-    for number, answer in enumerate(stabilised(known, policy)):
+    known = judgments(steps)
+    for number, answer in enumerate(stabilize(known, policy)):
         assert answer.value in {one.value for one in known[: number + 1]}
         assert answer.raw == known[number].value

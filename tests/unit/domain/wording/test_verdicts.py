@@ -5,62 +5,62 @@ from __future__ import annotations
 import pytest
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Island, Judgement, Reason, Told, Verdict
-from lagscale.domain.wording.verdicts import answer_sentence, sentence
+from lagscale.domain.verdict.contract import Answer, Island, Judgment, Reason, Verdict
+from lagscale.domain.wording.verdicts import describe_answer, describe_verdict
 
 POLICY = Policy.parse({"lagThreshold": "500", "sustainSeconds": "120"})
 
 
-def judged(reason: Reason, **facts: object) -> Judgement:
+def judged(reason: Reason, **facts: object) -> Judgment:
     given: dict[str, object] = {
         "verdict": Verdict.UNKNOWN, "value": None, "active": None, "at_ms": 1_000_000, "now_ms": 1_095_000,
         "total": 5000, "partitions": 3, "missing": 1,
     }  # fmt: skip
-    return Judgement(reason=reason, **(given | facts))  # type: ignore[arg-type]
+    return Judgment(reason=reason, **(given | facts))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("reason", list(Reason))
 def test_each_reason_is_told_with_and_without_evidence(reason: Reason) -> None:
     island = Island(7, 2, 4000, 900_000, 40_000, False)
     for facts in ({}, {"island": island}, {"island": island, "value": 1500.0}):
-        text = sentence(judged(reason, **facts), POLICY)
+        text = describe_verdict(judged(reason, **facts), POLICY)
         assert text[0].isupper() or text[0].isdigit()
         assert text.endswith(".")
 
 
 def test_a_sustained_verdict_names_partition_span_and_cap() -> None:
-    judgement = judged(
+    judgment = judged(
         Reason.LASTED, verdict=Verdict.SUSTAINED, value=1500.0, active=True, missing=0,
         island=Island(7, 2, 4000, 900_000, 130_000, True),
     )  # fmt: skip
-    assert sentence(judgement, POLICY, {7: "orders"}) == (
+    assert describe_verdict(judgment, POLICY, {7: "orders"}) == (
         "Partition 2 of orders has been above 500 for 130 s, and sustainSeconds is 120 s: 5,000 messages wait, "
         "the value is 1,500 (capped by the partitions that can be read at once)."
     )
 
 
 def test_a_short_island_says_how_long_it_still_takes() -> None:
-    text = sentence(judged(Reason.NOT_YET, island=Island(7, 0, 900, 0, 40_500, True)), POLICY)
+    text = describe_verdict(judged(Reason.NOT_YET, island=Island(7, 0, 900, 0, 40_500, True)), POLICY)
     assert "for 40.5 s; 79.5 s more" in text
 
 
 def test_absent_topics_are_named() -> None:
-    assert "exists: orders, refunds." in sentence(
+    assert "exists: orders, refunds." in describe_verdict(
         judged(Reason.NO_TOPIC, absent=(1, 2)), POLICY, {1: "orders", 2: "refunds"}
     )
 
 
 def test_staleness_tells_the_age() -> None:
-    assert "is 95 s old, staleAfterSeconds is 30 s" in sentence(judged(Reason.STALE), POLICY)
+    assert "is 95 s old, staleAfterSeconds is 30 s" in describe_verdict(judged(Reason.STALE), POLICY)
 
 
 @pytest.mark.parametrize(
     ("told", "wanted"),
     [
         (None, "KEDA gets an error"),
-        (Told(1500.0, True, 1_000_000), "held for 95 s of at most 3,600 s: value 1,500, active."),
-        (Told(500.0, True), "told to wake it, value 500."),
+        (Answer(1500.0, True, 1_000_000), "held for 95 s of at most 3,600 s: value 1,500, active."),
+        (Answer(500.0, True), "told to wake it, value 500."),
     ],
 )
-def test_what_keda_gets_is_told(told: Told | None, wanted: str) -> None:
-    assert wanted in answer_sentence(judged(Reason.STALE), POLICY, told)
+def test_what_keda_gets_is_told(told: Answer | None, wanted: str) -> None:
+    assert wanted in describe_answer(judged(Reason.STALE), POLICY, told)

@@ -8,14 +8,25 @@ import shlex
 import pytest
 from confluent_kafka import KafkaError
 
-from lagscale.kafka.errors import AUTHENTICATION_FAILED, KINDS, TLS_FAILED, UNREACHABLE
-from lagscale.kafka.probe.access import grant_line, principal_of
-from lagscale.kafka.probe.connect import Listening, _kind, _of_sasl, _of_tls, kinds_of, version_of
-from services.scraper.kafka.status import Code
+from lagscale.kafka.errors import AUTHENTICATION_FAILED, ERROR_STATES, TLS_FAILED, UNREACHABLE
+from lagscale.kafka.probe.access import build_acl_command, describe_principal
+from lagscale.kafka.probe.connect import (
+    ApiVersionLogHandler,
+    _classify_error,
+    _explain_sasl_error,
+    _explain_tls_error,
+    infer_kafka_version,
+    list_group_kinds,
+)
+from services.scraper.kafka.status import PollCode
 
 
 def test_every_kind_of_error_is_a_named_state() -> None:
-    assert {Code(kind) for kind in KINDS.values()} >= {Code.AUTHENTICATION_FAILED, Code.TIMEOUT, Code.NO_TOPIC}
+    assert {PollCode(kind) for kind in ERROR_STATES.values()} >= {
+        PollCode.AUTHENTICATION_FAILED,
+        PollCode.TIMEOUT,
+        PollCode.NO_TOPIC,
+    }
 
 
 @pytest.mark.parametrize(
@@ -27,8 +38,8 @@ def test_every_kind_of_error_is_a_named_state() -> None:
     ],
 )
 def test_an_alert_of_tls_is_told_from_a_lost_connection(line: str, kind: str) -> None:
-    assert _kind(KafkaError(KafkaError._TRANSPORT, line)) == kind
-    assert _kind(KafkaError(KafkaError._AUTHENTICATION, "SASL authentication error")) == AUTHENTICATION_FAILED
+    assert _classify_error(KafkaError(KafkaError._TRANSPORT, line)) == kind
+    assert _classify_error(KafkaError(KafkaError._AUTHENTICATION, "SASL authentication error")) == AUTHENTICATION_FAILED
 
 
 @pytest.mark.parametrize(
@@ -41,7 +52,7 @@ def test_an_alert_of_tls_is_told_from_a_lost_connection(line: str, kind: str) ->
     ],
 )
 def test_a_failed_handshake_says_whose_certificate_to_look_at(line: str, says: str) -> None:
-    assert says in _of_tls(line)
+    assert says in _explain_tls_error(line)
 
 
 @pytest.mark.parametrize(
@@ -53,40 +64,40 @@ def test_a_failed_handshake_says_whose_certificate_to_look_at(line: str, says: s
     ],
 )  # fmt: skip
 def test_refused_credentials_say_what_to_change_and_nothing_of_them(line: str, says: str) -> None:
-    assert says in _of_sasl(line)
-    assert "canary" not in _of_sasl(line)
+    assert says in _explain_sasl_error(line)
+    assert "canary" not in _explain_sasl_error(line)
 
 
 def test_a_broker_s_version_is_told_by_what_it_knows() -> None:
-    def heard(*lines: str) -> dict[int, tuple[int, int]]:
-        listening = Listening()
+    def read_api_versions(*lines: str) -> dict[int, tuple[int, int]]:
+        listening = ApiVersionLogHandler()
         for line in lines:
             listening.handle(logging.makeLogRecord({"msg": "%s", "args": (line,)}))
         return listening.apis
 
-    old = heard(
+    old = read_api_versions(
         "APIVERSION [x]:   ApiKey Fetch (1) Versions 0..11", "APIVERSION   ApiKey AlterPartition (45) Versions 0..0"
     )
-    new = heard(
+    new = read_api_versions(
         "APIVERSION ApiKey Fetch (1) Versions 4..18",
         "APIVERSION ApiKey ConsumerGroupHeartbeat (68) Versions 0..1",
         "APIVERSION ApiKey DescribeTopicPartitions (75) Versions 0..0",
         "another line with Fetch (1)",
     )
-    assert (version_of(old), kinds_of(old)) == ("2.4", ["classic"])
-    assert (version_of(new), kinds_of(new)) == ("4.0", ["classic", "consumer"])
-    assert version_of(new | {78: (1, 1), 76: (0, 1)}) == "4.1"
-    assert (version_of({}), kinds_of({})) == (None, [])
+    assert (infer_kafka_version(old), list_group_kinds(old)) == ("2.4", ["classic"])
+    assert (infer_kafka_version(new), list_group_kinds(new)) == ("4.0", ["classic", "consumer"])
+    assert infer_kafka_version(new | {78: (1, 1), 76: (0, 1)}) == "4.1"
+    assert (infer_kafka_version({}), list_group_kinds({})) == (None, [])
 
 
 def test_the_line_that_grants_is_one_command_whatever_the_names_are() -> None:
     name = "my group'; rm -rf /"
-    argv = shlex.split(grant_line("User:CN=a b,O=c", "kafka:9092", "group", name))
+    argv = shlex.split(build_acl_command("User:CN=a b,O=c", "kafka:9092", "group", name))
     assert argv[0] == "kafka-acls"
     assert argv[-2:] == ["--group", name]
     assert "User:CN=a b,O=c" in argv
-    assert shlex.split(grant_line("User:a", "k:1", "topic", ""))[-1] == "*"
-    assert grant_line("User:a", "k:1", "cluster", "").endswith("--operation Describe --cluster")
+    assert shlex.split(build_acl_command("User:a", "k:1", "topic", ""))[-1] == "*"
+    assert build_acl_command("User:a", "k:1", "cluster", "").endswith("--operation Describe --cluster")
 
 
 @pytest.mark.parametrize(
@@ -100,4 +111,4 @@ def test_the_line_that_grants_is_one_command_whatever_the_names_are() -> None:
     ],
 )
 def test_the_principal_is_what_the_cluster_knows_this_client_by(security: dict[str, str], principal: str) -> None:
-    assert principal_of(security, lambda certificate: f"CN={certificate}") == principal
+    assert describe_principal(security, lambda certificate: f"CN={certificate}") == principal

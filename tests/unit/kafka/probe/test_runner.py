@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from lagscale.errors import Conflict, QuotaExceeded
-from lagscale.kafka.addresses import ANYWHERE, AddressRules
+from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
 from lagscale.kafka.probe import runner
-from lagscale.kafka.probe.result import Findings, Question
-from lagscale.kafka.probe.runner import Looks
-from lagscale.kafka.resolver_guard import Guard
+from lagscale.kafka.probe.result import ProbeRequest, ProbeResult
+from lagscale.kafka.probe.runner import ProbeRunner
+from lagscale.kafka.resolver_guard import ResolverGuard
 
-QUESTION = Question((), {}, {}, "", 1.0)
+QUESTION = ProbeRequest((), {}, {}, "", 1.0)
 
 
 class Held:
@@ -27,12 +27,12 @@ class Held:
         self._changed = asyncio.Condition()
         self._gate = asyncio.Event()
 
-    async def run(self, _question: Question) -> Findings:
+    async def run(self, _question: ProbeRequest) -> ProbeResult:
         async with self._changed:
             self._running += 1
             self._changed.notify_all()
         await self._gate.wait()
-        return Findings(problem="seen")
+        return ProbeResult(problem="seen")
 
     async def begun(self, number: int) -> None:
         async with asyncio.timeout(5), self._changed:
@@ -50,56 +50,56 @@ def held(monkeypatch: pytest.MonkeyPatch) -> Held:
 
 
 async def test_a_cluster_is_looked_at_once_at_a_time(held: Held) -> None:
-    looks = Looks(seconds=5)
-    first = asyncio.create_task(looks.look(1, 10, QUESTION))
+    probe_runner = ProbeRunner(seconds=5)
+    first = asyncio.create_task(probe_runner.run(1, 10, QUESTION))
     await held.begun(1)
     with pytest.raises(Conflict, match="being looked at"):
-        await looks.look(1, 10, QUESTION)
-    patient = asyncio.create_task(looks.look(1, 10, QUESTION, patient=True))
+        await probe_runner.run(1, 10, QUESTION)
+    wait_for_slot = asyncio.create_task(probe_runner.run(1, 10, QUESTION, wait_for_slot=True))
     held.let_go()
-    assert (await first).problem == (await patient).problem == "seen"
+    assert (await first).problem == (await wait_for_slot).problem == "seen"
 
 
 async def test_a_tenant_has_two_looks_and_all_have_a_bounded_number(held: Held) -> None:
-    looks = Looks(seconds=0.05, at_once=3)
-    tasks = [asyncio.create_task(looks.look(1, cluster, QUESTION)) for cluster in (10, 11)]
+    probe_runner = ProbeRunner(seconds=0.05, max_concurrent=3)
+    tasks = [asyncio.create_task(probe_runner.run(1, cluster, QUESTION)) for cluster in (10, 11)]
     await held.begun(2)
     with pytest.raises(QuotaExceeded, match="of this tenant"):
-        await looks.look(1, 12, QUESTION)
-    tasks.append(asyncio.create_task(looks.look(2, 20, QUESTION)))
+        await probe_runner.run(1, 12, QUESTION)
+    tasks.append(asyncio.create_task(probe_runner.run(2, 20, QUESTION)))
     await held.begun(3)
     with pytest.raises(QuotaExceeded, match="As many clusters"):
-        await looks.look(3, 30, QUESTION, patient=True)
+        await probe_runner.run(3, 30, QUESTION, wait_for_slot=True)
     held.let_go()
     assert len(await asyncio.gather(*tasks)) == 3
 
 
 async def test_a_request_that_is_given_up_gives_its_turn_back(held: Held) -> None:
-    looks = Looks(seconds=5, at_once=1)
-    task = asyncio.create_task(looks.look(1, 10, QUESTION))
+    probe_runner = ProbeRunner(seconds=5, max_concurrent=1)
+    task = asyncio.create_task(probe_runner.run(1, 10, QUESTION))
     await held.begun(1)
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
     held.let_go()
-    assert (await looks.look(1, 10, QUESTION)).problem == "seen"
+    assert (await probe_runner.run(1, 10, QUESTION)).problem == "seen"
 
 
 def test_a_guard_remembers_what_it_refused() -> None:
-    guard = Guard(AddressRules.read("10.0.0.0/8"))
+    guard = ResolverGuard(AddressRules.read("10.0.0.0/8"))
     assert guard.admits("kafka", 9092, ["10.0.0.1"])
     assert guard.refused() == []
     assert not guard.admits("kafka", 9092, ["10.0.0.1", "192.168.0.1"])
     assert guard.refused() == ["kafka:9092"]
-    assert guard.judge([("192.168.0.2", 1), ("10.0.0.2", 1), ("name", 1)]) == [("10.0.0.2", 1), ("name", 1)]
+    assert guard.filter_servers([("192.168.0.2", 1), ("10.0.0.2", 1), ("name", 1)]) == [("10.0.0.2", 1), ("name", 1)]
     assert guard.refused() == ["192.168.0.2:1", "kafka:9092"]
     assert guard.refused(seconds=-1) == []
 
 
 def test_a_guard_without_limits_admits_everything() -> None:
-    guard = Guard(ANYWHERE)
+    guard = ResolverGuard(ANY_ADDRESS)
     assert guard.admits("kafka", 9092, ["127.0.0.1", "169.254.169.254"])
-    assert guard.judge([("127.0.0.1", 1)]) == [("127.0.0.1", 1)]
+    assert guard.filter_servers([("127.0.0.1", 1)]) == [("127.0.0.1", 1)]
     assert guard.refused() == []
 
 
@@ -114,7 +114,7 @@ def program(folder: Path, text: str) -> str:
 @pytest.mark.parametrize("text", ["kill -ABRT $$", "exit 1", "echo no JSON"])
 async def test_a_look_that_breaks_off_is_a_finding(text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runner.sys, "executable", program(tmp_path, text))
-    found = await Looks(seconds=5).look(1, 10, QUESTION)
+    found = await ProbeRunner(seconds=5).run(1, 10, QUESTION)
     assert found.problem == "failed"
     assert "broke off" in found.text
 
@@ -122,8 +122,8 @@ async def test_a_look_that_breaks_off_is_a_finding(text: str, tmp_path: Path, mo
 async def test_a_look_that_hangs_is_ended_and_is_a_finding(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     noted = tmp_path / "pid"
     monkeypatch.setattr(runner.sys, "executable", program(tmp_path, f"echo $$ > {noted}; exec /bin/sleep 60"))
-    monkeypatch.setattr(runner, "_START_SECONDS", 0.5)
-    found = await Looks(seconds=0.5).look(1, 10, Question((), {}, {}, "", 0.5))
+    monkeypatch.setattr(runner, "_STARTUP_SECONDS", 0.5)
+    found = await ProbeRunner(seconds=0.5).run(1, 10, ProbeRequest((), {}, {}, "", 0.5))
     assert found.problem == "timeout"
     with pytest.raises(ProcessLookupError):
         os.kill(int(noted.read_text()), signal.SIG_DFL)
@@ -133,7 +133,7 @@ async def test_a_look_has_nothing_of_the_service_s_environment(tmp_path: Path, m
     monkeypatch.setenv("LAGSCALE_SECRET_KEYS", "canary-of-the-keys")
     told = tmp_path / "told"
     monkeypatch.setattr(runner.sys, "executable", program(tmp_path, f'set > {told}; echo "$@" >> {told}'))
-    question = Question((), {}, {"password": "canary-of-a-password"}, "", 1.0)
-    await Looks(seconds=1).look(1, 10, question)
+    request = ProbeRequest((), {}, {"password": "canary-of-a-password"}, "", 1.0)
+    await ProbeRunner(seconds=1).run(1, 10, request)
     assert "lagscale.kafka.probe.__main__" in told.read_text()
     assert "canary" not in told.read_text()

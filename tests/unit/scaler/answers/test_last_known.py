@@ -12,62 +12,68 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Judgement, Reason, Verdict, held
+from lagscale.domain.verdict.contract import Judgment, Reason, Verdict, pick_last_known
 from lagscale.store.records import Registration, Registrations, TenantEntry
-from services.scaler.answers.last_known import LastAnswers
-from services.scaler.local_cache import ANSWERS, REGISTRATIONS, Scratch
+from services.scaler.answers.last_known import LastKnownAnswers
+from services.scaler.local_cache import ANSWERS, REGISTRATIONS, LocalCache
 
 POLICY = Policy.parse({"holdSeconds": "3600"})
 BEGIN = 1_700_000_000_000
 
 
-def known(seconds: int, value: float, active: bool, members: int | None = None) -> Judgement:
+def build_known(seconds: int, value: float, active: bool, members: int | None = None) -> Judgment:
     verdict = Verdict.SUSTAINED if value else Verdict.CALM
     at_ms = BEGIN + seconds * 1000
-    return Judgement(verdict, Reason.LASTED, value, active, at_ms, at_ms, members=members)
+    return Judgment(verdict, Reason.LASTED, value, active, at_ms, at_ms, members=members)
 
 
-def unknown(seconds: int, now: int, members: int | None = None) -> Judgement:
+def build_unknown(seconds: int, now: int, members: int | None = None) -> Judgment:
     at_ms, now_ms = BEGIN + seconds * 1000, BEGIN + now * 1000
-    return Judgement(Verdict.UNKNOWN, Reason.STALE, None, None, at_ms, now_ms, members=members)
+    return Judgment(Verdict.UNKNOWN, Reason.STALE, None, None, at_ms, now_ms, members=members)
 
 
-def remembered(*judgements: Judgement, now: int) -> LastAnswers:
-    last = LastAnswers()
-    for judgement in judgements:
-        last.note("m", judgement, POLICY)
+def build_last_known(*judgments: Judgment, now: int) -> LastKnownAnswers:
+    last = LastKnownAnswers()
+    for judgment in judgments:
+        last.note("m", judgment, POLICY)
     last.clock.note(BEGIN + now * 1000)
     return last
 
 
 def test_the_greatest_value_of_the_window_is_held() -> None:
-    last = remembered(known(0, 900, True), known(200, 500, True), known(400, 100, True), now=500)
-    told = last.held("m", POLICY)
-    assert told is not None
-    assert (told.value, told.active, told.held_since_ms) == (500, True, BEGIN + 400_000)
+    last = build_last_known(
+        build_known(0, 900, True), build_known(200, 500, True), build_known(400, 100, True), now=500
+    )
+    answer = last.find_answer("m", POLICY)
+    assert answer is not None
+    assert (answer.value, answer.active, answer.last_known_ms) == (500, True, BEGIN + 400_000)
 
 
 def test_an_inactive_past_is_not_held() -> None:
-    assert remembered(known(0, 0, False), known(15, 0, False), now=20).held("m", POLICY) is None
+    assert (
+        build_last_known(build_known(0, 0, False), build_known(15, 0, False), now=20).find_answer("m", POLICY) is None
+    )
 
 
 def test_members_alone_are_held_with_the_value_of_the_window() -> None:
-    told = remembered(known(0, 0, False), unknown(15, 30, members=2), now=30).held("m", POLICY)
-    assert told is not None
-    assert (told.value, told.active) == (0, True)
+    answer = build_last_known(build_known(0, 0, False), build_unknown(15, 30, members=2), now=30).find_answer(
+        "m", POLICY
+    )
+    assert answer is not None
+    assert (answer.value, answer.active) == (0, True)
 
 
 def test_nothing_is_held_beyond_hold_seconds_of_the_last_known_instant() -> None:
-    assert remembered(known(600, 500, True), now=600 + 3600).held("m", POLICY) is not None
-    assert remembered(known(600, 500, True), now=600 + 3601).held("m", POLICY) is None
+    assert build_last_known(build_known(600, 500, True), now=600 + 3600).find_answer("m", POLICY) is not None
+    assert build_last_known(build_known(600, 500, True), now=600 + 3601).find_answer("m", POLICY) is None
 
 
 def test_a_policy_that_holds_nothing_holds_nothing() -> None:
-    assert remembered(known(0, 500, True), now=1).held("m", replace(POLICY, hold_ms=0)) is None
+    assert build_last_known(build_known(0, 500, True), now=1).find_answer("m", replace(POLICY, hold_ms=0)) is None
 
 
 def test_a_monitor_that_was_never_seen_has_nothing() -> None:
-    assert remembered(known(0, 500, True), now=1).held("other", POLICY) is None
+    assert build_last_known(build_known(0, 500, True), now=1).find_answer("other", POLICY) is None
 
 
 @given(
@@ -81,17 +87,19 @@ def test_a_monitor_that_was_never_seen_has_nothing() -> None:
 def test_the_compact_memory_is_as_good_as_all_judgements(
     steps: list[tuple[int, float, bool, bool]], later: int
 ) -> None:
-    seconds, judgements = 0, []
+    seconds, judgments = 0, []
     for step, value, active, is_known in steps:
         seconds += step
-        judgements.append(known(seconds, value, active or value > 0) if is_known else unknown(seconds, seconds))
+        judgments.append(
+            build_known(seconds, value, active or value > 0) if is_known else build_unknown(seconds, seconds)
+        )
     now = seconds + later
-    last = remembered(*judgements, now=now)
-    expected = held([j for j in judgements if j.value is not None], None, BEGIN + now * 1000, POLICY)
+    last = build_last_known(*judgments, now=now)
+    expected = pick_last_known([j for j in judgments if j.value is not None], None, BEGIN + now * 1000, POLICY)
     # The clock runs on between the two readings.
-    got = last.held("m", POLICY)
+    got = last.find_answer("m", POLICY)
     if expected is None or got is None:
-        last_known = max((j.at_ms or 0 for j in judgements if j.value is not None), default=0)
+        last_known = max((j.at_ms or 0 for j in judgments if j.value is not None), default=0)
         near_the_end = abs(BEGIN + now * 1000 - last_known - POLICY.hold_ms) < 1000
         assert expected == got or near_the_end
     else:
@@ -99,20 +107,22 @@ def test_the_compact_memory_is_as_good_as_all_judgements(
 
 
 def test_the_memory_survives_a_restart(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path / "scaler")
-    assert scratch.write(ANSWERS, remembered(known(0, 900, True), known(15, 500, True), now=20).dump())
-    later = LastAnswers()
-    later.restore(scratch.read(ANSWERS))
-    told = later.held("m", POLICY)
-    assert told is not None
-    assert (told.value, told.held_since_ms) == (900, BEGIN + 15_000)
+    local_cache = LocalCache(tmp_path / "scaler")
+    assert local_cache.write(
+        ANSWERS, build_last_known(build_known(0, 900, True), build_known(15, 500, True), now=20).dump()
+    )
+    later = LastKnownAnswers()
+    later.restore(local_cache.read(ANSWERS))
+    answer = later.find_answer("m", POLICY)
+    assert answer is not None
+    assert (answer.value, answer.last_known_ms) == (900, BEGIN + 15_000)
 
 
 @pytest.mark.parametrize("content", [None, [], {}, {"clock": [1, 2]}, {"clock": [1, 2.0], "seen": {"m": [1]}}])
 def test_a_memory_that_cannot_be_read_is_passed_over(content: object) -> None:
-    last = LastAnswers()
+    last = LastKnownAnswers()
     last.restore(content)
-    assert last.held("m", POLICY) is None
+    assert last.find_answer("m", POLICY) is None
 
 
 def registrations() -> Registrations:
@@ -123,13 +133,13 @@ def registrations() -> Registrations:
 
 
 def test_registrations_survive_a_restart_as_they_were(tmp_path: Path) -> None:
-    assert Scratch(tmp_path / "scaler").write_registrations(registrations())
-    assert Scratch(tmp_path / "scaler").read_registrations() == registrations()
+    assert LocalCache(tmp_path / "scaler").write_registrations(registrations())
+    assert LocalCache(tmp_path / "scaler").read_registrations() == registrations()
 
 
 def test_files_on_scratch_are_private(tmp_path: Path) -> None:
-    scratch = Scratch(tmp_path / "scaler")
-    scratch.write_registrations(registrations())
+    local_cache = LocalCache(tmp_path / "scaler")
+    local_cache.write_registrations(registrations())
     assert stat.S_IMODE((tmp_path / "scaler" / REGISTRATIONS).stat().st_mode) == 0o600
     assert [path.name for path in (tmp_path / "scaler").iterdir()] == [REGISTRATIONS]
 
@@ -139,9 +149,9 @@ def test_files_on_scratch_are_private(tmp_path: Path) -> None:
 )
 def test_a_torn_or_older_file_is_passed_over(tmp_path: Path, data: str) -> None:
     (tmp_path / REGISTRATIONS).write_text(data)
-    assert Scratch(tmp_path).read_registrations() is None
+    assert LocalCache(tmp_path).read_registrations() is None
 
 
 def test_scratch_that_cannot_be_written_is_no_failure(tmp_path: Path) -> None:
     (tmp_path / "scaler").write_text("in the way")
-    assert not Scratch(tmp_path / "scaler").write(ANSWERS, {})
+    assert not LocalCache(tmp_path / "scaler").write(ANSWERS, {})

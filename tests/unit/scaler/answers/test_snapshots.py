@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Ask, Judgement, Reason, Told, Verdict
-from services.scaler.answers.snapshots import Snapshots
+from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict, VerdictRequest
+from services.scaler.answers.snapshots import SnapshotCache
 
-ASK = Ask(1, (1,), Policy.parse({}))
+ASK = VerdictRequest(1, (1,), Policy.parse({}))
 
 
 class Changing:
@@ -17,11 +17,11 @@ class Changing:
     def __init__(self) -> None:
         self.asked = 0
 
-    async def judge(self, asks: Sequence[Ask]) -> list[Judgement]:
+    async def judge(self, requests: Sequence[VerdictRequest]) -> list[Judgment]:
         self.asked += 1
-        return [Judgement(Verdict.SUSTAINED, Reason.LASTED, float(self.asked), True, 1, 1) for _ in asks]
+        return [Judgment(Verdict.SUSTAINED, Reason.LASTED, float(self.asked), True, 1, 1) for _ in requests]
 
-    async def hold(self, ask: Ask, judgement: Judgement) -> Told | None:
+    async def find_last_known(self, request: VerdictRequest, judgment: Judgment) -> Answer | None:
         raise AssertionError("nothing is unknown here")
 
 
@@ -32,17 +32,17 @@ class Clock:
         return self.now
 
 
-def snapshots(store: Changing, clock: Clock) -> Snapshots:
-    return Snapshots(store, slots=1, seconds=1.0, on_reading=lambda _ask, _judgement: None, clock=clock)
+def snapshots(store: Changing, clock: Clock) -> SnapshotCache:
+    return SnapshotCache(store, slots=1, seconds=1.0, on_judgment=lambda _ask, _judgement: None, clock=clock)
 
 
 async def test_a_poll_at_any_moment_sees_one_judgement_in_both_of_its_calls() -> None:
     store, clock = Changing(), Clock()
     shared = snapshots(store, clock)
     for _ in range(40):
-        value = (await shared.get(ASK, begins_poll=True)).judgement.value
+        value = (await shared.get(ASK, begins_poll=True)).judgment.value
         clock.now += 0.3
-        assert (await shared.get(ASK)).judgement.value == value
+        assert (await shared.get(ASK)).judgment.value == value
         clock.now += 0.04
     assert store.asked < 40, "polls of one second share a judgement"
 
@@ -52,4 +52,4 @@ async def test_a_judgement_is_forgotten_after_its_time() -> None:
     shared = snapshots(store, clock)
     first = await shared.get(ASK)
     clock.now += 1.01
-    assert (await shared.get(ASK)).judgement.value != first.judgement.value
+    assert (await shared.get(ASK)).judgment.value != first.judgment.value

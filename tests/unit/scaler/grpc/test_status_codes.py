@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import grpc
 
 from lagscale.errors import HistoryTooShort, LagscaleError
-from services.scaler.grpc.status_codes import CODES, code_of, text_of
+from services.scaler.grpc.status_codes import CODES, find_code, render_status_text
 
 
 def family(root: type[LagscaleError] = LagscaleError) -> Iterator[type[LagscaleError]]:
@@ -24,9 +24,9 @@ def test_every_error_has_a_code() -> None:
 
 def test_a_defect_is_internal_and_its_text_stays_in_the_log() -> None:
     defect = ValueError("postgresql://user:secret@10.0.0.1")
-    assert code_of(defect) is grpc.StatusCode.INTERNAL
-    assert "secret" not in text_of(defect)
+    assert find_code(defect) is grpc.StatusCode.INTERNAL
+    assert "secret" not in render_status_text(defect)
 
 
 def test_a_text_fits_into_an_event() -> None:
-    assert len(text_of(HistoryTooShort("x" * 5000))) < 1000
+    assert len(render_status_text(HistoryTooShort("x" * 5000))) < 1000

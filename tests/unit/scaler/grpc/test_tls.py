@@ -10,7 +10,7 @@ from cryptography import x509
 
 from devstack.certificates import Authority, Pair, Request
 from lagscale.errors import SettingsInvalid
-from services.scaler.grpc.tls import Certificates, Files, check, read
+from services.scaler.grpc.tls import CertificateFiles, CertificateReloader, check, read
 
 _DAY = datetime.timedelta(days=1)
 
@@ -20,10 +20,10 @@ def authority() -> Authority:
     return Authority.make()
 
 
-def files(folder: Path, pair: Pair, client_ca: str) -> Files:
+def files(folder: Path, pair: Pair, client_ca: str) -> CertificateFiles:
     for name, text in (("crt", pair.certificate), ("key", pair.key), ("ca", client_ca)):
         (folder / name).write_text(text)
-    return Files(folder / "crt", folder / "key", folder / "ca")
+    return CertificateFiles(folder / "crt", folder / "key", folder / "ca")
 
 
 @pytest.mark.parametrize(
@@ -53,7 +53,7 @@ def test_what_cannot_be_used_stops_the_start(tmp_path: Path, authority: Authorit
     else:
         (tmp_path / "ca").write_text(canary * 200_000)
     with pytest.raises(SettingsInvalid, match=named) as caught:
-        Certificates(given)
+        CertificateReloader(given)
     assert "canary" not in caught.value.message
     assert str(tmp_path) not in caught.value.message
 
@@ -63,16 +63,16 @@ def test_a_certificate_out_of_its_time_may_start_but_is_never_taken_in_place_of_
 ) -> None:
     past = authority.sign(Request("localhost", (x509.DNSName("localhost"),), begins=-3 * _DAY, ends=-_DAY))
     given = files(tmp_path, past, authority.certificate)
-    used = Certificates(given)
-    assert used.material.expires_at < datetime.datetime.now(datetime.UTC)
+    used = CertificateReloader(given)
+    assert used.bundle.expires_at < datetime.datetime.now(datetime.UTC)
     # Its successor comes.
     files(tmp_path, authority.pair("localhost"), authority.certificate)
-    assert [used.look(), used.look(), used.look()] == [False, True, False]
-    good = used.material
+    assert [used.reload(), used.reload(), used.reload()] == [False, True, False]
+    good = used.bundle
     for out_of_time in (past, authority.sign(Request("localhost", (x509.DNSName("localhost"),), begins=_DAY / 2))):
         files(tmp_path, out_of_time, authority.certificate)
-        assert [used.look(), used.look(), used.look()] == [False, False, False]
-        assert used.material is good
+        assert [used.reload(), used.reload(), used.reload()] == [False, False, False]
+        assert used.bundle is good
 
 
 def test_an_expired_authority_beside_a_valid_one_is_no_fault(tmp_path: Path, authority: Authority) -> None:

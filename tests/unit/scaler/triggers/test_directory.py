@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.tenancy import content_hash, is_name
+from lagscale.domain.tenancy import compute_content_hash, is_name
 from lagscale.errors import InvalidInput, LagscaleError, NotFound
 from lagscale.store.records import Registration, Registrations, TenantEntry
-from services.scaler.triggers.directory import Asked, Directory, Subject
-from services.scaler.triggers.metadata import Reader
+from services.scaler.triggers.directory import MonitorDirectory, ResolvedMonitor, ResolvedTrigger
+from services.scaler.triggers.metadata import TriggerReader
 
 INLINE = {"cluster": "main", "consumerGroup": "lakerunner.ingest", "topic": "objstore.logs"}
 OURS = TenantEntry(1, "acme", False, 1, 1000, {"main": ("kafka-0:9092", "kafka-1:9092"), "twin": ("kafka-9:9092",)})
@@ -19,7 +19,7 @@ THEIRS = TenantEntry(2, "other", True, 1, 1000, {"main": ("kafka-7:9092",)})
 
 
 def monitor(number: int, name: str, tenant: int = 1, *, overridable: bool = False, **given: str) -> Registration:
-    digest = content_hash("main", "group", [name], given)
+    digest = compute_content_hash("main", "group", [name], given)
     policy = Policy.parse(given)
     return Registration(
         number, tenant, name, "main", "group", (name,), policy, given, (number,), overridable, digest, 1
@@ -35,26 +35,26 @@ BINDINGS = {("default", "shop"): 1, ("default", "elsewhere"): 2}
 ALL = Registrations(7, (OURS, THEIRS), MONITORS, BINDINGS)
 
 
-def resolve(metadata: dict[str, str], namespace: str = "shop", registrations: Registrations = ALL) -> Asked:
-    reader = Reader(5.0)
-    return Directory(registrations, reader).resolve(reader.read(metadata), "default", namespace)
+def resolve(metadata: dict[str, str], namespace: str = "shop", registrations: Registrations = ALL) -> ResolvedTrigger:
+    reader = TriggerReader(5.0)
+    return MonitorDirectory(registrations, reader).resolve(reader.read(metadata), "default", namespace)
 
 
-def only(asked: Asked) -> Subject:
-    (entry,) = asked.entries
-    assert isinstance(entry, Subject)
+def only(resolved: ResolvedTrigger) -> ResolvedMonitor:
+    (entry,) = resolved.entries
+    assert isinstance(entry, ResolvedMonitor)
     return entry
 
 
 def refused(metadata: dict[str, str], namespace: str = "shop") -> LagscaleError:
     with pytest.raises(LagscaleError) as raised:
-        list(resolve(metadata, namespace).subjects())
+        list(resolve(metadata, namespace).iter_monitors())
     return raised.value
 
 
 def test_a_service_is_found_for_its_bound_namespace() -> None:
-    subject = only(resolve({"serviceType": "ingest-logs"}))
-    assert (subject.name, subject.tenant_id, subject.policy.lag_threshold) == ("ingest-logs", 1, 100)
+    resolved = only(resolve({"serviceType": "ingest-logs"}))
+    assert (resolved.name, resolved.tenant_id, resolved.policy.lag_threshold) == ("ingest-logs", 1, 100)
 
 
 def test_foreign_missing_and_unbound_are_byte_for_byte_the_same() -> None:
@@ -86,28 +86,28 @@ def test_a_binding_of_all_namespaces_excludes_the_others() -> None:
 
 
 def test_several_services_give_several_metrics() -> None:
-    asked = resolve({"serviceType": "ingest-metrics,ingest-logs"})
-    assert [subject.name for subject in asked.subjects()] == ["ingest-metrics", "ingest-logs"]
+    resolved = resolve({"serviceType": "ingest-metrics,ingest-logs"})
+    assert [resolved.name for resolved in resolved.iter_monitors()] == ["ingest-metrics", "ingest-logs"]
 
 
 def test_one_missing_among_several_leaves_the_others_their_metrics() -> None:
-    asked = resolve({"serviceType": "ingest-logs,gone"})
-    assert asked.metric("s0-ingest-logs").name == "ingest-logs"
+    resolved = resolve({"serviceType": "ingest-logs,gone"})
+    assert resolved.find_metric("s0-ingest-logs").name == "ingest-logs"
     with pytest.raises(NotFound):
-        asked.metric("gone")
+        resolved.find_metric("gone")
     with pytest.raises(NotFound):
-        list(asked.subjects())
+        list(resolved.iter_monitors())
 
 
 @pytest.mark.parametrize("name", ["ingest-logs", "s0-ingest-logs", "S1-INGEST-LOGS"])
 def test_a_metric_is_found_with_and_without_kedas_index(name: str) -> None:
-    assert resolve({"serviceType": "ingest-logs"}).metric(name).name == "ingest-logs"
+    assert resolve({"serviceType": "ingest-logs"}).find_metric(name).name == "ingest-logs"
 
 
 def test_policy_keys_beside_a_service_are_refused_unless_it_is_open() -> None:
     assert "overridable" in refused({"serviceType": "ingest-logs", "lagThreshold": "7"}).message
-    subject = only(resolve({"serviceType": "ingest-metrics", "lagThreshold": "7"}))
-    assert (subject.policy.lag_threshold, subject.policy.sustain_ms) == (7, 60_000)
+    resolved = only(resolve({"serviceType": "ingest-metrics", "lagThreshold": "7"}))
+    assert (resolved.policy.lag_threshold, resolved.policy.sustain_ms) == (7, 60_000)
 
 
 @pytest.mark.parametrize(
@@ -129,20 +129,20 @@ def test_an_override_is_another_question_to_the_store() -> None:
 
 
 def test_an_inline_trigger_is_answered_by_a_monitor_of_its_content() -> None:
-    digest = content_hash("main", INLINE["consumerGroup"], [INLINE["topic"]], {})
+    digest = compute_content_hash("main", INLINE["consumerGroup"], [INLINE["topic"]], {})
     same = replace(MONITORS[0], content_hash=digest, name="named-by-hand")
-    subject = only(resolve(INLINE, registrations=replace(ALL, monitors=(same,))))
-    assert subject.monitor_id == 1
-    assert subject.name == f"lakerunner-ingest-objstore-logs-{digest[:8]}"
-    assert is_name(subject.name)
+    resolved = only(resolve(INLINE, registrations=replace(ALL, monitors=(same,))))
+    assert resolved.monitor_id == 1
+    assert resolved.name == f"lakerunner-ingest-objstore-logs-{digest[:8]}"
+    assert is_name(resolved.name)
 
 
 def test_an_inline_trigger_without_a_monitor_is_missing_unless_the_tenant_allows_it() -> None:
     assert isinstance(refused(INLINE), NotFound)
-    subject = only(resolve(INLINE, "elsewhere"))
-    assert subject.ask is None
-    assert subject.inline is not None
-    assert subject.inline.topics == ("objstore.logs",)
+    resolved = only(resolve(INLINE, "elsewhere"))
+    assert resolved.request is None
+    assert resolved.inline is not None
+    assert resolved.inline.topics == ("objstore.logs",)
 
 
 def test_bootstrap_servers_mean_one_cluster_in_any_order() -> None:
@@ -190,12 +190,12 @@ def test_an_inline_name_fits_into_a_metric_name_however_long_the_topics_are() ->
 def test_an_inline_trigger_without_a_list_is_another_monitor(
     scope: dict[str, str], pattern: str | None, exclude: tuple[str, ...], begins: str
 ) -> None:
-    subject = only(resolve({"cluster": "main", "consumerGroup": "g", **scope}, "elsewhere"))
-    assert subject.inline is not None
-    assert (subject.inline.topics, subject.inline.pattern, subject.inline.exclude) == ((), pattern, exclude)
-    assert subject.inline.content_hash == content_hash("main", "g", (), {}, pattern=pattern, exclude=exclude)
-    assert subject.name == f"{begins}{subject.inline.content_hash[:8]}"
-    found = replace(MONITORS[2], content_hash=subject.inline.content_hash, topics=("orders.a", "orders.b"))
+    resolved = only(resolve({"cluster": "main", "consumerGroup": "g", **scope}, "elsewhere"))
+    assert resolved.inline is not None
+    assert (resolved.inline.topics, resolved.inline.pattern, resolved.inline.exclude) == ((), pattern, exclude)
+    assert resolved.inline.content_hash == compute_content_hash("main", "g", (), {}, pattern=pattern, exclude=exclude)
+    assert resolved.name == f"{begins}{resolved.inline.content_hash[:8]}"
+    found = replace(MONITORS[2], content_hash=resolved.inline.content_hash, topics=("orders.a", "orders.b"))
     known = only(
         resolve({"cluster": "main", "consumerGroup": "g", **scope}, "elsewhere", replace(ALL, monitors=(found,)))
     )

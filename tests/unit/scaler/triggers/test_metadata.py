@@ -9,26 +9,33 @@ import pytest
 from lagscale.domain.policy.keys import KEYS
 from lagscale.domain.topics import TopicScope
 from lagscale.errors import InvalidInput
-from services.scaler.triggers.metadata import KEDA_KEYS, PASSED_OVER, TRIGGER_KEYS, Reader, Trigger, render_docs
+from services.scaler.triggers.metadata import (
+    IGNORED_KEYS,
+    KEDA_KEYS,
+    TRIGGER_KEYS,
+    TriggerMetadata,
+    TriggerReader,
+    render_docs,
+)
 
 GROUP = {"cluster": "main", "consumerGroup": "orders"}
 INLINE = {**GROUP, "topic": "orders.created"}
 
 
-def read(metadata: Mapping[str, str], tick_seconds: float = 5.0) -> Trigger:
-    return Reader(tick_seconds).read(metadata)
+def read(metadata: Mapping[str, str], tick_seconds: float = 5.0) -> TriggerMetadata:
+    return TriggerReader(tick_seconds).read(metadata)
 
 
 def faults_of(metadata: Mapping[str, str]) -> dict[str, str]:
     with pytest.raises(InvalidInput) as raised:
         read(metadata)
-    return {fault.field: fault.text for fault in raised.value.faults}
+    return {field_error.field: field_error.text for field_error in raised.value.field_errors}
 
 
 def test_spaces_around_a_value_are_nothing() -> None:
     trigger = read({**INLINE, "lagThreshold": " 100 ", "topic": " orders.created "})
     assert trigger.scope == TopicScope(("orders.created",))
-    assert Reader(5.0).policy(trigger, 1).lag_threshold == 100
+    assert TriggerReader(5.0).policy(trigger, 1).lag_threshold == 100
 
 
 @pytest.mark.parametrize("text", ["abc", "-1", "0", "1.5"])
@@ -59,7 +66,7 @@ def test_a_slip_before_from_env_is_a_slip_too() -> None:
     assert "did you mean topic" in faults_of({**INLINE, "topcFromEnv": "x"})["topcFromEnv"]
 
 
-@pytest.mark.parametrize("name", [*KEDA_KEYS, *PASSED_OVER, "somethingElse", "versionFromEnv"])
+@pytest.mark.parametrize("name", [*KEDA_KEYS, *IGNORED_KEYS, "somethingElse", "versionFromEnv"])
 def test_keys_of_keda_and_other_unknown_keys_are_passed_over(name: str) -> None:
     assert read({**INLINE, name: "whatever"}).given == {}
 
@@ -124,7 +131,7 @@ def test_a_limitation_needs_a_listed_topic(scope: dict[str, str]) -> None:
 
 def test_one_content_is_read_once_and_credentials_are_not_kept() -> None:
     hits: list[bool] = []
-    reader = Reader(5.0, hits.append)
+    reader = TriggerReader(5.0, hits.append)
     first = reader.read({**INLINE, "password": "hunter-1"})
     second = reader.read({**INLINE, "password": "hunter-2"})
     assert first is second
@@ -134,14 +141,14 @@ def test_one_content_is_read_once_and_credentials_are_not_kept() -> None:
 
 def test_metadata_of_any_length_do_not_fill_the_memory() -> None:
     hits: list[bool] = []
-    reader = Reader(5.0, hits.append)
+    reader = TriggerReader(5.0, hits.append)
     for _ in range(2):
         assert len(reader.read({**INLINE, "topic": "x" * 9000}).scope.topics) == 1
     assert hits == [False, False]
 
 
 def test_faults_are_remembered_too() -> None:
-    reader = Reader(5.0)
+    reader = TriggerReader(5.0)
     for _ in range(2):
         with pytest.raises(InvalidInput, match="lagThreshold"):
             reader.read({**INLINE, "lagThreshold": "x"})
@@ -149,7 +156,7 @@ def test_faults_are_remembered_too() -> None:
 
 def test_an_interval_below_the_tick_or_the_tenants_minimum_is_refused() -> None:
     assert "tick" in faults_of({**INLINE, "samplingInterval": "2"})["samplingInterval"]
-    reader = Reader(5.0)
+    reader = TriggerReader(5.0)
     trigger = reader.read({**INLINE, "samplingInterval": "10"})
     with pytest.raises(InvalidInput, match="minimum of 30"):
         reader.policy(trigger, 30)

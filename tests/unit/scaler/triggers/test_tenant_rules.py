@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from structlog.testing import capture_logs
 
-from lagscale.domain.policy.keys import BY_NAME
+from lagscale.domain.policy.keys import KEYS_BY_NAME
 from lagscale.errors import InvalidInput, NotFound
 from lagscale.store.records import Registrations, TenantEntry
-from services.scaler.triggers.directory import Asked, Directory
-from services.scaler.triggers.metadata import Reader
+from services.scaler.triggers.directory import MonitorDirectory, ResolvedTrigger
+from services.scaler.triggers.metadata import TriggerReader
 from tests.unit.domain.policy.test_tenant_rules import OTHERS
 from tests.unit.scaler.triggers.test_directory import INLINE, monitor, only
 
@@ -27,35 +27,37 @@ def resolve(
     defaults: Mapping[str, str] | None = None,
     limits: Mapping[str, Mapping[str, object]] | None = None,
     **facts: Any,
-) -> Asked:
+) -> ResolvedTrigger:
     tenant = replace(OPEN, policy_defaults=defaults or {}, policy_limits=limits or {}, **facts)
-    reader = Reader(1.0)
-    directory = Directory(Registrations(7, (tenant,), monitors, BOUND), reader)
+    reader = TriggerReader(1.0)
+    directory = MonitorDirectory(Registrations(7, (tenant,), monitors, BOUND), reader)
     return directory.resolve(reader.read(metadata), "default", "shop", "worker")
 
 
 def refused(*args: Any, **facts: Any) -> dict[str, str]:
     with pytest.raises(InvalidInput) as raised:
         resolve(*args, **facts)
-    return {fault.field: fault.text for fault in raised.value.faults}
+    return {field_error.field: field_error.text for field_error in raised.value.field_errors}
 
 
-@pytest.mark.parametrize("name", sorted(BY_NAME))
+@pytest.mark.parametrize("name", sorted(KEYS_BY_NAME))
 def test_an_inline_trigger_takes_every_default(name: str) -> None:
     value, beside = OTHERS[name]
     subject = only(resolve(INLINE, defaults={name: value, **beside}))
     assert subject.inline is not None
-    assert subject.inline.held == {name: value, **beside}
+    assert subject.inline.effective_policy == {name: value, **beside}
     assert subject.inline.given == {}
     assert subject.policy == subject.inline.policy
     assert subject.name == only(resolve(INLINE)).name, "the metric's name does not depend on the tenant's rules"
 
 
-@pytest.mark.parametrize("name", sorted(BY_NAME))
+@pytest.mark.parametrize("name", sorted(KEYS_BY_NAME))
 def test_an_inline_trigger_is_held_to_every_limit(name: str) -> None:
     value, beside = OTHERS[name]
     other = "3" if name != "partitionLimitation" else "7"
-    limit: Mapping[str, object] = {"allowed": [other if not BY_NAME[name].choices else BY_NAME[name].choices[0]]}
+    limit: Mapping[str, object] = {
+        "allowed": [other if not KEYS_BY_NAME[name].choices else KEYS_BY_NAME[name].choices[0]]
+    }
     if value in {"true", "false"}:
         limit = {"allowed": ["false"]}
     found = refused({**INLINE, name: value, **beside}, limits={name: limit})

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from lagscale.kafka.addresses import AddressRules
-from services.scraper.engine.options import Options
+from services.scraper.engine.options import EngineOptions
 
 
 def test_options_are_the_same_after_the_way_through_spark() -> None:
     rules = AddressRules.read("10.0.0.0/8:9092,kafka.example,[2001:db8::/32]:1", private_refused=True)
-    options = Options("postgresql://u@h/d", "keys", 5000, 2, "holder", "nobody/hears", 5.0, 100, rules.text)
+    options = EngineOptions("postgresql://u@h/d", "keys", 5000, 2, "holder", "nobody/hears", 5.0, 100, rules.text)
     # Spark compares names without case.
-    arrived = Options.read({name.upper(): text for name, text in options.texts().items()})
+    arrived = EngineOptions.read({name.upper(): text for name, text in options.texts().items()})
     assert arrived == options
-    assert AddressRules.of_text(arrived.addresses) == rules
+    assert AddressRules.from_text(arrived.addresses) == rules

@@ -15,9 +15,9 @@ class FakeClient:
 
     alive = 0
 
-    def __init__(self, config: object, life_seconds: float, rules: object) -> None:
+    def __init__(self, config: object, lifetime_seconds: float, rules: object) -> None:
         FakeClient.alive += 1
-        self.life_seconds, self.is_spent, self.busy_until = life_seconds, False, 0.0
+        self.lifetime_seconds, self.needs_replacement, self.busy_until = lifetime_seconds, False, 0.0
         self.closed = False
 
     def close(self) -> None:
@@ -35,19 +35,19 @@ def faked(monkeypatch: pytest.MonkeyPatch) -> None:
 class Pool(Clients):
     """Short words for the tests."""
 
-    def use(self, cluster: int, tenant: int = 1, *, proven: bool = True) -> FakeClient | None:
-        found = self.get(cluster, 1, dict, tenant_id=tenant, proven=proven)
+    def use(self, cluster: int, tenant: int = 1, *, responsive: bool = True) -> FakeClient | None:
+        found = self.get(cluster, 1, dict, tenant_id=tenant, responsive=responsive)
         assert found is None or isinstance(found, FakeClient)
         return found
 
-    def used(self, cluster: int, tenant: int = 1, *, proven: bool = True) -> FakeClient | None:
-        found = self.use(cluster, tenant, proven=proven)
+    def used(self, cluster: int, tenant: int = 1, *, responsive: bool = True) -> FakeClient | None:
+        found = self.use(cluster, tenant, responsive=responsive)
         if found is not None:
-            self.rest(found)
+            self.release(found)
         return found
 
     def tenants(self) -> Counter[int]:
-        return Counter(kept.tenant_id for kept in self._kept.values())
+        return Counter(kept.tenant_id for kept in self._cached.values())
 
 
 def test_a_cluster_keeps_its_client() -> None:
@@ -59,7 +59,7 @@ def test_however_many_clusters_there_are_no_more_clients_live_than_the_limit() -
     pool = Pool(8)
     for round_ in range(3):
         for cluster in range(100):
-            assert pool.used(cluster, proven=bool(round_)) is not None
+            assert pool.used(cluster, responsive=bool(round_)) is not None
             assert FakeClient.alive == len(pool) <= 8
 
 
@@ -92,12 +92,12 @@ def test_clusters_that_never_answered_give_way_and_have_a_share_left() -> None:
     for cluster in range(8):
         pool.used(cluster, cluster)
     # Two of eight are theirs, also where everybody has one only; no third one.
-    theirs = [pool.use(100 + n, 99, proven=False) for n in range(3)]
+    theirs = [pool.use(100 + n, 99, responsive=False) for n in range(3)]
     assert [one is not None for one in theirs] == [True, True, False]
     for one in theirs[:2]:
-        pool.rest(one)
+        pool.release(one)
     assert pool.use(200, 50) is not None
-    assert sum(not kept.proven for kept in pool._kept.values()) == 1
+    assert sum(not kept.responsive for kept in pool._cached.values()) == 1
 
 
 def test_a_client_in_use_is_never_closed() -> None:
@@ -107,7 +107,7 @@ def test_a_client_in_use_is_never_closed() -> None:
         pool.used(cluster)
     assert mine is not None
     assert not mine.closed
-    pool.rest(mine)
+    pool.release(mine)
     for cluster in range(2, 50):
         pool.used(cluster)
     assert mine.closed
@@ -127,15 +127,15 @@ def test_a_spent_client_is_replaced_and_closed_when_nothing_is_under_way() -> No
     pool = Pool(8)
     old = pool.use(1)
     assert old is not None
-    old.is_spent = True
+    old.needs_replacement = True
     new = pool.use(1)
     assert new is not None
-    assert (new is old, new.life_seconds, old.closed) == (False, 10.0, False)
+    assert (new is old, new.lifetime_seconds, old.closed) == (False, 10.0, False)
     # Whoever has the new one ends first: the old one is in use still.
-    pool.rest(new)
+    pool.release(new)
     pool.used(2)
     assert not old.closed
-    pool.rest(old)
+    pool.release(old)
     pool.used(3)
     assert old.closed
     assert not new.closed

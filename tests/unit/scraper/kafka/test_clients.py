@@ -18,11 +18,16 @@ class Client:
 
     let = threading.Event()
 
-    def __init__(self, config: Mapping[str, Any], life_seconds: float, rules: object) -> None:
+    def __init__(self, config: Mapping[str, Any], lifetime_seconds: float, rules: object) -> None:
         Client.let.wait(10)
         if config.get("bad"):
             raise ValueError("refused")
-        self.config, self.life_seconds, self.is_spent, self.busy_until = config, life_seconds, False, 0.0
+        self.config, self.lifetime_seconds, self.needs_replacement, self.busy_until = (
+            config,
+            lifetime_seconds,
+            False,
+            0.0,
+        )
 
     def close(self) -> None:
         pass
@@ -85,7 +90,7 @@ def test_a_next_client_that_cannot_be_opened_leaves_the_one_that_there_is(made: 
     first = opened(made, "v", 1)
     bad = {"bad": True}
     made.get(1, "v", lambda: bad, token=2)
-    for asked in list(made._beside._opening.values()):
+    for asked in list(made._opener._pending.values()):
         assert asked.exception(10) is not None
     assert made.get(1, "v", lambda: bad, token=2) is first
     assert opened(made, "v", 2) is first
@@ -111,7 +116,7 @@ def test_clients_that_are_being_opened_count(monkeypatch: pytest.MonkeyPatch, ma
 def test_no_more_than_half_are_opened_for_those_who_never_answered(made: Clients) -> None:
     few = Clients(8)
     Client.let.clear()
-    theirs = [few.get(cluster, "v", dict, tenant_id=1, proven=False, token=1) for cluster in range(20)]
+    theirs = [few.get(cluster, "v", dict, tenant_id=1, responsive=False, token=1) for cluster in range(20)]
     assert theirs == [None] * 20
     assert len(few) == 4
     Client.let.set()

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from services.scraper.kafka import coordinator_requests
-from services.scraper.kafka.coordinator_requests import AT_ONCE, PATIENCE, Coordinated
+from services.scraper.kafka.coordinator_requests import MAX_PENDING, MIN_REQUEST_SECONDS, CoordinatorRequests
 
 NOW, LATER = 0.0, float("inf")
 
@@ -47,42 +47,42 @@ def many(count: int) -> list[str]:
 
 
 def test_all_are_asked_and_told_in_their_order(library: Library) -> None:
-    groups = many(3 * AT_ONCE)
-    found = Coordinated().ask(groups, library.send, LATER)(read)
+    groups = many(3 * MAX_PENDING)
+    found = CoordinatorRequests().ask(groups, library.send, LATER)(read)
     assert list(found.items()) == [(group, group.upper()) for group in groups]
 
 
 def test_no_more_are_under_way_than_are_answered_soon(library: Library) -> None:
     library.answers = False
-    requests = Coordinated()
-    collect = requests.ask(many(2 * AT_ONCE), library.send, LATER)
-    assert len(library.sent) == AT_ONCE
+    requests = CoordinatorRequests()
+    collect = requests.ask(many(2 * MAX_PENDING), library.send, LATER)
+    assert len(library.sent) == MAX_PENDING
     under_way: list[int] = []
 
     def answered_now(future: Future[Any] | None) -> str:
         under_way.append(sum(not sent.done() for sent in library.sent.values()))
         assert future is not None
-        future.set_result("told")
-        return "told"
+        future.set_result("reply")
+        return "reply"
 
-    assert set(collect(answered_now).values()) == {"told"}
-    assert max(under_way) == AT_ONCE
-    assert len(library.sent) == 2 * AT_ONCE
+    assert set(collect(answered_now).values()) == {"reply"}
+    assert max(under_way) == MAX_PENDING
+    assert len(library.sent) == 2 * MAX_PENDING
 
 
 def test_nothing_is_sent_when_the_time_is_over(library: Library) -> None:
-    assert Coordinated().ask(["a", "b"], library.send, NOW)(read) == {"a": "not asked", "b": "not asked"}
+    assert CoordinatorRequests().ask(["a", "b"], library.send, NOW)(read) == {"a": "not asked", "b": "not asked"}
     assert library.sent == {}
 
 
 def test_the_library_has_far_more_time_than_its_caller(library: Library) -> None:
-    for seconds in (0.5, PATIENCE, 3 * PATIENCE):
-        Coordinated().ask(["a"], library.send, time.monotonic() + seconds)
-        assert library.patience[-1] >= max(PATIENCE, 1.9 * seconds)
+    for seconds in (0.5, MIN_REQUEST_SECONDS, 3 * MIN_REQUEST_SECONDS):
+        CoordinatorRequests().ask(["a"], library.send, time.monotonic() + seconds)
+        assert library.patience[-1] >= max(MIN_REQUEST_SECONDS, 1.9 * seconds)
 
 
 def test_what_is_under_way_is_not_asked_for_again_until_it_has_ended(library: Library) -> None:
-    requests = Coordinated()
+    requests = CoordinatorRequests()
     library.answers = False
     assert requests.ask(["a", "b"], library.send, LATER)(read) == {"a": "late", "b": "late"}
     assert not requests.is_quiet
@@ -96,7 +96,7 @@ def test_what_is_under_way_is_not_asked_for_again_until_it_has_ended(library: Li
 
 
 def test_two_who_ask_at_once_have_their_own_answers(library: Library) -> None:
-    requests = Coordinated()
+    requests = CoordinatorRequests()
     library.answers = False
     first = requests.ask(["a", "b"], library.send, LATER)
     library.sent["a"].set_result("A")
@@ -110,11 +110,11 @@ def test_two_who_ask_at_once_have_their_own_answers(library: Library) -> None:
 def test_who_was_not_asked_comes_first_the_next_time(library: Library, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [0.0]
     monkeypatch.setattr(coordinator_requests, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    requests = Coordinated()
-    groups = many(AT_ONCE + 2)
+    requests = CoordinatorRequests()
+    groups = many(MAX_PENDING + 2)
     collect = requests.ask(groups, library.send, 1.0)
     clock[0] = 2.0
-    assert [group for group, told in collect(read).items() if told == "not asked"] == groups[-2:]
+    assert [group for group, reply in collect(read).items() if reply == "not asked"] == groups[-2:]
     library.sent.clear()
     requests.ask(groups, library.send, 3.0)
     assert list(library.sent)[:2] == groups[-2:]

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from lagscale.store.scraping.targets import ClusterEntry, Polling, TargetEntry
-from services.scraper.kafka.status import Code
-from services.scraper.planning.fitting import fitting
-from services.scraper.planning.planner import LARGE_PARTITIONS, GroupPlan, Planner, Slot
-from services.scraper.planning.quotas import allowed
-from services.scraper.polling.round import TopicSeen
+from lagscale.store.scraping.targets import ClusterEntry, PollInventory, TargetEntry
+from services.scraper.kafka.status import PollCode
+from services.scraper.planning.fitting import filter_by_quota
+from services.scraper.planning.planner import LARGE_PARTITIONS, GroupPlan, PollPlanner, Slot
+from services.scraper.planning.quotas import apply_quotas
+from services.scraper.polling.round import TopicDescription
 
 BEGIN = 1_700_000_000_000
 TICK = 1000
@@ -19,7 +19,7 @@ def target(number: int, partitions: int | None = None, *, tenant: int = 1, group
 
 
 def fits(*targets: TargetEntry, quota: int) -> list[int]:
-    return [one.target_id for one in allowed(targets, {1: quota}) if one.fits]
+    return [one.target_id for one in apply_quotas(targets, {1: quota}) if one.fits]
 
 
 def test_the_older_targets_go_first_and_a_small_one_after_a_great_one_fits() -> None:
@@ -31,41 +31,43 @@ def test_what_fills_the_quota_exactly_fits() -> None:
 
 
 def test_what_nobody_has_counted_fits_until_it_was() -> None:
-    (first, second) = allowed([target(1), target(2, 90)], {1: 100})
+    (first, second) = apply_quotas([target(1), target(2, 90)], {1: 100})
     assert (first.left, second.left, first.fits, second.fits) == (100, 100, True, True)
-    assert allowed([target(1, 70), target(2)], {1: 100})[1].left == 30
+    assert apply_quotas([target(1, 70), target(2)], {1: 100})[1].left == 30
 
 
 def test_tenants_do_not_share_a_quota() -> None:
-    found = allowed([target(1, 90), target(2, 90, tenant=2)], {1: 100, 2: 100})
+    found = apply_quotas([target(1, 90), target(2, 90, tenant=2)], {1: 100, 2: 100})
     assert [one.fits for one in found] == [True, True]
 
 
-def seen(*sizes: int) -> dict[str, TopicSeen]:
-    return {f"topic-{n}": TopicSeen(f"id-{n}", dict.fromkeys(range(size), True)) for n, size in enumerate(sizes, 1)}
+def described(*sizes: int) -> dict[str, TopicDescription]:
+    return {
+        f"topic-{n}": TopicDescription(f"id-{n}", dict.fromkeys(range(size), True)) for n, size in enumerate(sizes, 1)
+    }
 
 
 def test_a_topic_that_grew_beyond_what_is_left_is_refused_with_both_numbers() -> None:
-    group = GroupPlan("g", tuple(allowed([target(1, 5), target(2, 5)], {1: 12})), TICK, True)
-    measured, unfit = fitting([group], seen(5, 8))
+    group = GroupPlan("g", tuple(apply_quotas([target(1, 5), target(2, 5)], {1: 12})), TICK, True)
+    measured, rejected = filter_by_quota([group], described(5, 8))
     assert [[one.target_id for one in plan.targets] for plan in measured] == [[1]]
-    ((refused, problem),) = unfit
-    assert (refused.target_id, problem.code) == (2, Code.OVER_QUOTA)
+    ((refused, problem),) = rejected
+    assert (refused.target_id, problem.code) == (2, PollCode.OVER_QUOTA)
     for words in ("8 partitions", "7 are left", "12 measured partitions", "`partitions`", "platform administrator"):
         assert words in problem.message
 
 
 def test_a_topic_found_to_be_large_waits_for_its_own_turn_unless_it_has_it() -> None:
     group = GroupPlan("g", (target(1),), TICK, True)
-    large = seen(LARGE_PARTITIONS + 1)
-    assert fitting([group], large)[1][0][1].code is Code.LARGE
-    assert fitting([GroupPlan("g", (target(1),), TICK, True, large=True)], large)[1] == []
-    assert fitting([group], seen(LARGE_PARTITIONS))[1] == []
+    large = described(LARGE_PARTITIONS + 1)
+    assert filter_by_quota([group], large)[1][0][1].code is PollCode.LARGE
+    assert filter_by_quota([GroupPlan("g", (target(1),), TICK, True, large=True)], large)[1] == []
+    assert filter_by_quota([group], described(LARGE_PARTITIONS))[1] == []
 
 
-def polling(*targets: TargetEntry, quotas: dict[int, int] | None = None, version: int = 1) -> Polling:
+def polling(*targets: TargetEntry, quotas: dict[int, int] | None = None, version: int = 1) -> PollInventory:
     clusters = {n: ClusterEntry(n, n, (f"kafka-{n}:9092",), {}, None, 1) for n in {one.cluster_id for one in targets}}
-    return Polling(version, clusters, targets, quotas or {})
+    return PollInventory(version, clusters, targets, quotas or {})
 
 
 def names(slots: list[Slot]) -> list[str]:
@@ -73,7 +75,7 @@ def names(slots: list[Slot]) -> list[str]:
 
 
 def test_a_target_over_quota_is_asked_for_its_size_once_a_minute_and_at_once_when_there_is_room() -> None:
-    planner = Planner(TICK, 1)
+    planner = PollPlanner(TICK, 1)
     few = polling(target(1, 60), target(2, 60), quotas={1: 100})
     ticks = [names(planner.plan(few, (), BEGIN + n * TICK)) for n in range(120)]
     assert sum("group-1" in tick for tick in ticks) == 120
@@ -83,7 +85,7 @@ def test_a_target_over_quota_is_asked_for_its_size_once_a_minute_and_at_once_whe
 
 
 def test_large_groups_are_in_no_slot_once_their_cluster_is_proven() -> None:
-    planner = Planner(TICK, 2)
+    planner = PollPlanner(TICK, 2)
     world = polling(target(1, LARGE_PARTITIONS + 1), target(2, 5))
     assert names(planner.plan(world, (), BEGIN)) == ["group-2"]
     ((group,),) = [plan.groups for plan in planner.large]
@@ -94,7 +96,7 @@ def test_large_groups_are_in_no_slot_once_their_cluster_is_proven() -> None:
 
 
 def test_a_tenant_has_only_its_share_of_a_tick_and_nobody_of_it_is_forgotten() -> None:
-    planner = Planner(TICK, 1, tenant_partitions=1000)
+    planner = PollPlanner(TICK, 1, tenant_partitions=1000)
     crowd = [target(n, 100) for n in range(30)]
     world = polling(*crowd, target(99, 5, tenant=2))
     ticks = [names(planner.plan(world, (), BEGIN + n * TICK)) for n in range(12)]
@@ -107,5 +109,5 @@ def test_a_tenant_has_only_its_share_of_a_tick_and_nobody_of_it_is_forgotten() -
 def test_clusters_of_one_slot_are_asked_by_turns_of_their_tenants() -> None:
     clusters = {n: ClusterEntry(n, 1 if n < 50 else n, (f"k-{n}:9092",), {}, None, 1) for n in range(53)}
     targets = tuple(TargetEntry(n, clusters[n].tenant_id, n, "g", "t", False, "", TICK, 30_000) for n in range(53))
-    (slot,) = Planner(TICK, 1).plan(Polling(1, clusters, targets), (), BEGIN)
+    (slot,) = PollPlanner(TICK, 1).plan(PollInventory(1, clusters, targets), (), BEGIN)
     assert {plan.cluster.tenant_id for plan in slot.clusters[:4]} == {1, 50, 51, 52}

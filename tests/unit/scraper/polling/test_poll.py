@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from lagscale.domain.lag.samples import Offsets
 from lagscale.store.scraping.targets import ClusterEntry, TargetEntry
-from services.scraper.kafka.status import Code, Problem
+from services.scraper.kafka.status import PollCode, PollProblem
 from services.scraper.planning.planner import ClusterPlan, GroupPlan, Slot
-from services.scraper.polling.poll import ClusterAnswer, TargetAnswer, poll
-from services.scraper.polling.round import Committed, Ends, GroupSeen, Partition, TopicSeen
+from services.scraper.polling.poll import ClusterPollResult, TargetPollResult, poll
+from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, TopicDescription
 
 
 class FakeCluster:
@@ -17,30 +17,30 @@ class FakeCluster:
 
     def __init__(self, leaders: Mapping[str, Sequence[bool]]) -> None:
         self.leaders = leaders
-        self.problem: Problem | None = None
+        self.problem: PollProblem | None = None
         self.shares: frozenset[str] = frozenset()
-        self.refused: dict[str, Problem] = {}
+        self.refused: dict[str, PollProblem] = {}
         self.unread: set[Partition] = set()
         self.asked: list[str] = []
         self.partitions: set[Partition] = set()
 
-    def topics(self, names: Sequence[str], until: float) -> Mapping[str, TopicSeen | Problem]:
+    def topics(self, names: Sequence[str], until: float) -> Mapping[str, TopicDescription | PollProblem]:
         self.asked.append("topics")
         if self.problem is not None:
             return dict.fromkeys(names, self.problem)
         return {
-            name: TopicSeen(f"id-{name}", dict(enumerate(self.leaders[name])))
+            name: TopicDescription(f"id-{name}", dict(enumerate(self.leaders[name])))
             if name in self.leaders
-            else Problem(Code.NO_TOPIC)
+            else PollProblem(PollCode.NO_TOPIC)
             for name in names
         }
 
     def commits(
         self, groups: Mapping[str, Sequence[Partition]], until: float
-    ) -> Callable[[], Mapping[str, Committed | Problem]]:
+    ) -> Callable[[], Mapping[str, Committed | PollProblem]]:
         self.asked.append("commits")
 
-        def collect() -> Mapping[str, Committed | Problem]:
+        def collect() -> Mapping[str, Committed | PollProblem]:
             self.asked.append("committed")
             return {group: self.refused.get(group) or dict.fromkeys(parts, 4) for group, parts in groups.items()}
 
@@ -54,10 +54,10 @@ class FakeCluster:
         read = [partition for partition in self.partitions if partition not in self.unread]
         return lambda: Ends(dict.fromkeys(read, 0), dict.fromkeys(read, 10), dict.fromkeys(committed_only, 8))
 
-    def groups(self, names: Sequence[str], until: float) -> Callable[[], Mapping[str, GroupSeen | Problem]]:
-        return lambda: dict.fromkeys(names, GroupSeen(2, 3))
+    def groups(self, names: Sequence[str], until: float) -> Callable[[], Mapping[str, GroupDescription | PollProblem]]:
+        return lambda: dict.fromkeys(names, GroupDescription(2, 3))
 
-    def share_groups(self, names: Sequence[str], until: float) -> frozenset[str]:
+    def find_share_groups(self, names: Sequence[str], until: float) -> frozenset[str]:
         return self.shares
 
 
@@ -75,12 +75,12 @@ def plan(*targets: TargetEntry, cluster: int = 1) -> ClusterPlan:
     )
 
 
-def ask(cluster: FakeCluster, *targets: TargetEntry) -> ClusterAnswer:
+def ask(cluster: FakeCluster, *targets: TargetEntry) -> ClusterPollResult:
     (answer,) = poll(Slot((plan(*targets),), 1.0), lambda _: cluster, lambda: 77)
     return answer
 
 
-def offsets(answer: TargetAnswer) -> tuple[Offsets | None, ...]:
+def offsets(answer: TargetPollResult) -> tuple[Offsets | None, ...]:
     assert answer.polled is not None
     return answer.polled.offsets
 
@@ -104,7 +104,7 @@ def test_a_partition_without_a_leader_is_never_asked_for_and_is_missing() -> Non
     answer = ask(cluster, target(1, "orders"))
     assert cluster.partitions == {("orders", 0), ("orders", 2)}
     assert [one is None for one in offsets(answer.targets[0])] == [False, True, False]
-    assert answer.targets[0].problem.code is Code.INCOMPLETE
+    assert answer.targets[0].problem.code is PollCode.INCOMPLETE
 
 
 def test_read_committed_takes_the_last_stable_offset_and_knows_the_high_watermark() -> None:
@@ -121,34 +121,36 @@ def test_an_end_that_could_not_be_read_leaves_its_partition_missing_alone() -> N
 
 def test_a_group_that_may_not_be_read_is_missing_and_says_why_and_others_go_on() -> None:
     cluster = FakeCluster({"orders": [True]})
-    cluster.refused["dark"] = Problem(Code.AUTHORIZATION_FAILED)
+    cluster.refused["dark"] = PollProblem(PollCode.AUTHORIZATION_FAILED)
     answer = ask(cluster, target(1, "orders", group="dark"), target(2, "orders", group="light"))
-    assert [t.problem.code for t in answer.targets] == [Code.AUTHORIZATION_FAILED, Code.OK]
+    assert [t.problem.code for t in answer.targets] == [PollCode.AUTHORIZATION_FAILED, PollCode.OK]
     assert [offsets(t)[0] for t in answer.targets] == [None, Offsets(0, 10, 4, 10)]
-    assert answer.problem.code is Code.OK
+    assert answer.problem.code is PollCode.OK
 
 
 def test_an_unknown_topic_is_a_round_without_partitions() -> None:
     answer = ask(FakeCluster({"orders": [True]}), target(1, "orders"), target(2, "nowhere"))
     assert offsets(answer.targets[1]) == ()
-    assert answer.targets[1].problem.code is Code.NO_TOPIC
-    assert answer.problem.code is Code.OK
+    assert answer.targets[1].problem.code is PollCode.NO_TOPIC
+    assert answer.problem.code is PollCode.OK
 
 
 def test_metadata_that_failed_makes_no_round_and_is_the_clusters_problem() -> None:
     cluster = FakeCluster({"orders": [True]})
-    cluster.problem = Problem(Code.AUTHENTICATION_FAILED)
+    cluster.problem = PollProblem(PollCode.AUTHENTICATION_FAILED)
     answer = ask(cluster, target(1, "orders"))
-    assert answer.problem.code is Code.AUTHENTICATION_FAILED
-    assert [(t.polled, t.problem.code) for t in answer.targets] == [(None, Code.CLUSTER)]
+    assert answer.problem.code is PollCode.AUTHENTICATION_FAILED
+    assert [(t.polled, t.problem.code) for t in answer.targets] == [(None, PollCode.CLUSTER)]
     assert cluster.asked == ["topics"]
 
 
 def test_a_cluster_without_a_client_costs_the_others_nothing() -> None:
     good = FakeCluster({"orders": [True]})
     slot = Slot((plan(target(1, "orders")), plan(target(2, "orders"), cluster=2)), 1.0)
-    answers = poll(slot, lambda p: good if p.cluster.cluster_id == 1 else Problem(Code.SECRETS_UNREADABLE), lambda: 1)
-    assert [answer.problem.code for answer in answers] == [Code.OK, Code.SECRETS_UNREADABLE]
+    answers = poll(
+        slot, lambda p: good if p.cluster.cluster_id == 1 else PollProblem(PollCode.SECRETS_UNREADABLE), lambda: 1
+    )
+    assert [answer.problem.code for answer in answers] == [PollCode.OK, PollCode.SECRETS_UNREADABLE]
 
 
 def test_a_share_group_is_refused_by_name_and_makes_no_round() -> None:
@@ -156,8 +158,8 @@ def test_a_share_group_is_refused_by_name_and_makes_no_round() -> None:
     cluster.shares = frozenset({"shared"})
     answer = ask(cluster, target(1, "orders", group="shared"), target(2, "orders", group="plain"))
     assert {t.target.target_id: (t.polled is None, t.problem.code) for t in answer.targets} == {
-        1: (True, Code.SHARE_GROUP),
-        2: (False, Code.OK),
+        1: (True, PollCode.SHARE_GROUP),
+        2: (False, PollCode.OK),
     }
 
 

@@ -6,23 +6,23 @@ from dataclasses import replace
 
 import pytest
 
-from lagscale.domain.lag.rounds import Note, Row, TargetRound, extend, is_born
+from lagscale.domain.lag.rounds import Note, SampleRow, TargetRound, build_row, is_first_seen
 from lagscale.domain.topics import TopicScope
-from lagscale.store.scraping.topic_links import Change, Link, ScopeEntry
-from services.scraper.kafka.status import Code, Problem
-from services.scraper.topics.links import resolved, unresolved
+from lagscale.store.scraping.topic_links import LinkChange, ScopeEntry, TopicLink
+from services.scraper.kafka.status import PollCode, PollProblem
+from services.scraper.topics.links import compute_links, keep_links
 
 AT = 1_767_607_200_000
 SAMPLING = 15_000
 LIMIT = 3
 PATTERN = ScopeEntry(
     7, 1, 2, "g", TopicScope(pattern="p\\..*", exclude=("p.not",)), "read_uncommitted", SAMPLING, 60_000, 1,
-    resolved_ms=AT - 15_000, code="ok", links=(Link(1, "p.a"),),
+    resolved_ms=AT - 15_000, code="ok", links=(TopicLink(1, "p.a"),),
 )  # fmt: skip
 
 
-def settle(entry: ScopeEntry, *named: str, at_ms: int = AT) -> tuple[Change, str, int | None]:
-    change, state = resolved(entry, named, at_ms, LIMIT)
+def settle(entry: ScopeEntry, *named: str, at_ms: int = AT) -> tuple[LinkChange, str, int | None]:
+    change, state = compute_links(entry, named, at_ms, LIMIT)
     assert (state.monitor_id, state.version) == (entry.monitor_id, entry.version)
     return change, state.code, state.resolved_ms
 
@@ -35,7 +35,7 @@ def test_nothing_new_changes_nothing_and_moves_the_answer_on() -> None:
 
 def test_a_new_topic_is_linked_and_the_answer_before_did_not_name_it() -> None:
     change, _, _ = settle(PATTERN, "p.a", "p.c", "p.b")
-    assert change == Change(add=("p.b", "p.c"), unseen_ms=AT - 15_000, note=Note.NO_TOPIC)
+    assert change == LinkChange(add=("p.b", "p.c"), unnamed_ms=AT - 15_000, note=Note.NO_TOPIC)
 
 
 @pytest.mark.parametrize(
@@ -45,54 +45,54 @@ def test_a_new_topic_is_linked_and_the_answer_before_did_not_name_it() -> None:
 def test_only_a_recent_answer_before_proves_a_birth(before: int | None, proven: bool) -> None:
     change, _, _ = settle(replace(PATTERN, resolved_ms=before), "p.a", "p.b")
     assert change.add == ("p.b",)
-    assert change.unseen_ms == (before if proven else None)
+    assert change.unnamed_ms == (before if proven else None)
 
 
 def test_a_topic_with_its_first_commits_is_new_to_the_monitor_but_not_born() -> None:
     group = replace(PATTERN, scope=TopicScope())
     change, _, _ = settle(group, "p.a", "elsewhere")
-    assert change == Change(add=("elsewhere",), unseen_ms=AT - 15_000, note=Note.NO_COMMITS)
+    assert change == LinkChange(add=("elsewhere",), unnamed_ms=AT - 15_000, note=Note.NO_COMMITS)
 
 
 @pytest.mark.parametrize(("note", "born"), [(Note.NO_TOPIC, True), (Note.NO_COMMITS, False)])
 def test_what_the_row_before_says_decides_on_births(note: Note, born: bool) -> None:
-    row: Row = extend(None, TargetRound(AT - 15_000, 0, (), notes=note))
-    assert is_born(row, AT, SAMPLING, 0) is born
-    assert not is_born(row, AT + 25_000, SAMPLING, 0)
+    row: SampleRow = build_row(None, TargetRound(AT - 15_000, 0, (), notes=note))
+    assert is_first_seen(row, AT, SAMPLING, 0) is born
+    assert not is_first_seen(row, AT + 25_000, SAMPLING, 0)
 
 
 def test_an_absent_topic_is_noted_then_gone_after_stale_after_seconds_and_not_before() -> None:
     change, code, _ = settle(PATTERN, "other")
-    assert change == Change(absent={1: AT})
+    assert change == LinkChange(absent={1: AT})
     assert code == "ok"
-    absent = replace(PATTERN, links=(Link(1, "p.a", AT - 59_999),))
+    absent = replace(PATTERN, links=(TopicLink(1, "p.a", AT - 59_999),))
     assert not settle(absent, "other")[0]
-    gone = replace(PATTERN, links=(Link(1, "p.a", AT - 60_000),))
+    gone = replace(PATTERN, links=(TopicLink(1, "p.a", AT - 60_000),))
     change, code, _ = settle(gone, "other")
-    assert change == Change(remove=(1,))
-    assert code == Code.NO_MATCH
+    assert change == LinkChange(remove=(1,))
+    assert code == PollCode.NO_MATCH
 
 
 def test_a_topic_that_is_there_again_is_not_absent_any_more() -> None:
-    change, _, _ = settle(replace(PATTERN, links=(Link(1, "p.a", AT - 90_000),)), "p.a")
-    assert change == Change(absent={1: None})
+    change, _, _ = settle(replace(PATTERN, links=(TopicLink(1, "p.a", AT - 90_000),)), "p.a")
+    assert change == LinkChange(absent={1: None})
 
 
 def test_links_that_the_monitor_does_not_mean_any_more_go_at_once() -> None:
-    links = (Link(1, "p.a"), Link(2, "p.not"), Link(3, "other"), Link(4, "p.a", fits=False))
+    links = (TopicLink(1, "p.a"), TopicLink(2, "p.not"), TopicLink(3, "other"), TopicLink(4, "p.a", fits=False))
     change, _, _ = settle(replace(PATTERN, links=links), "p.a", "other", "p.not")
-    assert change == Change(remove=(2, 3, 4))
+    assert change == LinkChange(remove=(2, 3, 4))
 
 
 def test_too_many_topics_keep_the_former_links_and_say_so() -> None:
-    change, state = resolved(PATTERN, ["p.a", "p.b", "p.c", "p.d"], AT, LIMIT)
+    change, state = compute_links(PATTERN, ["p.a", "p.b", "p.c", "p.d"], AT, LIMIT)
     assert not change
-    assert (state.code, state.matched, state.resolved_ms) == (Code.TOO_MANY_TOPICS, 4, None)
+    assert (state.code, state.matched, state.resolved_ms) == (PollCode.TOO_MANY_TOPICS, 4, None)
     assert "4 topics, at most 3" in state.message
     # What was named then is not new later.
     narrowed = replace(PATTERN, code=state.code, resolved_ms=state.resolved_ms)
     change, code, _ = settle(narrowed, "p.a", "p.b")
-    assert change == Change(add=("p.b",))
+    assert change == LinkChange(add=("p.b",))
     assert code == "ok"
 
 
@@ -101,11 +101,11 @@ def test_without_a_match_and_without_commits_there_is_nothing() -> None:
     for entry in (nothing, replace(nothing, scope=TopicScope())):
         change, code, _ = settle(entry, *(("other",) if entry.scope.pattern else ()))
         assert not change
-        assert code == Code.NO_MATCH
+        assert code == PollCode.NO_MATCH
 
 
 def test_without_an_answer_everything_stays_and_a_part_stays_a_part() -> None:
-    state = unresolved(PATTERN, Problem(Code.TIMEOUT))
-    assert (state.code, state.resolved_ms) == (Code.TIMEOUT, AT - 15_000)
-    part = replace(PATTERN, code=Code.TOO_MANY_TOPICS.value, resolved_ms=None)
-    assert unresolved(part, Problem(Code.TIMEOUT)).code == Code.TOO_MANY_TOPICS
+    state = keep_links(PATTERN, PollProblem(PollCode.TIMEOUT))
+    assert (state.code, state.resolved_ms) == (PollCode.TIMEOUT, AT - 15_000)
+    part = replace(PATTERN, code=PollCode.TOO_MANY_TOPICS.value, resolved_ms=None)
+    assert keep_links(part, PollProblem(PollCode.TIMEOUT)).code == PollCode.TOO_MANY_TOPICS

@@ -46,7 +46,7 @@ class Expected:
         found: dict[str, Any] = {"verdict": judged.verdict, "value": judged.value, "active": judged.active}
         wanted: dict[str, Any] = {"verdict": self.verdict, "value": self.value, "active": self.active}
         for name, fact in self.facts.items():
-            if name in {"span", "bounded", "lag"}:
+            if name in {"span", "start_known", "lag"}:
                 if islands:
                     wanted[name] = fact
                     found[name] = _of_island(judged, name)
@@ -61,7 +61,7 @@ def _of_island(judged: Judgment, name: str) -> object:
         return None
     return {
         "span": judged.island.span_ms / 1000,
-        "bounded": judged.island.start_known,
+        "start_known": judged.island.start_known,
         "lag": judged.island.lag,
     }[name]
 

@@ -134,7 +134,7 @@ async def stabilized_otherwise(samples: Stored, asked: Sequence[Asked]) -> list[
         plain = _by_own_names(answer, one.ids)
         wanted = _without_evidence(one.answer, plain)
         if plain != wanted:
-            found.append(Difference(one.history, one.instant, "stabilised", wanted, plain))
+            found.append(Difference(one.history, one.instant, "stabilize", wanted, plain))
     return found
 
 

@@ -32,7 +32,7 @@ def _windows_swapped() -> AbstractContextManager[object]:
     def swapped(known: Sequence[Judgment], policy: Policy) -> list[Judgment]:
         return stabilize(known, replace(policy, scale_up_ms=policy.scale_down_ms, scale_down_ms=policy.scale_up_ms))
 
-    return mock.patch.object(postgres, "stabilised", swapped)
+    return mock.patch.object(postgres, "stabilize", swapped)
 
 
 LAWS = (
@@ -166,7 +166,7 @@ async def first_broken(law: Law, samples: Stored, seeds: Sequence[int]) -> Broke
         befores = [request for *_, requests, _ in named for request in requests]
         afters = [request for *_, requests in named for request in requests]
         asked = [(one, n) for one in named for n in range(len(one[1].instants))]
-        for way in ("stabilised",) if law.stabilised else samples.WAYS:
+        for way in ("stabilize",) if law.stabilised else samples.WAYS:
             found = []
             for requests in (befores, afters):
                 found.append(

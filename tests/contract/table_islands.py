@@ -100,15 +100,15 @@ CASES = (
         "2",
         "a spike is calm at every instant",
         lambda: History().known().series(0, 0, 500, 900, 400, 20, 0),
-        (*every(0, 75, calm), calm(45, reason=Reason.NOT_YET, span=30, bounded=True), calm(75, island=None)),
+        (*every(0, 75, calm), calm(45, reason=Reason.NOT_YET, span=30, start_known=True), calm(75, island=None)),
     ),
     Case(
         "3",
         "lag that lasts, known since",
         lambda: constant(150, 0, 60),
         (
-            *every(0, 45, calm, reason=Reason.NOT_YET, bounded=True),
-            sustained(60, 150, span=60, bounded=True, total=150, missing=0),
+            *every(0, 45, calm, reason=Reason.NOT_YET, start_known=True),
+            sustained(60, 150, span=60, start_known=True, total=150, missing=0),
         ),
     ),
     Case(
@@ -122,8 +122,8 @@ CASES = (
         "nothing before",
         lambda: constant(150, 0, 60, known=False),
         (
-            *every(0, 45, unknown, Reason.START_UNKNOWN, bounded=False),
-            sustained(60, 150, span=60, bounded=False),
+            *every(0, 45, unknown, Reason.START_UNKNOWN, start_known=False),
+            sustained(60, 150, span=60, start_known=False),
         ),
     ),
     Case("5", "exactly the threshold", lambda: constant(100, 0, 600), every(0, 45, calm, island=None)),
@@ -145,7 +145,7 @@ CASES = (
         "5 touched",
         "one sample exactly at the threshold ends an island",
         lambda: constant(150, 0, 30).series(45, 100, 150, 150, 150),
-        (calm(90, active=True, span=30.0, bounded=True),),
+        (calm(90, active=True, span=30.0, start_known=True),),
     ),
     Case(
         "6",
@@ -165,9 +165,9 @@ CASES = (
         lambda: holed(150, 200),
         (
             unknown(61, Reason.STALE, missing=1, total=0),
-            unknown(75, Reason.START_UNKNOWN, span=0, bounded=False),
+            unknown(75, Reason.START_UNKNOWN, span=0, start_known=False),
             unknown(120, Reason.START_UNKNOWN, span=45),
-            sustained(135, 150, span=60, bounded=False),
+            sustained(135, 150, span=60, start_known=False),
         ),
     ),
     Case(
@@ -176,11 +176,13 @@ CASES = (
         lambda: holed(150, 200, rounds=True),
         (
             unknown(61, Reason.MISSING, missing=1),
-            unknown(75, Reason.START_UNKNOWN, span=0, bounded=False),
+            unknown(75, Reason.START_UNKNOWN, span=0, start_known=False),
             sustained(135, 150, span=60),
         ),
     ),
-    Case("7 bridged", "20 messages in the hole", lambda: holed(150, 20), (sustained(75, 150, span=75, bounded=True),)),
+    Case(
+        "7 bridged", "20 messages in the hole", lambda: holed(150, 20), (sustained(75, 150, span=75, start_known=True),)
+    ),
     Case(
         "7 bound at the level",
         "50 messages in the hole: the lag may have been at the threshold",
@@ -235,9 +237,9 @@ CASES = (
         in_turns,
         (
             calm(45),
-            *every(60, 165, sustained, 150, bounded=True),
+            *every(60, 165, sustained, 150, start_known=True),
             # Beyond the lookback of 165 s only the last round before it counts.
-            sustained(240, 150, span=180, bounded=False),
+            sustained(240, 150, span=180, start_known=False),
         ),
         {"persistenceScope": "total"},
     ),
@@ -251,19 +253,19 @@ CASES = (
         "end in a hole",
         "nor does an end that fell",
         truncated,
-        (calm(0, span=0, bounded=True), unknown(75, Reason.START_UNKNOWN, span=0, bounded=False)),
+        (calm(0, span=0, start_known=True), unknown(75, Reason.START_UNKNOWN, span=0, start_known=False)),
     ),
     Case(
         "other id in a hole",
         "nor do samples of two topic ids",
         other_id,
-        (calm(0, span=0, bounded=True), unknown(75, Reason.START_UNKNOWN, span=0, bounded=False)),
+        (calm(0, span=0, start_known=True), unknown(75, Reason.START_UNKNOWN, span=0, start_known=False)),
     ),
     Case(
         "calm before a gap",
         "a member is there, and the gap is shorter than the sustain time",
         lambda: History().known().rounds(45, 45, 150, members=1),
-        (unknown(45, Reason.START_UNKNOWN, span=0, bounded=False),),
+        (unknown(45, Reason.START_UNKNOWN, span=0, start_known=False),),
         {"sustainSeconds": "120"},
     ),
     Case(
@@ -276,7 +278,7 @@ CASES = (
         "reset in a hole",
         "nor does a commit that is still beyond the end",
         still_reset,
-        (calm(0, span=0, bounded=True), unknown(75, Reason.START_UNKNOWN, span=0, bounded=False)),
+        (calm(0, span=0, start_known=True), unknown(75, Reason.START_UNKNOWN, span=0, start_known=False)),
         {"offsetResetPolicy": "earliest"},
     ),
 )

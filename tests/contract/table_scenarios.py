@@ -76,7 +76,7 @@ CASES = (
         "A3 draining",
         "and is seen to drain: no more replicas than members",
         printed,
-        (sustained(120, 2_000, draining=True), sustained(180, 2_000, draining=True)),
+        (sustained(120, 2_000, recovering=True), sustained(180, 2_000, recovering=True)),
         {**PRINTED, "sustainSeconds": "120", "drainSeconds": "180"},
     ),
     Case(

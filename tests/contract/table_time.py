@@ -137,7 +137,7 @@ CASES = (
         lambda: behind(500),
         (
             unknown(-30, Reason.START_UNKNOWN, time_lag=TimeLag(90_000, 90_000, None)),
-            unknown(0, Reason.START_UNKNOWN, span=15.0, bounded=False),
+            unknown(0, Reason.START_UNKNOWN, span=15.0, start_known=False),
         ),
         {**SECONDS, "lagThreshold": "95", "sustainSeconds": "600", "activationSustainSeconds": "0"},
     ),
@@ -154,8 +154,8 @@ CASES = (
         stopped,
         (
             calm(105, active=True, time_lag=TimeLag(90_000, 105_000, 105_000), reason=Reason.NO_BREACH),
-            calm(165, active=True, span=45.0, bounded=True, reason=Reason.NOT_YET),
-            sustained(180, 540, time_lag=TimeLag(165_000, 180_000, 180_000), span=60.0, bounded=True, lag=165_000),
+            calm(165, active=True, span=45.0, start_known=True, reason=Reason.NOT_YET),
+            sustained(180, 540, time_lag=TimeLag(165_000, 180_000, 180_000), span=60.0, start_known=True, lag=165_000),
         ),
         SECONDS,
     ),
@@ -223,7 +223,7 @@ CASES = (
         "31 draining",
         "an old backlog that is going, in messages, asks for no more replicas than there are",
         old_backlog,
-        (sustained(150, 400, draining=True),),
+        (sustained(150, 400, recovering=True),),
         {**SECONDS, "drainSeconds": "120"},
     ),
     Case(

@@ -96,7 +96,7 @@ CASES = (
         "each missing in every second round",
         lambda: two_topics(alternating=True),
         # At t = 0 the first topic's newest sample is still the calm one: the total is 80 until 15 s.
-        (calm(60, active=True, span=45), sustained(75, 160, bounded=True, missing=0), sustained(120, 160)),
+        (calm(60, active=True, span=45), sustained(75, 160, start_known=True, missing=0), sustained(120, 160)),
         TOTAL,
     ),
     Case(
@@ -144,26 +144,26 @@ CASES = (
         "37",
         "a topic is born",
         lambda: appears(first_seen=True),
-        (*every(0, 45, calm, bounded=True, reason=Reason.NOT_YET), sustained(60, 500)),
+        (*every(0, 45, calm, start_known=True, reason=Reason.NOT_YET), sustained(60, 500)),
     ),
     Case(
         "37 gap",
         "a topic appears after 50 s without metadata",
         lambda: appears(first_seen=False),
-        (*every(0, 45, unknown, Reason.START_UNKNOWN, bounded=False), sustained(60, 500)),
+        (*every(0, 45, unknown, Reason.START_UNKNOWN, start_known=False), sustained(60, 500)),
     ),
     Case(
         "37 partition",
         "a partition appears in the first round for 45 s: when its lag began is not known",
         lambda: History().known(0).rounds(30, 30, 0, 150, members=1),
-        (unknown(30, Reason.START_UNKNOWN, span=0, bounded=False, partitions=2),),
+        (unknown(30, Reason.START_UNKNOWN, span=0, start_known=False, partitions=2),),
     ),
-    Case("37 total", "the total of a topic that is born", lambda: appears(first_seen=True), (*every(0, 45, calm, bounded=True), sustained(60, 500)), TOTAL),
+    Case("37 total", "the total of a topic that is born", lambda: appears(first_seen=True), (*every(0, 45, calm, start_known=True), sustained(60, 500)), TOTAL),
     Case(
         "total in a hole",
         "a partition not seen since before the hole proves nothing of the total in it",
         half_seen_total,
-        (unknown(75, Reason.MISSING, missing=1, span=0, bounded=False),),
+        (unknown(75, Reason.MISSING, missing=1, span=0, start_known=False),),
         TOTAL,
     ),
     Case(
@@ -178,16 +178,16 @@ CASES = (
         "a topic that was gone and came back after a hole: when its lag began is not known",
         back_after_absence,
         (
-            calm(30, span=30, bounded=True),
-            unknown(150, Reason.START_UNKNOWN, span=0, bounded=False),
-            sustained(210, 150, span=60, bounded=False),
+            calm(30, span=30, start_known=True),
+            unknown(150, Reason.START_UNKNOWN, span=0, start_known=False),
+            sustained(210, 150, span=60, start_known=False),
         ),
     ),
     Case(
         "37 again",
         "a partition that went and came back is another one",
         gone_and_back,
-        (calm(75, span=45, bounded=True), sustained(90, 150, span=60, bounded=True)),
+        (calm(75, span=45, start_known=True), sustained(90, 150, span=60, start_known=True)),
         {"activationLagThreshold": "500"},
     ),
 )  # fmt: skip

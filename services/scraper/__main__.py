@@ -19,10 +19,10 @@ from tenacity.nap import sleep_using_event
 from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
 from lagscale.health_http import HealthServer
 from lagscale.settings import SingleMonitorSettings, load, split_address
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.encryption import Keyring
 from lagscale.store.registry.single_monitor import ensure_single_monitor
 from lagscale.store.samples.write import REMOVAL_SECONDS
-from lagscale.store.sync_connection import ScraperDatabase
 from lagscale.telemetry import configure_logging
 from services.scraper import metrics
 from services.scraper.health import ScraperHealth

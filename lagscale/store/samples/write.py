@@ -11,11 +11,11 @@ from psycopg.rows import dict_row
 
 from lagscale.domain.lag.rounds import SampleRow
 from lagscale.errors import LeaseLost
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.queries import load
 from lagscale.store.records import AppendResult, Lease
 from lagscale.store.samples.columns import COLUMNS, format_copy_line, read_row
 from lagscale.store.scraping.leases import lock_lease
-from lagscale.store.sync_connection import ScraperDatabase
 
 #: COPY into a table with row-level security is refused, so rows go through a table of this session. It is made from
 #: the view, because the service may not read the samples themselves.

@@ -6,9 +6,9 @@ from typing import Any
 
 from psycopg import Connection
 
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.queries import load
 from lagscale.store.records import Lease
-from lagscale.store.sync_connection import ScraperDatabase
 
 NAME = "scraper"
 

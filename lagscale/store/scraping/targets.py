@@ -9,10 +9,10 @@ from typing import Any
 from psycopg.rows import dict_row
 
 from lagscale.errors import LeaseLost
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.queries import load
 from lagscale.store.records import Lease
 from lagscale.store.scraping.leases import lock_lease
-from lagscale.store.sync_connection import ScraperDatabase
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,12 +16,12 @@ from lagscale.clock import to_datetime
 from lagscale.domain.lag.rounds import Note, SampleRow, TargetRound, build_row
 from lagscale.domain.topics import TopicScope
 from lagscale.errors import LeaseLost
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.queries import load
 from lagscale.store.records import Lease
 from lagscale.store.samples.write import PostgresSamples
 from lagscale.store.scraping.leases import lock_lease
 from lagscale.store.scraping.targets import ClusterEntry, read_cluster
-from lagscale.store.sync_connection import ScraperDatabase
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-        -- Bounds and estimate of time lags, milliseconds, from the two ends around each one's message in `passed`.
+        -- Bounds and estimate of time lags, milliseconds, from the two ends around each one's message in `passing_ends`.
         select
             b.target,
             b.part,
@@ -9,9 +9,9 @@
                 when b.upper is null then b.lower
                 else least(greatest(
                     div(
-                        b.old_twice::numeric * (b.ending - b.before_ending)
-                        - (b.old_twice - b.new_twice)::numeric * (b.position - b.before_ending),
-                        2 * nullif(b.ending - b.before_ending, 0)
+                        b.old_twice::numeric * (b.ending - b.previous_ending)
+                        - (b.old_twice - b.new_twice)::numeric * (b.position - b.previous_ending),
+                        2 * nullif(b.ending - b.previous_ending, 0)
                     )::bigint,
                     b.lower
                 ), b.upper)
@@ -22,9 +22,9 @@
                 greatest(p.new_age - p.answered, 0) as lower,
                 case
                     when p.old_age is not null
-                        then greatest(p.old_age - p.before_asked, p.new_age - p.answered, 0)
+                        then greatest(p.old_age - p.previous_asked, p.new_age - p.answered, 0)
                 end as upper,
-                2 * p.old_age - p.before_asked - p.before_answered as old_twice,
+                2 * p.old_age - p.previous_asked - p.previous_answered as old_twice,
                 2 * p.new_age - p.asked - p.answered as new_twice
-            from passed as p
+            from passing_ends as p
         ) as b

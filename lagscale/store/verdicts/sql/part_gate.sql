@@ -3,10 +3,10 @@ cross join lateral (
     -- The gate: scalars of the newest row of each target.
     select
         d.*,
-        d.decidable and (d.works or (d.activity_total > a.activation_lag and d.members is distinct from 0))
+        d.decidable and (d.progresses or (d.activity_total > a.activation_lag and d.members is distinct from 0))
         as is_active,
-        d.decidable and not d.works and d.activity_total <= a.activation_lag and d.known as is_idle,
-        d.decidable and not d.works and d.activity_total <= a.activation_lag and not d.known as untold
+        d.decidable and not d.progresses and d.activity_total <= a.activation_lag and d.covered as is_idle,
+        d.decidable and not d.progresses and d.activity_total <= a.activation_lag and not d.covered as undetermined
     from (
         select
             c.*,
@@ -14,9 +14,9 @@ cross join lateral (
             -- Every partition known, fresh, and counted in the newest total.
             c.whole and c.never = 0 and c.oldest >= a.now_at - a.stale_time and c.oldest >= c.at - a.gap_time as decidable,
             case when a.by_total then c.total else c.greatest_lag end
-            > case when a.by_time then 0 else a.lag_threshold end as hot,
-            coalesce(c.moved_at > c.at - a.work_time, false) as works,
-            c.known_at <= c.at - a.work_time as known
+            > case when a.by_time then 0 else a.lag_threshold end as above_threshold,
+            coalesce(c.progress_at > c.at - a.work_time, false) as progresses,
+            c.coverage_at <= c.at - a.work_time as covered
         from (
             select
                 max(n.ts) as at,
@@ -34,12 +34,12 @@ cross join lateral (
                     + case when a.earliest then n.none_total when a.invalid_is_zero then 0 else n.none_lagging end
                 )::bigint as activity_total,
                 max(greatest(n.max_lag, case when a.earliest then n.none_max end)) as greatest_lag,
-                max(n.ts - n.moved_age * interval '1 millisecond') as moved_at,
+                max(n.ts - n.moved_age * interval '1 millisecond') as progress_at,
                 -- Not known in one target: not known at all.
                 case
                     when count(n.known_age) = count(*) then max(n.ts - n.known_age * interval '1 millisecond')
                     else 'infinity'
-                end as known_at,
+                end as coverage_at,
                 -- Of several readings at one time the youngest counts: ages in the upper bits, members in the lower.
                 (min(n.members_age * 4294967296 + n.members) filter (where n.members_age <= 180000) & 4294967295)::int
                 as members

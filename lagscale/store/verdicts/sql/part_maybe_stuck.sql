@@ -33,5 +33,5 @@ left join lateral (
             case when p.lag is null then p.carried_ending - p.carried_lag else p.ending - p.lag end as position,
             coalesce(case when p.lag is null then p.carried_flag else p.flag end, 0) as flag
     ) as c
-    where g.decidable and g.hot and a.stuck_after > 0
+    where g.decidable and g.above_threshold and a.stuck_after > 0
 ) as m on true

@@ -1,5 +1,7 @@
 -- Judges each ask from its targets' newest rows alone, or from the hottest partition's rows; else says "undecided".
 -- Tenants: each ask names its tenant, and only that tenant's rows of its targets are read.
+-- slots: flag.FIRST_SEEN, flag.RESET_BEGINS, flag.UNCOMMITTED
+with
 -- include part_asks
 select
     a.ask,
@@ -9,7 +11,8 @@ select
         -- What drains is told by samples of more than one partition.
         when h.is_sustained and a.drain > 0 then 'undecided'
         when h.is_sustained then 'sustained'
-        when (g.above_threshold and q.too_short is not true) or not (g.is_active or g.is_idle or g.undetermined) then 'undecided'
+        when (g.above_threshold and q.too_short is not true) or not (g.is_active or g.is_idle or g.undetermined)
+            then 'undecided'
         when g.undetermined then 'unknown'
         else 'calm'
     end as verdict,
@@ -21,8 +24,7 @@ select
         else 'no_breach'
     end as reason,
     case
-        when h.is_sustained then
--- include part_capped
+        when h.is_sustained then capped.value
         when g.is_active or g.is_idle then 0.0
     end as value,
     case when h.is_sustained or g.is_active then true when g.is_idle then false end as active,
@@ -38,6 +40,7 @@ select
 from asks as a
 -- include part_gate
 cross join lateral (select g.total::float8 as amount, g.partitions, g.lagging) as v
+-- include part_capped
 -- include part_maybe_stuck
 left join lateral (
     -- The hottest partition: has it been above the threshold for the sustain time, without a gap?
@@ -56,11 +59,11 @@ left join lateral (
                 r.ts,
                 p.newest,
                 case
-                    when coalesce(r.flags[p.part], 0) & 1 <> 0 and not a.earliest then 0
+                    when coalesce(r.flags[p.part], 0) & :flag.UNCOMMITTED <> 0 and not a.earliest then 0
                     else r.lags[p.part]
                 end as lag,
                 -- A reset begins a new island, and samples before a birth do not count.
-                coalesce(r.flags[p.part], 0) & 80 <> 0 as starts_series
+                coalesce(r.flags[p.part], 0) & (:flag.FIRST_SEEN | :flag.RESET_BEGINS) <> 0 as starts_series
             from (
                 select
                     n.target_id,
@@ -112,7 +115,8 @@ left join lateral (
                 r.oldest_age = 0 and r.never = 0 as complete,
                 greatest(r.max_lag, case when a.earliest then r.none_max end) as greatest_lag
             from every_lag_sample as r
-            where g.decidable and g.above_threshold and h.is_sustained is not true and not a.by_total and a.targets[2] is null
+            where g.decidable and g.above_threshold and h.is_sustained is not true
+                and not a.by_total and a.targets[2] is null
                 and r.target_id = a.targets[1] and r.tenant_id = a.tenant_id and r.ts <= g.at
                 and r.ts >= g.at - a.sustain_time - a.gap_time
         ) as w

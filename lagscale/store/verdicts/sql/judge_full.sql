@@ -1,5 +1,8 @@
 -- Judges each ask from every sample of its lookback: gaps and their bounds, missing partitions, carried totals.
 -- Tenants: each ask names its tenant, and only that tenant's rows of its targets are read.
+-- slots: flag.EXCLUDED, flag.FIRST_SEEN, flag.RESET, flag.RESET_BEGINS, flag.REWIND, flag.UNCOMMITTED
+-- slots: limit.MEMBERS_MAX_AGE_MS, note.NO_TOPIC
+with
 -- include part_asks
 select
     a.ask,
@@ -50,12 +53,12 @@ cross join lateral (
             max(n.ts) as at,
             count(*) as targets,
             count(n.ts) as measured,
-            count(*) filter (where n.notes & 1 <> 0) as absent_targets,
-            coalesce(array_agg(n.target) filter (where n.notes & 1 <> 0), '{}') as absent,
+            count(*) filter (where n.notes & :note.NO_TOPIC <> 0) as absent_targets,
+            coalesce(array_agg(n.target) filter (where n.notes & :note.NO_TOPIC <> 0), '{}') as absent,
             -- The newest round is a row at T; of several readings the youngest counts.
             (array_agg(n.members order by n.members_age)
                 filter (
-                    where n.members is not null and n.members_age <= 180000
+                    where n.members is not null and n.members_age <= :limit.MEMBERS_MAX_AGE_MS
                     and n.ts = (select max(m.ts) from newest_rounds as m)
                 ))[1] as members,
             -- Rule of work: the writer marks when a position last advanced under the topic's present id.
@@ -65,7 +68,8 @@ cross join lateral (
             -- The claim of inactivity needs every partition known since T - work.
             coalesce(bool_and(
                 n.known_age is not null
-                and n.ts - n.known_age * interval '1 millisecond' <= (select max(m.ts) from newest_rounds as m) - a.work_time
+                and n.ts - n.known_age * interval '1 millisecond'
+                <= (select max(m.ts) from newest_rounds as m) - a.work_time
             ), false) as covered
         from newest_rounds as n
     ),
@@ -81,13 +85,14 @@ cross join lateral (
             and n.ts - coalesce(case when p.lag is null then p.carried_age else 0 end, 0) * interval '1 millisecond'
             >= a.now_at - a.stale_time as fresh,
             case
-                when coalesce(case when p.lag is null then p.carried_flag else p.flag end, 0) & 1 <> 0
+                when coalesce(case when p.lag is null then p.carried_flag else p.flag end, 0) & :flag.UNCOMMITTED <> 0
                     and not a.earliest then 0
                 else coalesce(p.lag, p.carried_lag)
             end as lag,
             -- For activity an uncommitted partition with messages counts 1 (`latest`).
             case
-                when coalesce(case when p.lag is null then p.carried_flag else p.flag end, 0) & 1 = 0 or a.earliest
+                when coalesce(case when p.lag is null then p.carried_flag else p.flag end, 0) & :flag.UNCOMMITTED = 0
+                    or a.earliest
                     then coalesce(p.lag, p.carried_lag)
                 when a.invalid_is_zero then 0
                 else least(coalesce(p.lag, p.carried_lag), 1)
@@ -96,7 +101,7 @@ cross join lateral (
         cross join lateral unnest(
             n.lags, n.flags, n.carried_lags, n.carried_flags, n.carried_ages
         ) with ordinality as p (lag, flag, carried_lag, carried_flag, carried_age, part)
-        where coalesce(p.flag, 0) & 32 = 0
+        where coalesce(p.flag, 0) & :flag.EXCLUDED = 0
     ),
 
     current_total as materialized (
@@ -138,19 +143,24 @@ cross join lateral (
 
     raw_samples as materialized (
         select r.target, r.part, r.ts, r.epoch, r.ending, r.ending - r.stored as position, coalesce(r.flag, 0) as flag,
-            case when coalesce(r.flag, 0) & 1 <> 0 and not a.earliest then 0 else r.stored end as lag,
+            case when coalesce(r.flag, 0) & :flag.UNCOMMITTED <> 0 and not a.earliest then 0 else r.stored end as lag,
             -- For activity an uncommitted partition with messages counts 1 (`latest`).
             case
-                when coalesce(r.flag, 0) & 1 = 0 or a.earliest then r.stored
+                when coalesce(r.flag, 0) & :flag.UNCOMMITTED = 0 or a.earliest then r.stored
                 when a.invalid_is_zero then 0
                 else least(r.stored, 1)
             end as activity_lag,
             r.running,
-            max(r.ts) filter (where coalesce(r.flag, 0) & 16 <> 0) over (partition by r.target, r.part) as first_seen_at
+            max(r.ts) filter (where coalesce(r.flag, 0) & :flag.FIRST_SEEN <> 0)
+                over (partition by r.target, r.part) as first_seen_at
         from (
             -- `offset 0` keeps the planner from unnesting a round once for every partition in scope.
             select
-                w.target, w.ts, w.epoch, coalesce(w.members >= 1 and w.members_age <= 180000, false) as running, u.*
+                w.target,
+                w.ts,
+                w.epoch,
+                coalesce(w.members >= 1 and w.members_age <= :limit.MEMBERS_MAX_AGE_MS, false) as running,
+                u.*
             from rounds as w
             cross join lateral unnest(w.lags, w.ends, w.flags) with ordinality as u (stored, ending, flag, part)
             where u.stored is not null
@@ -188,8 +198,8 @@ cross join lateral (
             coalesce(
                 o.ending < lag(o.ending) over neighbours
                 or o.position < lag(o.position) over neighbours
-                or o.flag & 1 <> lag(o.flag) over neighbours & 1
-                or o.flag & 12 <> 0
+                or o.flag & :flag.UNCOMMITTED <> lag(o.flag) over neighbours & :flag.UNCOMMITTED
+                or o.flag & (:flag.RESET | :flag.REWIND) <> 0
                 or o.epoch <> lag(o.epoch) over neighbours,
                 false
             ) as disturbed
@@ -200,6 +210,7 @@ cross join lateral (
     ),
 
 -- include part_time_lags
+    ,
 
     measured_samples as materialized (
         -- The samples by what the threshold counts: messages, or milliseconds at least.
@@ -220,6 +231,7 @@ cross join lateral (
     ),
 
 -- include part_stuck
+    ,
 
     current_partitions as materialized (
         -- Stuck partitions are left out of verdict and value.
@@ -242,15 +254,19 @@ cross join lateral (
             s.target,
             s.part,
             s.ts,
-            s.flag & 80 <> 0
-            or (s.previous_amount <= a.level and not coalesce(s.previous_undetermined, false) and s.ts - s.previous_ts <= a.gap_time)
+            s.flag & (:flag.FIRST_SEEN | :flag.RESET_BEGINS) <> 0
+            or (
+                s.previous_amount <= a.level
+                and not coalesce(s.previous_undetermined, false)
+                and s.ts - s.previous_ts <= a.gap_time
+            )
             as start_known
         from measured_samples as s
         where s.amount > a.level
             and (
                 s.previous_ts is null
                 or s.previous_amount <= a.level
-                or s.flag & 64 <> 0
+                or s.flag & :flag.RESET_BEGINS <> 0
                 or (
                     s.ts - s.previous_ts > a.gap_time
                     and (
@@ -327,7 +343,8 @@ cross join lateral (
             coalesce(sum(c.activity_lag) filter (where c.counted), 0) as activity_total,
             -- Born later counts 0; any other partition without a sample makes the sum a lower bound.
             bool_and(c.counted or coalesce(c.first_seen_at > c.at, false)) as exact,
-            coalesce(bool_and(coalesce(c.first_seen_at = c.at, false)) filter (where c.counted), false) as all_first_seen
+            coalesce(bool_and(coalesce(c.first_seen_at = c.at, false)) filter (where c.counted), false)
+            as all_first_seen
         from grid_samples as c
         group by c.at
     ),
@@ -414,6 +431,7 @@ cross join lateral (
     ),
 
 -- include part_recovering
+    ,
 
     monitor_facts as (
         select
@@ -440,14 +458,18 @@ cross join lateral (
                 when a.by_total then
                     coalesce(l.fresh and l.above and l.span >= a.sustain_time, false)
                     -- What lasted is no longer fresh, and 0 is no measured value of the rest.
-                    and (coalesce(p.total > p.stuck_lag, p.total > 0, false) or (i.measured = i.targets and p.missing = 0))
+                    and (
+                        coalesce(p.total > p.stuck_lag, p.total > 0, false)
+                        or (i.measured = i.targets and p.missing = 0)
+                    )
                 else coalesce(h.is_sustained, false)
             end as is_sustained,
             case
                 when a.by_total then coalesce(l.fresh and (not l.above or l.start_known), false)
                 else not coalesce(h.open, false) and not coalesce(p.undetermined, false)
             end as start_known,
-            case when a.by_total then coalesce(l.above, false) else coalesce(h.above_threshold, false) end as above_threshold,
+            case when a.by_total then coalesce(l.above, false) else coalesce(h.above_threshold, false) end
+            as above_threshold,
             -- Only with members known and every partition fresh.
             coalesce(q.recovering and i.members is not null and i.measured = i.targets and p.missing = 0, false)
             as recovering,
@@ -525,8 +547,7 @@ cross join lateral (
             when 'sustained' then
                 greatest(
                     least(
--- include part_capped
-                        ,
+                        capped.value,
                         case
                             when v.recovering then
                                 greatest(ceil(v.members / a.per_replica::float8), 1) * a.target_lag
@@ -569,6 +590,7 @@ cross join lateral (
             end as verdict
         from verdicts as w
     ) as v
+-- include part_capped
     left join lateral (
         select *
         from (

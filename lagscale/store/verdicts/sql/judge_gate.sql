@@ -1,5 +1,6 @@
 -- Judges each ask from the scalars of its targets' newest rows alone, where these can tell; else says "undecided".
 -- Tenants: each ask names its tenant, and only that tenant's rows of its targets are read.
+with
 -- include part_asks
 select
     a.ask,

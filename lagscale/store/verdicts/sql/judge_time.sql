@@ -1,6 +1,8 @@
 -- Judges each ask by time from its newest rows, as far back as its oldest unread message came, and from the rows of
 -- the partition whose message has waited longest; else says "undecided".
 -- Tenants: each ask names its tenant, and only that tenant's rows of its targets are read.
+-- slots: flag.FIRST_SEEN, flag.RESET_BEGINS, flag.UNCOMMITTED
+with
 -- include part_asks
 select
     a.ask,
@@ -22,8 +24,7 @@ select
         else 'no_breach'
     end as reason,
     case
-        when h.is_sustained and g.members is not null then
--- include part_capped
+        when h.is_sustained and g.members is not null then capped.value
         when h.is_sustained is not true and (g.is_active or g.is_idle) then 0.0
     end as value,
     case
@@ -74,7 +75,10 @@ left join lateral (
             -- [partition + 1]: where the group reads next; NULL without lag.
             select
                 array_agg(
-                    case when p.lag > 0 and (a.earliest or coalesce(p.flag, 0) & 1 = 0) then p.ending - p.lag end
+                    case
+                        when p.lag > 0 and (a.earliest or coalesce(p.flag, 0) & :flag.UNCOMMITTED = 0)
+                            then p.ending - p.lag
+                    end
                     order by p.part
                 ) as positions
             from unnest(n.lags, n.ends, n.flags) with ordinality as p (lag, ending, flag, part)
@@ -152,11 +156,8 @@ left join lateral (
                 from end_series as e
             ),
 
-            time_lags as materialized (
-                -- Once for each partition; what is told has an upper bound, for both ends are known.
 -- include part_bounds
-            )
-
+            -- Once for each partition; what is determined has an upper bound, for both ends are known.
             select b.part, b.lower, b.estimate, b.upper
             from time_lags as b
         ) as k on true
@@ -189,7 +190,7 @@ left join lateral (
 
     select
         bool_and(
-            (a.earliest or k.flag & 1 = 0)
+            (a.earliest or k.flag & :flag.UNCOMMITTED = 0)
             and exists (
                 select
                 from longest_series as r
@@ -198,7 +199,7 @@ left join lateral (
         ) filter (where k.ts >= o.anchor)
         and coalesce(max(k.ts - k.previous_ts) filter (where k.ts > o.anchor) <= a.gap_time, a.sustain = 0)
         -- What came before the partition was named, or before its commit was reset, proves nothing.
-        and not bool_or(k.removed or k.flag & 80 <> 0)
+        and not bool_or(k.removed or k.flag & (:flag.FIRST_SEEN | :flag.RESET_BEGINS) <> 0)
         and not coalesce(bool_or(k.ending < k.previous_ending), false)
         and min(k.epoch) = max(k.epoch) as is_sustained
     from longest_series as k
@@ -211,3 +212,4 @@ cross join lateral (
         g.partitions,
         g.lagging
 ) as v
+-- include part_capped

@@ -1,6 +1,10 @@
--- The scalars of the newest row of each target of an ask `a`; a part of the statements that judge.
+-- The gate: scalars of the newest row of each target of an ask; a part of the statements that judge.
+-- needs: a(activation_lag, by_time, by_total, earliest, gap_time, invalid_is_zero)
+-- needs: a(lag_threshold, now_at, stale_time, targets, tenant_id, until, work_time)
+-- gives: lateral g(stale, decidable, above_threshold, is_active, is_idle, undetermined, at, total, partitions, lagging)
+-- gives: lateral g(greatest_lag, members, absent)
+-- slots: limit.MEMBERS_MAX_AGE_MS, note.NO_TOPIC
 cross join lateral (
-    -- The gate: scalars of the newest row of each target.
     select
         d.*,
         d.decidable and (d.progresses or (d.activity_total > a.activation_lag and d.members is distinct from 0))
@@ -12,7 +16,8 @@ cross join lateral (
             c.*,
             c.whole and c.present > 0 and c.at < a.now_at - a.stale_time and not a.by_total as stale,
             -- Every partition known, fresh, and counted in the newest total.
-            c.whole and c.never = 0 and c.oldest >= a.now_at - a.stale_time and c.oldest >= c.at - a.gap_time as decidable,
+            c.whole and c.never = 0 and c.oldest >= a.now_at - a.stale_time and c.oldest >= c.at - a.gap_time
+            as decidable,
             case when a.by_total then c.total else c.greatest_lag end
             > case when a.by_time then 0 else a.lag_threshold end as above_threshold,
             coalesce(c.progress_at > c.at - a.work_time, false) as progresses,
@@ -22,8 +27,8 @@ cross join lateral (
                 max(n.ts) as at,
                 -- All targets have a round, of one time, and something is in scope.
                 coalesce(count(n.ts) = count(*) and min(n.ts) = max(n.ts) and sum(n.parts) > 0, false) as whole,
-                count(*) filter (where n.notes & 1 = 0) as present,
-                coalesce(array_agg(g.target_id) filter (where n.notes & 1 <> 0), '{}') as absent,
+                count(*) filter (where n.notes & :note.NO_TOPIC = 0) as present,
+                coalesce(array_agg(g.target_id) filter (where n.notes & :note.NO_TOPIC <> 0), '{}') as absent,
                 sum(n.parts) as partitions,
                 sum(n.never) as never,
                 sum(n.lagging + case when a.earliest then n.none_lagging else 0 end) as lagging,
@@ -41,8 +46,11 @@ cross join lateral (
                     else 'infinity'
                 end as coverage_at,
                 -- Of several readings at one time the youngest counts: ages in the upper bits, members in the lower.
-                (min(n.members_age * 4294967296 + n.members) filter (where n.members_age <= 180000) & 4294967295)::int
-                as members
+                (
+                    min(n.members_age * 4294967296 + n.members)
+                        filter (where n.members_age <= :limit.MEMBERS_MAX_AGE_MS)
+                    & 4294967295
+                )::int as members
             from unnest(a.targets) as g (target_id)
             left join lateral (
                 select s.*

@@ -1,12 +1,15 @@
--- Whether a partition of an ask `a` that is hot by its gate `g` may be stuck.
+-- Whether a partition of an ask that is above the threshold by its gate may be stuck.
+-- needs: a(targets, tenant_id, until, earliest, stuck_after, stuck_time), g(decidable, above_threshold)
+-- gives: lateral m(maybe_stuck)
+-- slots: flag.LOST, flag.UNCOMMITTED
 left join lateral (
     -- May a partition be stuck? Not one that is at another position than `stuckAfterSeconds` ago; under `earliest` a
     -- position may also move by itself.
     select bool_or(
         a.earliest
         or (
-            c.lag > 0 and c.flag & 1 = 0
-            and (p.then_lag is null or p.then_ending - p.then_lag = c.position or c.flag & 2 <> 0)
+            c.lag > 0 and c.flag & :flag.UNCOMMITTED = 0
+            and (p.then_lag is null or p.then_ending - p.then_lag = c.position or c.flag & :flag.LOST <> 0)
         )
     ) as maybe_stuck
     from unnest(a.targets) as t (target_id)

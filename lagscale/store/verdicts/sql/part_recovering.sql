@@ -1,4 +1,8 @@
-    -- Whether each lasting backlog drains, of asks with `drainSeconds`; from `evaluation_time`, `samples`, `islands`, `comparable_totals`.
+-- Whether each lasting backlog recovers by itself, of asks with `drainSeconds`.
+-- needs: a(drain, by_total, sustain_time, lag_threshold), evaluation_time(at), samples(target, part, ts, lag)
+-- needs: islands(target, part, fresh, span), comparable_totals(of, at, total)
+-- gives: cte recovering(recovers)
+-- slots: limit.RECOVERY_MIN_SAMPLES
     recovery_points as (
         -- The samples of the last sustain time of what has lasted.
         select k.target, k.part, s.ts, s.lag
@@ -14,9 +18,10 @@
     recovering as (
         -- The least-squares line through them in whole numbers: it falls, and is at the threshold soon enough.
         select
-            l.n >= 3
+            l.n >= :limit.RECOVERY_MIN_SAMPLES
             and l.slope < 0
-            and l.sum_lag * l.spread + l.slope * (l.n * a.drain - l.sum_t) <= a.lag_threshold * l.n * l.spread as recovers
+            and l.sum_lag * l.spread + l.slope * (l.n * a.drain - l.sum_t)
+            <= a.lag_threshold * l.n * l.spread as recovers
         from (
             select
                 f.*,
@@ -44,4 +49,4 @@
                 group by m.target, m.part
             ) as f
         ) as l
-    ),
+    )

@@ -1,4 +1,8 @@
-    -- For how long the oldest unread message of each sample has waited, of asks by time; from `scoped_partitions` and `samples`.
+-- For how long the oldest unread message of each sample has waited, of asks by time.
+-- needs: a(by_time, tenant_id, until, earliest), scoped_partitions(target, part, lag)
+-- needs: samples(target, part, ts, lag, position)
+-- gives: cte time_lags(target, part, ts, lower, upper, estimate)
+-- slots: flag.UNCOMMITTED
     history_start as (
         -- How far back ends are needed to tell since when each partition's oldest unread message has waited.
         select r.target, coalesce(max(r.ts), '-infinity') as since
@@ -47,8 +51,8 @@
     ),
 
     partition_ends as (
-        -- The ends since then of every partition with lag; NULL where a round does not name it. A birth needs no look:
-        -- the round before it did not name the partition.
+        -- The ends since then of every partition with lag; NULL where a round does not name it. The round
+        -- before a partition was first seen does not name it either.
         select
             c.target,
             c.part,
@@ -56,7 +60,10 @@
             h.epoch,
             h.ends[c.part] as ending,
             h.ends[c.part]
-            - case when coalesce(h.flags[c.part], 0) & 1 <> 0 and not a.earliest then 0 else h.lags[c.part] end as position,
+            - case
+                when coalesce(h.flags[c.part], 0) & :flag.UNCOMMITTED <> 0 and not a.earliest then 0
+                else h.lags[c.part]
+            end as position,
             h.asked,
             h.answered,
             c.part > cardinality(h.ends) as starts_series
@@ -104,7 +111,8 @@
             null::timestamptz as ts,
             array[
                 (extract(epoch from k.ts) * 1000)::bigint, k.asked, k.answered, k.ending,
-                (extract(epoch from k.previous_ts) * 1000)::bigint, k.previous_asked, k.previous_answered, k.previous_ending
+                (extract(epoch from k.previous_ts) * 1000)::bigint,
+                k.previous_asked, k.previous_answered, k.previous_ending
             ] as facts
         from end_series as k
         union all
@@ -142,8 +150,4 @@
         where not w.is_end
     ),
 
-    time_lags as materialized (
-        -- The message came after the older end was asked for, and before the newer one was answered; between the two
-        -- messages are taken as spread evenly, and each end as read in the middle of its request.
 -- include part_bounds
-    ),

@@ -74,8 +74,8 @@ async def stubs(shared_url: str, tmp_path: Path, pair: Pair) -> AsyncIterator[di
         (tmp_path / name).write_text(text)
     settings = ScalerSettings(
         database_url=shared_url,
-        scratch_dir=tmp_path,
-        drain_seconds=0,
+        cache_dir=tmp_path,
+        scaler_drain_seconds=0,
         scaler_http_listen="127.0.0.1:0",
         scaler_grpc_security="mtls",
         scaler_tls_certificate_file=tmp_path / "crt",

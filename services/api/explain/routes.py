@@ -11,7 +11,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from lagscale.errors import FieldError, InvalidInput
 from lagscale.store.registry.history import milliseconds
 from lagscale.store.samples.columns import to_datetime
-from services.api.auth.access import Viewer
+from services.api.auth.authenticator import Viewer
 from services.api.deps import Tenant, check_name
 from services.api.explain.explanation import Explanations
 from services.api.explain.schemas import ExplanationOut

@@ -143,7 +143,7 @@ class Operations:
 
     async def restore_monitor(self, scope: AccessScope, tenant: str, name: str) -> WriteResult:
         async with self.monitor_changes(scope, tenant) as session:
-            row = await monitors.deleted(session, name)
+            row = await monitors.lock_deleted(session, name)
             outcome = await monitors.restore(session, row, self.build_spec(read_draft(row), session))
             return replace(outcome, row=await monitors.read_by_name(session, name))
 

@@ -180,7 +180,7 @@ async def remove(session: TenantSession, name: str, precondition: Precondition |
     await monitor_writes.remove(session, [row])
 
 
-async def deleted(session: TenantSession, name: str) -> Row:
+async def lock_deleted(session: TenantSession, name: str) -> Row:
     """The monitor of this name that was deleted last, to be restored.
 
     Raises:
@@ -209,7 +209,7 @@ async def restore(session: TenantSession, row: Row, spec: MonitorSpec) -> WriteR
     return WriteResult(await monitor_writes.restore(session, row, spec), changed=True)
 
 
-async def targets(session: TenantSession, monitor_id: int) -> list[Row]:
+async def read_targets(session: TenantSession, monitor_id: int) -> list[Row]:
     """The monitor's targets, by topic."""
     statement = sa.select(lag_target).join(monitor_target, monitor_target.c.target_id == lag_target.c.id)
     return await session.fetch_all(

@@ -83,7 +83,12 @@ async def remove(session: TenantSession) -> None:
     await session.execute(delete(tenant).where(tenant.c.id == session.tenant_id))
 
 
-async def monitors(session: TenantSession) -> int:
-    """How many live monitors the tenant has."""
-    statement = select(func.count()).select_from(monitor).where(monitor.c.deleted_at.is_(None))
-    return int((await session.execute(statement)).scalar_one())
+async def find_tenant_id(session: RegistrySession, name: str) -> int | None:
+    """The id of the tenant of this name; None where there is none.
+
+    Args:
+        session: a transaction of the platform, because a token's tenant is looked up before its caller is known.
+        name: what the token claims, any text.
+    """
+    row = await session.fetch_optional(select(tenant.c.id).where(tenant.c.name == name))
+    return None if row is None else int(row["id"])

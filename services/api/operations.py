@@ -125,14 +125,7 @@ class Operations:
     ) -> WriteResult:
         draft = parse_draft(_check_url_name(name, given.name), given)
         async with self.monitor_changes(scope, tenant) as session:
-            try:
-                outcome = await monitors.put(session, self.build_spec(draft, session), precondition)
-            except InvalidInput:
-                # The tenant's rules came later than the monitor: as it is it goes on, and putting it is no change.
-                row = await monitors.find_unchanged(session, draft, precondition)
-                if row is None:
-                    raise
-                outcome = WriteResult(row)
+            outcome = await monitors.put_draft(session, draft, self._tick, precondition)
             return replace(outcome, row=await monitors.read_by_name(session, name))
 
     async def delete_monitor(

@@ -12,6 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from lagscale.clock import to_ms
 from lagscale.domain.explain.decision_diff import RecordedDecision
 from lagscale.domain.lag.rounds import SampleRow, TargetRound
 from lagscale.errors import NotFound
@@ -30,7 +31,7 @@ from lagscale.store.registry.tables import (
     target_state,
 )
 from lagscale.store.registry.tables import tenant_lag_sample as sample
-from lagscale.store.samples.columns import read_row, to_datetime
+from lagscale.store.samples.columns import read_row
 
 #: How long decisions are kept: `tidy_registry` removes older ones.
 DECISION_RETENTION = timedelta(days=14)
@@ -123,7 +124,7 @@ async def read_target_links(session: TenantSession, monitor_id: int) -> list[Tar
         .order_by(lag_target.c.topic, lag_target.c.id)
     )
     return [
-        TargetLink(row["id"], row["topic"], milliseconds(row["since"]), row["until"] and milliseconds(row["until"]))
+        TargetLink(row["id"], row["topic"], to_ms(row["since"]), row["until"] and to_ms(row["until"]))
         for row in await session.fetch_all(statement)
     ]
 
@@ -341,8 +342,8 @@ def _read_decision(row: Row) -> RecordedDecision:
     snapshot: datetime | None = row["snapshot_at"]
     return RecordedDecision(
         replica=row["replica"],
-        decided_ms=milliseconds(row["told_at"]),
-        snapshot_ms=None if snapshot is None else milliseconds(snapshot),
+        decided_ms=to_ms(row["told_at"]),
+        snapshot_ms=None if snapshot is None else to_ms(snapshot),
         verdict=row["verdict"],
         value=row["value"],
         active=row["active"],
@@ -352,8 +353,3 @@ def _read_decision(row: Row) -> RecordedDecision:
         version=row["version"],
         overrides=row["overrides"],
     )
-
-
-def milliseconds(at: datetime) -> int:
-    """Whole milliseconds since 1970."""
-    return (at - to_datetime(0)) // timedelta(milliseconds=1)

@@ -15,9 +15,9 @@ from lagscale.domain.tenancy import is_name
 from lagscale.errors import NotAllowed, NotAuthenticated
 from lagscale.store.registry import api_keys, tenants
 from lagscale.store.registry.session import AccessScope, RegistryDatabase
-from services.api.auth.id_tokens import NOT_MAPPED, TokenVerifier, is_token
-from services.api.auth.limits import AuthRateLimiter
+from services.api.auth.rate_limits import AuthRateLimiter
 from services.api.auth.tenant_rates import TenantRateLimiter
+from services.api.auth.tokens import NOT_MAPPED, TokenVerifier, is_token
 from services.api.client_address import find_client_address
 
 _BEARER = HTTPBearer(

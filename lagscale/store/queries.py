@@ -56,10 +56,11 @@ _NAME = re.compile(r"%\(\w+\)s|([\w.]+)(?:\(([\w, ]*)\))?")
 #: Comments and texts are passed over; a cast has two colons.
 _SLOT = re.compile(r"--[^\n]*|'[^']*'|(?<!:):(?P<group>[a-z]+)\.(?P<name>[A-Z_]+)")
 _PARAMETER = re.compile(r"%(?:\((\w+)\))?s")
-#: How a whole part of each kind begins and ends; without a comma, which is the including statement's.
+#: A whole part of each kind, with `()` for all that stands in parentheses; the comma is the including statement's.
+_CTE = r"\w+ as (?:materialized )?\(\)"
 _SHAPE = {
-    "cte": re.compile(r"\s*\w+ as (?:materialized )?\(.*\)\s*", re.DOTALL),
-    "lateral": re.compile(r"\s*(?:cross|left) join lateral \(.*\) as \w+(?: on true)?\s*", re.DOTALL),
+    "cte": re.compile(rf"\s*{_CTE}(?:\s*,\s*{_CTE})*\s*"),
+    "lateral": re.compile(r"\s*(?:cross|left) join lateral \(\) as \w+(?: on true)?\s*"),
 }
 
 Columns = Mapping[str, tuple[str, ...]]
@@ -94,7 +95,10 @@ def load(name: str) -> str:
 def statements() -> dict[str, Traversable]:
     """Every statement's file by its name, parts included; names are unique over all folders."""
     folders = [folder.joinpath("sql") for folder in files("lagscale.store").iterdir() if folder.is_dir()]
-    return {path.name.removesuffix(".sql"): path for folder in folders if folder.is_dir() for path in folder.iterdir()}
+    paths = [path for folder in folders if folder.is_dir() for path in folder.iterdir()]
+    found = {path.name.removesuffix(".sql"): path for path in paths}
+    _require(len(found) == len(paths), "*", "two folders have a statement of one name")
+    return found
 
 
 def read(name: str) -> str:
@@ -189,8 +193,8 @@ def _check_slots(name: str, contract: Contract, body: str) -> None:
 
 def _check_part(name: str, contract: Contract, body: str, text: str) -> None:
     _require(bool(contract.gives and contract.kind), name, "a part says what it gives: whole CTEs, or one lateral join")
-    whole = _SHAPE[contract.kind].fullmatch(text) is not None and _is_balanced(text)
-    _require(whole, name, f"its text is no whole {contract.kind}")
+    whole = _SHAPE[contract.kind].fullmatch(_outline(text))
+    _require(whole is not None, name, f"its text is no whole {contract.kind}")
     for one, columns in contract.gives.items():
         _require(_defines(text, one), name, f"it gives {one}, which it does not define")
         lost = [column for column in columns if not _mentions(text, column)]
@@ -202,13 +206,12 @@ def _check_part(name: str, contract: Contract, body: str, text: str) -> None:
         _require(not others and not unused, name, f"of {one} it needs other columns: {_join([*others, *unused])}")
 
 
-def _is_balanced(text: str) -> bool:
-    depth = 0
-    for character in re.sub(r"'[^']*'", "", text):
-        depth += {"(": 1, ")": -1}.get(character, 0)
-        if depth < 0:
-            return False
-    return depth == 0
+def _outline(text: str) -> str:
+    """The text without quoted texts and without what stands in parentheses."""
+    text, before = re.sub(r"'[^']*'", "", text), ""
+    while text != before:
+        text, before = re.sub(r"\([^()]*\)", "\0", text), text
+    return text.replace("\0", "()")
 
 
 def _defines(text: str, name: str) -> bool:

@@ -91,6 +91,6 @@ class RoundReader:
             self._pool.connection() as connection,
             connection.cursor(row_factory=dict_row) as cursor,
         ):
-            await cursor.execute(load("recent_quiet"), parameters)
+            await cursor.execute(load("newest_rounds"), parameters)
             found = await cursor.fetchall()
-        return {row["id"]: NewestRound(row["parts"], row["age_ms"], row["quiet"]) for row in found}
+        return {row["id"]: NewestRound(row["parts"], row["age_ms"], row["is_quiet"]) for row in found}

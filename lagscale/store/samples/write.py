@@ -97,9 +97,7 @@ class PostgresSamples:
             # Locked after the rows are there: who is stopped while sending them blocks no successor.
             if not lock_lease(connection, lease):
                 raise LeaseLost
-            (future,) = connection.execute(
-                "select count(*) from pg_temp.scraped where ts > clock_timestamp() + interval '1 second'"
-            ).fetchone() or (0,)
+            (future,) = connection.execute(load("scrape_future")).fetchone() or (0,)
             stored = connection.execute(load("scrape_insert")).rowcount
             if topic_ids:
                 connection.execute(load("scrape_topic_ids"), _columns(topic_ids))

@@ -156,7 +156,7 @@ class AppendResult:
     """What became of a batch of rows."""
 
     stored: int
-    doubled: int
+    duplicates: int
     refused: int  # stamped more than 1 s in the database's future
 
 

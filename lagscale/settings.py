@@ -17,7 +17,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lagscale.errors import FieldError, SettingsInvalid
 from lagscale.kafka.addresses import AddressRules
-from lagscale.kafka.secret_references import TENANT_VARIABLE_PREFIX
+from lagscale.kafka.secrets import TENANT_VARIABLE_PREFIX
 
 PREFIX = "LAGSCALE_"
 

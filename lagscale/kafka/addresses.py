@@ -12,9 +12,6 @@ import socket
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
-from urllib.parse import urlsplit
-
-from lagscale.errors import FieldError, InvalidInput
 
 Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
@@ -26,7 +23,6 @@ ADDRESS_REFUSED = "does not lead to an address that this system may connect to; 
 _NAME = re.compile(r"(?!\d+(\.|$))[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _COMPATIBLE = ipaddress.IPv6Network("::/96")
-_URL_PORTS = {"http": 80, "https": 443}
 
 
 class AddressRefused(Exception):
@@ -160,29 +156,6 @@ class AddressRules:
             else:
                 return opened
         raise failed or OSError("no address")
-
-    def check_url(self, url: str, field: str = "url") -> list[ResolvedAddress]:
-        """The addresses of a URL's host, all of which may be connected to.
-
-        Connect to one of these, or by `connect`; redirects must be checked like the first URL.
-
-        Raises:
-            InvalidInput: it is no http(s) URL, or its address is refused.
-        """
-        try:
-            parts = urlsplit(url)
-            port = parts.port or _URL_PORTS.get(parts.scheme, 0)
-        except ValueError:
-            raise InvalidInput([FieldError(field, "must be a URL, as in https://issuer.example/token")]) from None
-        if parts.scheme not in _URL_PORTS or not parts.hostname or parts.username or parts.password:
-            text = "must be a URL of http or https without user and password, as in https://issuer.example/token"
-            raise InvalidInput([FieldError(field, text)])
-        try:
-            return self.resolve(parts.hostname, port)
-        except AddressRefused as refused:
-            raise InvalidInput([FieldError(field, str(refused))]) from None
-        except OSError:
-            raise InvalidInput([FieldError(field, "names a host that has no address")]) from None
 
 
 #: No limits at all.

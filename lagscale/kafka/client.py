@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
-from lagscale.kafka.features import FeatureMissing, has_feature
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
 from lagscale.kafka.properties import check_properties
 from lagscale.kafka.security import PRINCIPAL, find_mechanism
 
 _NO_PROPERTIES: Mapping[str, Any] = {}
+
+
+class FeatureMissing(ValueError):
+    """The build of the Kafka client lacks what the cluster's security needs."""
+
+
+@cache
+def has_feature(feature: str) -> bool:
+    """Whether the client was built with it, as in `sasl_gssapi`: librdkafka refuses to be told of what it lacks."""
+    try:
+        AdminClient({"builtin.features": feature})
+    except KafkaException:
+        return False
+    return True
 
 
 def build_client_config(

@@ -9,7 +9,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic_settings import BaseSettings
 
 from lagscale.errors import FieldError, SettingsInvalid
-from lagscale.kafka.secret_references import TENANT_VARIABLE_PREFIX
+from lagscale.kafka.secrets import TENANT_VARIABLE_PREFIX
 from lagscale.settings import (
     RENAMED,
     SETTING_NAMES,

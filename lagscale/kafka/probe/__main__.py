@@ -21,8 +21,7 @@ from pydantic import TypeAdapter
 
 from lagscale.errors import TokenUnavailable
 from lagscale.kafka.addresses import ADDRESS_REFUSED, AddressRules, split_server
-from lagscale.kafka.client import build_client_config
-from lagscale.kafka.features import FeatureMissing
+from lagscale.kafka.client import FeatureMissing, build_client_config
 from lagscale.kafka.probe.access import AccessChecker, describe_principal
 from lagscale.kafka.probe.connect import (
     SETTINGS_REJECTED,
@@ -35,8 +34,7 @@ from lagscale.kafka.probe.connect import (
 )
 from lagscale.kafka.probe.result import AddressResult, ProbeRequest, ProbeResult, ProbeStep, StepOutcome
 from lagscale.kafka.security import uses_pod_role
-from lagscale.kafka.token_makers import build_token_fetcher
-from lagscale.kafka.tokens import TokenSource
+from lagscale.kafka.tokens import TokenSource, build_token_fetcher
 
 _MAX_ADDRESSES = 16
 _MAX_NAMES = 50

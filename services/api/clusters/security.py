@@ -12,7 +12,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from lagscale.errors import FieldError, InvalidInput
-from lagscale.kafka.secret_references import SecretReference
+from lagscale.kafka.secrets import SecretReference
 from lagscale.kafka.security import MSK_IAM, MSK_PROVIDER, PRINCIPAL, find_mechanism, list_privileged
 from services.api.clusters.security_kinds import FIELDS_BY_MECHANISM, MECHANISMS, SECRETS, check_mechanism_fields, field
 

@@ -10,11 +10,9 @@ from dataclasses import dataclass, field
 
 from lagscale.errors import SecretReferenceBroken, SecretsUnreadable, TokenUnavailable
 from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
-from lagscale.kafka.client import build_client_config
-from lagscale.kafka.features import FeatureMissing
+from lagscale.kafka.client import FeatureMissing, build_client_config
 from lagscale.kafka.secrets import SecretSources, resolve_secrets
-from lagscale.kafka.token_makers import build_token_fetcher
-from lagscale.kafka.tokens import TokenCache, TokenSource
+from lagscale.kafka.tokens import TokenCache, TokenSource, build_token_fetcher
 from lagscale.store.encryption import Keyring
 from lagscale.store.scraping.targets import ClusterEntry
 from services.scraper.kafka.clients import Clients

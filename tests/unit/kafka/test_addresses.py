@@ -7,7 +7,6 @@ from collections.abc import Callable
 
 import pytest
 
-from lagscale.errors import InvalidInput
 from lagscale.kafka.addresses import ANY_ADDRESS, AddressRefused, AddressRules, split_server
 
 PUBLIC_ONLY = AddressRules.read("", private_refused=True)
@@ -148,34 +147,6 @@ def test_a_name_without_an_address_is_no_refusal(names: Callable[..., list[str]]
     names({})
     with pytest.raises(OSError, match="not known"):
         PUBLIC_ONLY.resolve("nothing.test", 9092)
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "ftp://issuer.test/x",
-        "issuer.test",
-        "https://",
-        "https://u:p@issuer.test/",
-        "https://issuer.test:x/",
-        "file:///etc/passwd",
-    ],
-)
-def test_a_url_must_be_one_of_http_without_credentials(url: str) -> None:
-    with pytest.raises(InvalidInput, match="tokenUrl"):
-        ANY_ADDRESS.check_url(url, "tokenUrl")
-
-
-def test_a_url_is_judged_by_where_its_host_leads(names: Callable[..., list[str]]) -> None:
-    names({"issuer.test": ["93.184.216.34"], "inside.test": ["169.254.169.254"]})
-    assert PUBLIC_ONLY.check_url("https://issuer.test/token") == [(socket.AF_INET, ("93.184.216.34", 443))]
-    assert PUBLIC_ONLY.check_url("http://issuer.test:8080/token")[0][1][1] == 8080
-    for url in ("http://inside.test/latest/meta-data", "http://169.254.169.254/", "http://0x7f.1/", "http://[::1]/"):
-        with pytest.raises(InvalidInput, match="may connect to") as refused:
-            PUBLIC_ONLY.check_url(url)
-        assert "169.254" not in str(refused.value)
-    with pytest.raises(InvalidInput, match="no address"):
-        PUBLIC_ONLY.check_url("https://nothing.test/")
 
 
 def test_a_connection_goes_to_the_address_that_was_checked(names: Callable[..., list[str]]) -> None:

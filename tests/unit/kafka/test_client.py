@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from lagscale.kafka import client as module
-from lagscale.kafka.client import build_client_config
-from lagscale.kafka.features import FeatureMissing, has_feature
+from lagscale.kafka.client import FeatureMissing, build_client_config, has_feature
 
 SASL = {"protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512", "username": "u"}
 

@@ -13,8 +13,13 @@ import pytest
 from lagscale.domain.tenancy import is_name
 from lagscale.errors import SecretReferenceBroken
 from lagscale.kafka import safe_open
-from lagscale.kafka.secret_references import SecretReference, build_variable_name
-from lagscale.kafka.secrets import MAX_SECRET_BYTES, SecretSources, resolve_secrets
+from lagscale.kafka.secrets import (
+    MAX_SECRET_BYTES,
+    SecretReference,
+    SecretSources,
+    build_variable_name,
+    resolve_secrets,
+)
 from lagscale.settings import find_unknown_names, read_tenant_variables
 
 CANARY = "canary-of-another"

@@ -14,8 +14,15 @@ from confluent_kafka.admin import AdminClient
 from lagscale.errors import TokenUnavailable
 from lagscale.kafka import msk
 from lagscale.kafka.msk import MskIam
-from lagscale.kafka.token_makers import build_token_fetcher, parse_extensions
-from lagscale.kafka.tokens import MAX_FETCHES, MAX_FETCHES_PER_TENANT, Token, TokenCache, TokenSource
+from lagscale.kafka.tokens import (
+    MAX_FETCHES,
+    MAX_FETCHES_PER_TENANT,
+    Token,
+    TokenCache,
+    TokenSource,
+    build_token_fetcher,
+    parse_extensions,
+)
 
 LIFE = 300.0
 

@@ -56,7 +56,7 @@ def ensure_single_monitor(url: str, environ: Mapping[str, str]) -> None:
         InvalidInput: the policy has faults, or the tenant's rules forbid it.
         StoreUnavailable: the database does not answer.
     """
-    settings = SingleMonitorSettings.read(environ)
+    settings = SingleMonitorSettings.parse(environ)
     spec = single_monitor(environ)
     # A thread of its own, because the caller may stand inside a running event loop.
     with ThreadPoolExecutor(1, "single-monitor") as threads:
@@ -75,7 +75,7 @@ def single_monitor(environ: Mapping[str, str]) -> MonitorSpec:
         SettingsInvalid: the variables are incomplete.
         InvalidInput: the policy has faults.
     """
-    settings = SingleMonitorSettings.read(environ)
+    settings = SingleMonitorSettings.parse(environ)
     given = settings.policy()
     topics = settings.topics()
     return MonitorSpec(

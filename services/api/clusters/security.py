@@ -201,7 +201,7 @@ def _read_secrets(values: Secrets, field_errors: list[FieldError]) -> dict[str, 
             hidden[_SECRET.get(name, name)] = value
         else:
             try:
-                hidden[_SECRET.get(name, name)] = SecretReference.read(value)
+                hidden[_SECRET.get(name, name)] = SecretReference.parse(value)
             except ValueError as error:
                 field_errors.append(FieldError(f"secrets.{name}", str(error)))
     return hidden

@@ -75,7 +75,7 @@ class ClusterOpener:
         source = self._build_token_source(cluster, version, secret_values)
         if source is not None and source.token() is None:
             return PollProblem(PollCode.TOKEN_PENDING)
-        number = None if source is None else source.number
+        number = None if source is None else source.generation
         provide_token = None if source is None else source.provide_token
         return self.clients.get(
             cluster.cluster_id,

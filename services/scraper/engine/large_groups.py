@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 import structlog
 
 from lagscale.errors import LagscaleError
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.records import Lease
-from lagscale.store.sync_connection import ScraperDatabase
 from services.scraper.engine.opening import build_opener
 from services.scraper.engine.options import EngineOptions
 from services.scraper.planning.planner import ClusterPlan, GroupPlan, Slot

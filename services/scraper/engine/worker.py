@@ -12,7 +12,7 @@ import pyarrow as pa
 import structlog
 
 from lagscale.errors import LagscaleError
-from lagscale.store.sync_connection import ScraperDatabase
+from lagscale.store.connection import ScraperDatabase
 from services.scraper.engine.opening import build_opener
 from services.scraper.engine.options import EngineOptions
 from services.scraper.kafka.cluster import KafkaCluster

@@ -11,10 +11,10 @@ from typing import Any
 
 from lagscale.domain.lag.rounds import SampleRow
 from lagscale.errors import LagscaleError, LeaseLost
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.records import AppendResult, Lease
 from lagscale.store.samples.write import PostgresSamples, TargetBaseline, TopicIncarnation
 from lagscale.store.scraping import targets
-from lagscale.store.sync_connection import ScraperDatabase
 from services.scraper.engine import worker
 from services.scraper.engine.options import EngineOptions
 from services.scraper.polling.round import StoredTarget, build_next_row

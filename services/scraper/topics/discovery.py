@@ -16,11 +16,11 @@ from dataclasses import dataclass, replace
 import structlog
 
 from lagscale.errors import LagscaleError, LeaseLost
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.records import Lease
 from lagscale.store.scraping import topic_links
 from lagscale.store.scraping.targets import ClusterEntry
 from lagscale.store.scraping.topic_links import ScopeEntry, ScopeState
-from lagscale.store.sync_connection import ScraperDatabase
 from services.scraper.kafka.status import PollCode, PollProblem
 from services.scraper.planning.round_robin import interleave
 from services.scraper.topics.links import compute_links, keep_links

@@ -13,7 +13,7 @@ import pytest
 from lagscale.store.registry.tables import metadata as tables
 from services.scaler.grpc.proto import externalscaler_pb2 as pb
 from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
-from services.scaler.triggers.metadata import IGNORED_KEYS, KEDA_KEYS
+from services.scaler.triggers.metadata import EXTERNAL_SCALER_KEYS, IGNORED_KEYS
 from tests.integration.scaler.test_process import Kafka, Starting, kafka, replica, until
 
 __all__ = ["kafka", "replica"]
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.integration
 
 CANARY = "C4nary-6rpc-in-the-trigger"
 #: `scalerAddress` is a host and no secret, but nothing of it is needed either.
-CARRIED = dict.fromkeys((*IGNORED_KEYS, *KEDA_KEYS), CANARY) | {"excludePersistentLag": "false"}
+CARRIED = dict.fromkeys((*IGNORED_KEYS, *EXTERNAL_SCALER_KEYS), CANARY) | {"excludePersistentLag": "false"}
 SENT = (("authorization", f"Bearer {CANARY}"), ("x-api-key", CANARY), ("cookie", CANARY))
 INLINE = {"cluster": "main", "consumerGroup": "readers", "topic": "orders", "tenant": ""}
 #: As a trigger may be: by name, inline, faulty, for nobody; each carries the secrets.

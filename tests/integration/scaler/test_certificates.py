@@ -174,7 +174,7 @@ async def test_a_certificate_without_a_name_is_bound_to_nobody(
     nameless = await refused(world, world.metric())
     missing = await refused(world, asked_by(world, say, good, service="ingest-lost"))
     assert nameless[0] is missing[0] is grpc.StatusCode.NOT_FOUND
-    assert nameless[1] == missing[1].replace("ingest-lost", "ingest-logs").partition(" Near names")[0]
+    assert nameless[1] == missing[1].replace("ingest-lost", "ingest-logs").partition(" Did you mean")[0]
 
 
 async def test_bindings_of_default_do_not_count_where_certificates_are_required(

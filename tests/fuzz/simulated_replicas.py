@@ -35,7 +35,7 @@ from tests.support.memory_samples import MemorySamples
 BEGIN_MS = 1_767_607_200_000
 STEP_MS = 5_000
 INTERVAL_MS = 10_000
-MEMO_MS = 1_000
+SNAPSHOT_TTL_MS = 1_000
 TENANT, TARGET = 1, 1
 LEASE = Lease("a scraper", 1)
 #: A call's deadline in real seconds, while the store hangs and else: only then does anybody wait for it.
@@ -174,7 +174,7 @@ class World:
         return all(self._seen_calm(number, at_ms) for number in range(len(self.partitions)))
 
     def _seen_calm(self, number: int, at_ms: int) -> bool:
-        oldest = at_ms - self.policy.stale_after_ms - MEMO_MS
+        oldest = at_ms - self.policy.stale_after_ms - SNAPSHOT_TTL_MS
         seen = [
             row.round.at_ms
             for row in self.rows
@@ -195,7 +195,9 @@ class World:
     def nobody_waits(self, at_ms: int) -> bool:
         """Whether a fresh round showed no backlog that a group at work, or a patient one without members, has."""
         seen = [
-            row.round for row in self.rows if at_ms - self.policy.stale_after_ms - MEMO_MS <= row.round.at_ms <= at_ms
+            row.round
+            for row in self.rows
+            if at_ms - self.policy.stale_after_ms - SNAPSHOT_TTL_MS <= row.round.at_ms <= at_ms
         ]
         if not seen:
             return False
@@ -229,7 +231,7 @@ class Replica:
         self.snapshots = SnapshotCache(
             self._world.store,
             slots=2,
-            seconds=MEMO_MS / 1000,
+            seconds=SNAPSHOT_TTL_MS / 1000,
             on_judgment=lambda request, judgment: self.last.note(
                 compute_monitor_key(request), judgment, request.policy
             ),

@@ -23,9 +23,9 @@ from lagscale.domain.policy.policy import Policy
 from lagscale.domain.verdict.contract import Answer, Judgment, choose_answer
 from lagscale.errors import LagscaleError, StoreUnavailable, Unknown
 from services.scaler.answers import answer as answers
-from services.scaler.answers.answer import AnswerKind, MonitorAnswer
+from services.scaler.answers.answer import AnswerSource, MonitorAnswer
 from services.scaler.answers.last_known import LastKnownAnswers
-from tests.fuzz.simulated_replicas import MEMO_MS, Replica, World
+from tests.fuzz.simulated_replicas import SNAPSHOT_TTL_MS, Replica, World
 from tests.support.memory_samples import MemorySamples
 
 #: A machine of 40 steps costs as much as many histories.
@@ -156,7 +156,7 @@ class Replicas(RuleBasedStateMachine):
             activity = self._run(replica.get_answer(begins_poll=False))
             for answer in (value, activity):
                 self._check(answer)
-            assert _told(value) == _told(activity), "value and activity of one poll contradict each other"
+            assert _answer_of(value) == _answer_of(activity), "value and activity of one poll contradict each other"
 
     def teardown(self) -> None:
         for replica in self.replicas:
@@ -173,20 +173,20 @@ class Replicas(RuleBasedStateMachine):
             assert isinstance(answer, Unknown | StoreUnavailable), repr(answer)
             return
         given, world = answer.answer, self.world
-        self.seen[f"{answer.kind}, {'more' if given.value else '0'}, {'active' if given.active else 'inactive'}"] += 1
+        self.seen[f"{answer.source}, {'more' if given.value else '0'}, {'active' if given.active else 'inactive'}"] += 1
         assert given.active or given.value == 0
-        if answer.kind is AnswerKind.MEASURED:
+        if answer.source is AnswerSource.MEASURED:
             assert given.value > 0 or world.was_calm(world.now_ms), "0 without measured calm"
             assert given.active or world.nobody_waits(world.now_ms), "inactive while messages wait"
             return
         assert given.active, "inactive was not measured"
         if given.last_known_ms is not None:
-            assert given.value > 0 or world.was_calm(given.last_known_ms), "0 is held, and was never measured"
-        if answer.kind is AnswerKind.LAST_KNOWN:
-            assert world.now_ms - (given.last_known_ms or 0) <= world.policy.hold_ms + MEMO_MS
+            assert given.value > 0 or world.was_calm(given.last_known_ms), "a last-known 0 was never measured"
+        if answer.source is AnswerSource.LAST_KNOWN:
+            assert world.now_ms - (given.last_known_ms or 0) <= world.policy.hold_ms + SNAPSHOT_TTL_MS
 
 
-def _told(answer: MonitorAnswer | LagscaleError) -> Answer | str:
+def _answer_of(answer: MonitorAnswer | LagscaleError) -> Answer | str:
     return "an error" if isinstance(answer, LagscaleError) else answer.answer
 
 
@@ -206,11 +206,11 @@ def test_numbered_walks_reach_every_kind_of_answer() -> None:
         "measured, more, active",
         "measured, 0, active",
         "measured, 0, inactive",
-        "held, more, active",
-        "held, 0, active",
-        "held_locally, more, active",
-        "held_locally, 0, active",
-        "waking, more, active",
+        "last_known, more, active",
+        "last_known, 0, active",
+        "last_known_locally, more, active",
+        "last_known_locally, 0, active",
+        "activation, more, active",
         "HistoryTooShort",
         "DataUnavailable",
         "StoreUnavailable",
@@ -260,7 +260,7 @@ def _unknown_is_0() -> AbstractContextManager[object]:
     return mock.patch.object(answers, "choose_answer", zero)
 
 
-def _inactive_is_held() -> AbstractContextManager[object]:
+def _inactive_is_last_known() -> AbstractContextManager[object]:
     return mock.patch.object(LastKnownAnswers, "find_answer", return_value=Answer(0.0, False, 1))
 
 
@@ -281,7 +281,7 @@ def _samples_never_stale() -> AbstractContextManager[object]:
     ("break_it", "found"),
     [
         (_unknown_is_0, "inactive was not measured|0 without measured calm"),
-        (_inactive_is_held, "inactive was not measured"),
+        (_inactive_is_last_known, "inactive was not measured"),
         (_samples_never_stale, "0 without measured calm|inactive while messages wait"),
     ],
 )

@@ -89,7 +89,7 @@ async def test_secrets_of_a_trigger_show_nowhere(
     scaler.process.terminate()
     scaler.process.wait(20)
     logs = (tmp_path / "scaler-0.log").read_text()
-    assert "call_refused" in logs
+    assert "call_rejected" in logs
     for place, text in (("answers", answers_text), ("logs", logs), ("pages", shown), ("store", rows)):
         found = text.find(CANARY)
         assert found < 0, f"{CANARY} shows in {place}: {text[max(0, found - 300) :][:700]}"

@@ -55,7 +55,7 @@ class Scaler:
     def __init__(self, dependencies: ScalerDependencies, settings: ScalerSettings, replica: str) -> None:
         self._settings = settings
         self._notifications = dependencies.notifications
-        self._local_cache = LocalCache(settings.scratch_dir / "scaler")
+        self._local_cache = LocalCache(settings.cache_dir / "scaler")
         self._last = LastKnownAnswers()
         reader = TriggerReader(
             settings.tick_seconds, lambda hit: metrics.CACHE_LOOKUPS.labels("metadata", "hit" if hit else "miss").inc()
@@ -65,15 +65,18 @@ class Scaler:
         self._snapshots = SnapshotCache(
             dependencies.verdicts,
             slots=settings.scaler_pool_size,
-            seconds=settings.memo_seconds,
+            seconds=settings.scaler_snapshot_ttl_seconds,
             on_judgment=lambda request, judgment: self._last.note(
                 compute_monitor_key(request), judgment, request.policy
             ),
         )
-        ages = ConnectionAges(settings.connection_age_seconds, settings.connection_grace_seconds)
+        ages = ConnectionAges(
+            settings.scaler_max_connection_age_seconds, settings.scaler_max_connection_age_grace_seconds
+        )
         self._frozen = FrozenAnswerCache(dependencies.freezes, dependencies.verdicts, self._last)
+        call_seconds = settings.scaler_call_timeout_seconds
         self._streams = Streams(
-            self._snapshots, self._registrations, ages, settings.call_seconds, is_frozen=self._frozen.select_active
+            self._snapshots, self._registrations, ages, call_seconds, is_frozen=self._frozen.select_active
         )
         answers = AnswerService(
             self._snapshots,
@@ -87,10 +90,10 @@ class Scaler:
         if settings.scaler_grpc_security == "mtls":
             identify_caller = identify_by_required_certificate
         self._servicer = Servicer(
-            reader, self._registrations, answers, self._streams, settings.call_seconds, identify_caller=identify_caller
+            reader, self._registrations, answers, self._streams, call_seconds, identify_caller=identify_caller
         )
         self._certificates = _build_reloader(settings)
-        self._server = GrpcServer(self._servicer, ages, reuse_address=settings.reuse_address)
+        self._server = GrpcServer(self._servicer, ages, reuse_address=settings.scaler_reuse_port)
         self._health = ScalerHealth(
             registered=lambda: self._registrations.directory is not None, store_up=lambda: self._registrations.store_up
         )
@@ -134,11 +137,11 @@ class Scaler:
         """Become not ready at once, serve until callers have moved away, then end the running calls."""
         self._health.draining = True
         await self._server.drain()
-        await asyncio.sleep(self._settings.drain_seconds)
+        await asyncio.sleep(self._settings.scaler_drain_seconds)
         await self._wait_for_quiet()
         # Not earlier: KEDA reconnects at once after a clean end, and until now it might have reconnected here.
         self._streams.end()
-        await self._server.stop(self._settings.call_seconds + timing.STOP_GRACE_SECONDS)
+        await self._server.stop(self._settings.scaler_call_timeout_seconds + timing.STOP_GRACE_SECONDS)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -76,9 +76,9 @@ def main() -> int:
     if SingleMonitorSettings.is_configured(os.environ):
         threading.Thread(target=_register_single, args=(url, stop), name="single-monitor", daemon=True).start()
     database = ScraperDatabase(url, response_timeout_seconds=REMOVAL_SECONDS + 5.0)
-    housekeeping = Housekeeping(database, settings.retention_hours, lambda: health.leading)
+    housekeeping = Housekeeping(database, settings.scraper_retention_hours, lambda: health.leading)
     housekeeping.start()
-    log.info("scraper_starting", http=settings.scraper_http_listen, spark=settings.spark_master)
+    log.info("scraper_starting", http=settings.scraper_http_listen, spark=settings.scraper_spark_master)
     # Spark is spoken to in a thread, so that a signal ends the process in time whatever Spark is doing.
     scrape_thread = _ScrapeThread(settings, reports.address, stop)
     scrape_thread.start()
@@ -121,19 +121,19 @@ class _ScrapeThread(threading.Thread):
                     database_url=settings.database_url.get_secret_value(),
                     secret_keys=settings.secret_keys.get_secret_value(),
                     tick_ms=round(settings.tick_seconds * 1000),
-                    slots=settings.spark_slots,
+                    slots=settings.scraper_spark_slots,
                     holder=f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
                     reports=self._reports,
-                    topics_seconds=settings.topics_seconds,
-                    topics_limit=settings.topics_limit,
+                    topics_seconds=settings.scraper_topic_discovery_interval_seconds,
+                    topics_limit=settings.scraper_max_topics_per_monitor,
                     addresses=settings.address_rules.text,
-                    secret_directory=str(settings.secret_directory or ""),
-                    clients_limit=settings.clients_limit,
-                    tenant_partitions=settings.tenant_partitions,
+                    secret_directory=str(settings.secret_dir or ""),
+                    clients_limit=settings.scraper_max_kafka_clients,
+                    tenant_partitions=settings.scraper_max_tenant_partitions_per_tick,
                 ),
-                master=settings.spark_master,
-                driver_memory=settings.spark_driver_memory,
-                directory=settings.scratch_dir,
+                master=settings.scraper_spark_master,
+                driver_memory=settings.scraper_spark_driver_memory,
+                directory=settings.cache_dir,
             )
         except Exception:
             log.exception("spark_not_started")

@@ -12,12 +12,13 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from lagscale.clock import to_ms
 from lagscale.domain.verdict.contract import Answer
 from lagscale.domain.verdict.freezes import MAX_FREEZE_MS, Freeze
 from lagscale.errors import FieldError, InvalidInput, NotFound
 from lagscale.store.registry import audit
 from lagscale.store.registry.freeze_tables import freeze, frozen_answer
-from lagscale.store.registry.history import milliseconds, read_clock
+from lagscale.store.registry.history import read_clock
 from lagscale.store.registry.paging import Page, PageRequest, read_page
 from lagscale.store.registry.session import Row, TenantSession
 from lagscale.store.registry.tables import cluster, monitor
@@ -116,8 +117,8 @@ async def read_covering(session: TenantSession, monitor_row: Row, at: datetime) 
             row["tenant_id"],
             row["cluster"],
             row["monitor_id"],
-            milliseconds(row["since"]),
-            milliseconds(row["until"]),
+            to_ms(row["since"]),
+            to_ms(row["until"]),
             row["reason"],
         )
         for row in await session.every(statement)
@@ -136,7 +137,7 @@ async def answer(session: TenantSession, freezes: Sequence[Freeze], monitor_id: 
     if row is None:
         return None
     last_known_at = row["known_at"]
-    return (None if last_known_at is None else Answer(row["value"], row["active"], milliseconds(last_known_at)),)
+    return (None if last_known_at is None else Answer(row["value"], row["active"], to_ms(last_known_at)),)
 
 
 def _select_freezes() -> sa.Select[Any]:

@@ -12,6 +12,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from lagscale.clock import to_ms
 from lagscale.domain.explain.decision_diff import RecordedDecision
 from lagscale.domain.lag import rounds as markers
 from lagscale.errors import NotFound
@@ -27,7 +28,7 @@ from lagscale.store.registry.tables import (
     samples_kept,
 )
 from lagscale.store.registry.tables import tenant_lag_sample as sample
-from lagscale.store.samples.columns import read_row, to_datetime
+from lagscale.store.samples.columns import read_row
 
 #: How long decisions are kept: `tidy_registry` removes older ones.
 DECISION_RETENTION = timedelta(days=14)
@@ -106,7 +107,7 @@ async def links(session: TenantSession, monitor_id: int) -> list[TargetLink]:
         .order_by(lag_target.c.topic, lag_target.c.id)
     )
     return [
-        TargetLink(row["id"], row["topic"], milliseconds(row["since"]), row["until"] and milliseconds(row["until"]))
+        TargetLink(row["id"], row["topic"], to_ms(row["since"]), row["until"] and to_ms(row["until"]))
         for row in await session.every(statement)
     ]
 
@@ -238,8 +239,8 @@ def _read_decision(row: Row) -> RecordedDecision:
     snapshot: datetime | None = row["snapshot_at"]
     return RecordedDecision(
         replica=row["replica"],
-        decided_ms=milliseconds(row["told_at"]),
-        snapshot_ms=None if snapshot is None else milliseconds(snapshot),
+        decided_ms=to_ms(row["told_at"]),
+        snapshot_ms=None if snapshot is None else to_ms(snapshot),
         verdict=row["verdict"],
         value=row["value"],
         active=row["active"],
@@ -249,8 +250,3 @@ def _read_decision(row: Row) -> RecordedDecision:
         version=row["version"],
         overrides=row["overrides"],
     )
-
-
-def milliseconds(at: datetime) -> int:
-    """Whole milliseconds since 1970."""
-    return (at - to_datetime(0)) // timedelta(milliseconds=1)

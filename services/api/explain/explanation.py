@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from lagscale.clock import to_datetime
 from lagscale.domain.explain.decision_diff import (
     DiffReason,
     Evaluation,
@@ -19,7 +20,6 @@ from lagscale.domain.verdict.partial import apply_partial_coverage
 from lagscale.domain.wording.answers import PointInTime, describe_decisions, describe_diff
 from lagscale.store.registry import freezes
 from lagscale.store.registry.session import AccessScope, RegistryDatabase
-from lagscale.store.samples.columns import to_datetime
 from services.api.explain import schemas as out
 from services.api.explain.points_in_time import ExplanationInput, load_explanation_input
 from services.api.explain.serializers import (

@@ -45,7 +45,7 @@ _ADAPTER: Final = TypeAdapter(_CachedRegistrations)
 
 
 class LocalCache:
-    """The scaler's folder in the scratch directory."""
+    """The scaler's folder in the cache directory."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder

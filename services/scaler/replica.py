@@ -106,7 +106,7 @@ class Scaler:
         """Serve at the address, and at the second one if it is set; returns the gRPC port and the HTTP port.
 
         Raises:
-            OSError: an address is taken.
+            OSError: an address is in use.
         """
         self._registrations.load_from_disk()
         self._last.restore(self._local_cache.read(ANSWERS))

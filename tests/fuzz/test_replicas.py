@@ -1,4 +1,4 @@
-"""Replicas of the scaler among random faults: never 0 or inactive without a calm that was measured."""
+"""Replicas of the scaler under random faults: never 0 or inactive without a measured calm."""
 
 from __future__ import annotations
 
@@ -53,10 +53,10 @@ steps = st.sampled_from(STEP_COUNTS)
 
 
 class Replicas(RuleBasedStateMachine):
-    """Two replicas on one store; after every step both are asked as KEDA asks."""
+    """Two replicas on one store; after every step both are polled as KEDA polls."""
 
-    #: What was answered, over all runs.
-    seen: ClassVar[Counter[str]] = Counter()
+    #: Answers by kind, over all runs.
+    counts: ClassVar[Counter[str]] = Counter()
 
     def __init__(self) -> None:
         super().__init__()
@@ -141,8 +141,8 @@ class Replicas(RuleBasedStateMachine):
         assert self.world.poll_from_the_future()
 
     @rule(replica=which)
-    def a_replica_keeps_what_it_knows(self, replica: int) -> None:
-        self.replicas[replica].keep()
+    def a_replica_writes_its_local_cache(self, replica: int) -> None:
+        self.replicas[replica].write_local_cache()
 
     @rule(replica=which, steps=steps)
     def a_replica_is_away_and_comes_back(self, replica: int, steps: int) -> None:
@@ -169,11 +169,11 @@ class Replicas(RuleBasedStateMachine):
 
     def _check(self, answer: MonitorAnswer | LagscaleError) -> None:
         if isinstance(answer, LagscaleError):
-            self.seen[type(answer).__name__] += 1
+            self.counts[type(answer).__name__] += 1
             assert isinstance(answer, Unknown | StoreUnavailable), repr(answer)
             return
         given, world = answer.answer, self.world
-        self.seen[f"{answer.source}, {'more' if given.value else '0'}, {'active' if given.active else 'inactive'}"] += 1
+        self.counts[f"{answer.source}, {'more' if given.value else '0'}, {'active' if given.active else 'inactive'}"] += 1
         assert given.active or given.value == 0
         if answer.source is AnswerSource.MEASURED:
             assert given.value > 0 or world.was_calm(world.now_ms), "0 without measured calm"
@@ -199,10 +199,10 @@ def test_never_0_or_inactive_without_measured_calm() -> None:
 @pytest.mark.fuzz
 @pytest.mark.timeout(300)
 def test_numbered_walks_reach_every_kind_of_answer() -> None:
-    Replicas.seen.clear()
+    Replicas.counts.clear()
     for seed in range(40):
         _walk(Random(seed))
-    wanted = {
+    expected = {
         "measured, more, active",
         "measured, 0, active",
         "measured, 0, inactive",
@@ -216,7 +216,7 @@ def test_numbered_walks_reach_every_kind_of_answer() -> None:
         "StoreUnavailable",
         "StoreTimeout",
     }
-    assert {what: Replicas.seen[what] for what in wanted if Replicas.seen[what] < 5} == {}
+    assert {what: Replicas.counts[what] for what in expected if Replicas.counts[what] < 5} == {}
 
 
 def _walk(random: Random) -> None:
@@ -241,7 +241,7 @@ def _walk(random: Random) -> None:
         machine.all_is_well_again,
         lambda: machine.a_host_clock_is_set(which_one(), some(SKEWS)),
         machine.a_scraper_with_a_wrong_clock_writes,
-        lambda: machine.a_replica_keeps_what_it_knows(which_one()),
+        lambda: machine.a_replica_writes_its_local_cache(which_one()),
         lambda: machine.a_replica_is_away_and_comes_back(which_one(), for_some_time()),
     )
     try:

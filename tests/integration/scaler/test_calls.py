@@ -122,7 +122,7 @@ async def test_a_held_answer_is_told_as_active(start: Any, say: Any) -> None:
 
 async def test_waking_is_told_as_one_replica(start: Any, say: Any) -> None:
     world = await start()
-    world.verdicts.judgments[1] = say.unknown(Reason.MISSING, wakes=True)
+    world.verdicts.judgments[1] = say.unknown(Reason.MISSING, activates_from_zero=True)
     assert (await world.metric()).metricValues[0].metricValue == 500
     assert await world.active() is True
 
@@ -208,7 +208,7 @@ async def test_a_trigger_registers_itself_where_its_tenant_allows_it(start: Any)
     assert world.registry.registered == []
     code, text = await refused(world.active(**inline))
     assert code is Code.FAILED_PRECONDITION
-    assert "easuring begins" in text
+    assert "No samples yet" in text
     assert (await refused(world.active(**inline)))[0] is Code.FAILED_PRECONDITION
     (registered,) = world.registry.registered
     assert registered.name == spec.metricSpecs[0].metricName
@@ -227,7 +227,7 @@ async def test_decisions_are_written_on_change(start: Any, say: Any) -> None:
     world.verdicts.judgments[1] = say.sustained(900)
     for _ in range(3):
         await world.active()
-    await world.scaler._recorder.flush()
+    await world.scaler._decision_log.flush()
     (row,) = world.decisions.rows
     assert (row.monitor_id, row.verdict, row.value, row.active, row.code) == (1, "sustained", 900, True, "OK")
     assert world.decisions.asked == [1]

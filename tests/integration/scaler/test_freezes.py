@@ -217,7 +217,7 @@ async def test_a_restart_without_the_store_tells_the_same(start: Any, say: Any, 
     assert await after.active() is True
     assert await refused(after.metric("s0-ingest-metrics", service="ingest-metrics")) == nothing
     # What is kept on scratch is of that freeze alone.
-    assert len(after.scaler._frozen.dump()["kept"]) == 2
+    assert len(after.scaler._frozen.dump()["stored"]) == 2
 
 
 async def test_a_kill_without_the_store_tells_the_same(start: Any, say: Any, make_freeze: Any) -> None:
@@ -369,7 +369,7 @@ async def test_decisions_say_frozen_and_no_alert_counts_them(start: Any, say: An
     await frozen(world, say, make_freeze())
     await value(world)
     await refused(world.metric("s0-ingest-metrics", service="ingest-metrics"))
-    await world.scaler._recorder.flush()
+    await world.scaler._decision_log.flush()
     recorded = {row.monitor_id: (row.reason, row.code, row.value, row.held) for row in world.decisions.rows}
     assert recorded == {1: ("frozen", "OK", 1500.0, True), 2: ("frozen", "UNAVAILABLE", None, False)}
     assert REGISTRY.get_sample_value("lagscale_scaler_last_known_ratio") == 0

@@ -152,14 +152,14 @@ async def test_a_target_over_its_quota_is_an_error_and_no_zero(start: Any, say: 
     over = replace(world.registry.present.monitors[0], over_quota=TOO_LARGE)
     world.registry.change(monitors=(over, *world.registry.present.monitors[1:]))
     await wait_for_registrations(world)
-    before = counted("refused", "partitions")
+    before = counted("rejected", "partitions")
     world.verdicts.judgments[1] = say.unknown(Reason.NO_DATA)
     world.verdicts.holds[1] = Answer(0.0, False, say.now_ms - 60_000)
     for call in (world.metric(), world.active()):
         with pytest.raises(grpc.aio.AioRpcError) as raised:
             await call
         assert (raised.value.code(), raised.value.details()) == (Code.RESOURCE_EXHAUSTED, TOO_LARGE)
-    assert counted("refused", "partitions") - before == 2
+    assert counted("rejected", "partitions") - before == 2
 
 
 async def test_a_target_over_its_quota_keeps_the_replicas_that_were_held(start: Any, say: Any) -> None:

@@ -23,7 +23,12 @@ from services.scaler.answers.frozen import FreezeStore, FrozenAnswerCache
 from services.scaler.answers.last_known import LastKnownAnswers
 from services.scaler.answers.rate_limit import CallRateLimiter
 from services.scaler.answers.snapshots import SnapshotCache
-from services.scaler.grpc.callers import identify_by_certificate, identify_by_required_certificate, identify_default
+from services.scaler.grpc.callers import (
+    CallerIdentifier,
+    identify_by_certificate,
+    identify_by_required_certificate,
+    identify_default,
+)
 from services.scaler.grpc.server import GrpcServer, Listener, grpc_address
 from services.scaler.grpc.servicer import Servicer
 from services.scaler.grpc.streams import ConnectionAges, Streams
@@ -78,19 +83,23 @@ class Scaler:
         self._streams = Streams(
             self._snapshots, self._registrations, ages, call_seconds, is_frozen=self._frozen.select_active
         )
+        call_limiter = CallRateLimiter(self._registrations.calls_per_second)
         answers = AnswerService(
             self._snapshots,
             dependencies.registrations,
             self._last,
             self._decision_log,
             self._frozen,
-            call_limiter=CallRateLimiter(self._registrations.calls_per_second),
+            call_limiter=call_limiter,
         )
-        identify_caller = identify_by_certificate if settings.requires_client_certificates else identify_default
-        if settings.scaler_grpc_security == "mtls":
-            identify_caller = identify_by_required_certificate
         self._servicer = Servicer(
-            reader, self._registrations, answers, self._streams, call_seconds, identify_caller=identify_caller
+            reader,
+            self._registrations,
+            answers,
+            self._streams,
+            call_seconds,
+            call_limiter=call_limiter,
+            identify_caller=_select_identifier(settings),
         )
         self._certificates = _build_reloader(settings)
         self._server = GrpcServer(self._servicer, ages, reuse_address=settings.scaler_reuse_port)
@@ -226,6 +235,12 @@ class Scaler:
                 self._frozen.retain(() if directory is None else directory.registrations.freezes)
                 await asyncio.to_thread(self._local_cache.write, FROZEN, self._frozen.dump())
             await asyncio.sleep(max(timing.CACHE_WRITE_SECONDS, took / timing.CACHE_WRITE_SHARE))
+
+
+def _select_identifier(settings: ScalerSettings) -> CallerIdentifier:
+    if settings.scaler_grpc_security == "mtls":
+        return identify_by_required_certificate
+    return identify_by_certificate if settings.requires_client_certificates else identify_default
 
 
 def _build_reloader(settings: ScalerSettings) -> CertificateReloader | None:

@@ -62,7 +62,10 @@ def test_a_spike_that_is_read_before_the_sustain_time_is_over_scales_nothing(sys
     working = until(spike.poll, lambda answer: bool(answer.active), 30, never=requests_replicas)
     assert working[-1] == KedaAnswer(0.0, True)
     until(
-        spike.poll, lambda answer: is_calm(answer) and time.monotonic() > started + 2 * SUSTAIN, 60, never=requests_replicas
+        spike.poll,
+        lambda answer: is_calm(answer) and time.monotonic() > started + 2 * SUSTAIN,
+        60,
+        never=requests_replicas,
     )
 
 

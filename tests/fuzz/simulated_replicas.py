@@ -91,7 +91,9 @@ class NoFreezes:
     async def find_answer(self, asked: FrozenAnswerKey, freeze_ids: Sequence[str]) -> FrozenAnswer | None:
         raise AssertionError("the monitor is not frozen")
 
-    async def store_first(self, asked: FrozenAnswerKey, freeze_ids: Sequence[str], answer: FrozenAnswer) -> FrozenAnswer:
+    async def store_first(
+        self, asked: FrozenAnswerKey, freeze_ids: Sequence[str], answer: FrozenAnswer
+    ) -> FrozenAnswer:
         raise AssertionError("the monitor is not frozen")
 
 

@@ -173,7 +173,9 @@ class Replicas(RuleBasedStateMachine):
             assert isinstance(answer, Unknown | StoreUnavailable), repr(answer)
             return
         given, world = answer.answer, self.world
-        self.counts[f"{answer.source}, {'more' if given.value else '0'}, {'active' if given.active else 'inactive'}"] += 1
+        self.counts[
+            f"{answer.source}, {'more' if given.value else '0'}, {'active' if given.active else 'inactive'}"
+        ] += 1
         assert given.active or given.value == 0
         if answer.source is AnswerSource.MEASURED:
             assert given.value > 0 or world.was_calm(world.now_ms), "0 without measured calm"

@@ -8,25 +8,25 @@ import os
 import signal
 import socket
 import sys
+import threading
 from contextlib import AsyncExitStack
 
 import structlog
 import uvloop
-from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential_jitter
 
-from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
+from lagscale.errors import SettingsInvalid
 from lagscale.settings import SingleMonitorSettings, load
 from lagscale.store.connection import open_pool
 from lagscale.store.registrations.answers import PostgresDecisions
 from lagscale.store.registrations.frozen_answers import PostgresFreezes
 from lagscale.store.registrations.load import ROLE, PostgresRegistrations, changes
-from lagscale.store.registry.single_monitor import ensure_single_monitor
 from lagscale.store.verdicts.judge import PostgresVerdicts
 from lagscale.telemetry import configure_logging
 from services.scaler import timing
 from services.scaler.grpc.server import grpc_address
 from services.scaler.replica import Scaler, ScalerDependencies
 from services.scaler.settings import ScalerSettings
+from services.single_monitor import start_registration
 
 log = structlog.get_logger("services.scaler")
 
@@ -79,8 +79,9 @@ async def serve(settings: ScalerSettings, address: str, single: bool) -> None:
         await scaler.start(address)
         stack.push_async_callback(scaler.stop)
         if single:
-            registering = asyncio.create_task(_register_single(url))
-            stack.callback(registering.cancel)
+            registration_stop = threading.Event()
+            stack.callback(registration_stop.set)
+            start_registration(url, os.environ, registration_stop, tick_seconds=settings.tick_seconds)
         log.info("service_started", grpc_listen=address, http_listen=settings.scaler_http_listen)
         await stop.wait()
         log.info("service_stopping")
@@ -96,15 +97,6 @@ def resolve_listen_address(listen: str, port: str | None) -> str:
     if port and not (port.isdecimal() and int(port) <= 65535):
         raise SettingsInvalid("GRPC_PORT: must be a port, as in 50051")
     return grpc_address(listen, port)
-
-
-async def _register_single(url: str) -> None:
-    """Register the monitor that the environment describes, as soon as the store is available."""
-    retry = AsyncRetrying(retry=retry_if_exception_type(StoreUnavailable), wait=wait_exponential_jitter(0.5, 5.0))
-    try:
-        await retry(asyncio.to_thread, ensure_single_monitor, url, dict(os.environ))
-    except LagscaleError as error:
-        log.error("single_monitor_rejected", reason=error.message)
 
 
 if __name__ == "__main__":

@@ -83,14 +83,14 @@ class Scaler:
         self._streams = Streams(
             self._snapshots, self._registrations, ages, call_seconds, is_frozen=self._frozen.select_active
         )
-        call_limiter = CallRateLimiter(self._registrations.calls_per_second)
+        limiter = CallRateLimiter(self._registrations.calls_per_second)
         answers = AnswerService(
             self._snapshots,
             dependencies.registrations,
             self._last,
             self._decision_log,
             self._frozen,
-            call_limiter=call_limiter,
+            call_limiter=limiter,
         )
         self._servicer = Servicer(
             reader,
@@ -98,7 +98,7 @@ class Scaler:
             answers,
             self._streams,
             call_seconds,
-            call_limiter=call_limiter,
+            call_limiter=limiter,
             identify_caller=_select_identifier(settings),
         )
         self._certificates = _build_reloader(settings)

@@ -16,7 +16,7 @@ from lagscale.domain.verdict.series import build_series, compute_lag
 from lagscale.domain.wording.verdicts import describe_answer, describe_change, describe_verdict
 from lagscale.store.registry.history import LagStep
 from services.api.explain import schemas as out
-from services.api.explain.points_in_time import ExplanationInput, format_time
+from services.api.explain.inputs import ExplanationInput, format_time
 from services.api.verdicts.schemas import AnswerOut, IslandOut
 
 _MAX_ISLANDS = 20
@@ -154,8 +154,8 @@ def build_lag_series(point: ExplanationInput) -> list[out.LagPointOut]:
             out.LagPointOut(
                 at=begin,
                 total=sum(step.total for step in counted),
-                greatest=max(step.greatest for step in counted),
-                least=max(step.least for step in counted),
+                greatest=max(step.highest for step in counted),
+                least=max(step.lowest for step in counted),
             )
         )
     return points

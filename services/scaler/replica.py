@@ -79,28 +79,14 @@ class Scaler:
             settings.scaler_max_connection_age_seconds, settings.scaler_max_connection_age_grace_seconds
         )
         self._frozen = FrozenAnswerCache(dependencies.freezes, dependencies.verdicts, self._last)
-        call_seconds = settings.scaler_call_timeout_seconds
         self._streams = Streams(
-            self._snapshots, self._registrations, ages, call_seconds, is_frozen=self._frozen.select_active
-        )
-        limiter = CallRateLimiter(self._registrations.calls_per_second)
-        answers = AnswerService(
             self._snapshots,
-            dependencies.registrations,
-            self._last,
-            self._decision_log,
-            self._frozen,
-            call_limiter=limiter,
-        )
-        self._servicer = Servicer(
-            reader,
             self._registrations,
-            answers,
-            self._streams,
-            call_seconds,
-            call_limiter=limiter,
-            identify_caller=_select_identifier(settings),
+            ages,
+            settings.scaler_call_timeout_seconds,
+            is_frozen=self._frozen.select_active,
         )
+        self._servicer = self._build_servicer(reader, dependencies.registrations)
         self._certificates = _build_reloader(settings)
         self._server = GrpcServer(self._servicer, ages, reuse_address=settings.scaler_reuse_port)
         self._health = ScalerHealth(
@@ -110,6 +96,21 @@ class Scaler:
         #: Ports of gRPC, in the order of the addresses.
         self.ports: list[int] = []
         self._tasks: list[asyncio.Task[None]] = []
+
+    def _build_servicer(self, reader: TriggerReader, registrations: RegistrationStore) -> Servicer:
+        limiter = CallRateLimiter(self._registrations.calls_per_second)
+        answers = AnswerService(
+            self._snapshots, registrations, self._last, self._decision_log, self._frozen, call_limiter=limiter
+        )
+        return Servicer(
+            reader,
+            self._registrations,
+            answers,
+            self._streams,
+            self._settings.scaler_call_timeout_seconds,
+            call_limiter=limiter,
+            identify_caller=_select_identifier(self._settings),
+        )
 
     async def start(self, address: str) -> tuple[int, int]:
         """Serve at the address, and at the second one if it is set; returns the gRPC port and the HTTP port.

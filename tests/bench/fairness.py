@@ -26,7 +26,7 @@ from lagscale.store.records import Lease
 from lagscale.store.scraping.targets import ClusterEntry, TargetEntry
 from services.scraper.engine.options import EngineOptions
 from services.scraper.planning.planner import ClusterPlan, GroupPlan
-from tests.integration.scraper.giant import PARTITIONS, start_background_poller
+from tests.integration.scraper.oversized import PARTITIONS, start_background_poller
 
 _DEAD = 200
 _LOOK_SECONDS = 0.5

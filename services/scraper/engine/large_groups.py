@@ -115,9 +115,9 @@ class LargeGroupPoller:
         return True
 
     def _poll_round(self, plan: ClusterPlan, lease: Lease) -> None:
+        from services.scraper.engine import rows as wire
         from services.scraper.engine import worker, write
         from services.scraper.polling.poll import poll
-        from services.scraper.spark import rows as wire
 
         started_at = time.monotonic()
         clock = worker.DatabaseClock.learn(self._database)

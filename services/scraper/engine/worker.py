@@ -13,6 +13,7 @@ import structlog
 
 from lagscale.errors import LagscaleError
 from lagscale.store.sync_connection import ScraperDatabase
+from services.scraper.engine import rows
 from services.scraper.engine.opening import build_opener
 from services.scraper.engine.options import EngineOptions
 from services.scraper.kafka.cluster import KafkaCluster
@@ -20,7 +21,6 @@ from services.scraper.kafka.open import ClusterOpener
 from services.scraper.kafka.status import PollProblem
 from services.scraper.planning.planner import ClusterPlan, Slot
 from services.scraper.polling.poll import MAX_CLUSTER_THREADS, ClusterPollResult, poll
-from services.scraper.spark import rows
 from services.scraper.worker_reports import report
 
 log = structlog.get_logger(__name__)

@@ -15,10 +15,10 @@ from lagscale.store.records import AppendResult, Lease
 from lagscale.store.samples.write import PostgresSamples, TargetBaseline, TopicIncarnation
 from lagscale.store.scraping import targets
 from lagscale.store.sync_connection import ScraperDatabase
+from services.scraper.engine import rows as wire
 from services.scraper.engine import worker
 from services.scraper.engine.options import EngineOptions
 from services.scraper.polling.round import StoredTarget, build_next_row
-from services.scraper.spark import rows as wire
 from services.scraper.spark.sink import BatchPart
 
 _KINDS = {wire.CLUSTER: "cluster", wire.TARGET: "target"}

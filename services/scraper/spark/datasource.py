@@ -24,7 +24,7 @@ class LagDataSource(DataSource):
 
     def schema(self) -> str:
         """The columns."""
-        from services.scraper.spark.rows import SCHEMA
+        from services.scraper.engine.rows import SCHEMA
 
         return SCHEMA
 

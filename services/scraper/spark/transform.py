@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import DataFrame
 
-from services.scraper.spark.rows import COLUMNS
+from services.scraper.engine.rows import COLUMNS
 
 
 def select_written(polled: DataFrame) -> DataFrame:

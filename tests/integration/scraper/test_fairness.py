@@ -28,7 +28,7 @@ from services.scraper.planning.planner import ClusterPlan, PollPlanner, Slot
 from services.scraper.polling.poll import PollClient
 from services.scraper.spark.sink import BatchPart, SampleWriter
 from tests.integration.scraper.conftest import World
-from tests.integration.scraper.giant import PARTITIONS, OversizedCluster, start_background_poller
+from tests.integration.scraper.oversized import PARTITIONS, OversizedCluster, start_background_poller
 
 pytestmark = pytest.mark.integration
 

@@ -1,12 +1,12 @@
-"""What travels from source to sink: one Arrow row for each target and each cluster of a tick.
+"""Rows from source to sink: one for each target and each cluster of a tick.
 
-`SCHEMA` is Spark's, `ARROW` the same for Arrow; both sides must agree exactly.
+Lies here and not in `spark/`, because the background poller writes the same rows without Spark.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import pyarrow as pa
 
@@ -14,86 +14,111 @@ from lagscale.domain.lag.samples import Offsets
 from services.scraper.polling.poll import ClusterPollResult, TargetPollResult
 from services.scraper.polling.round import PolledRound
 
-#: `kind`: what a row tells of.
+Row = dict[str, Any]
+
+#: `kind` of a row.
 CLUSTER, TARGET = 0, 1
-SCHEMA = (
-    "epoch bigint, planned_ms bigint, kind tinyint, id int, tenant_id int, cluster_id int, code string, message string, at_ms bigint, topic_id string, "
-    "interval_ms int, stale_after_ms int, limitation string, starts array<bigint>, ends array<bigint>, "
-    "committed array<bigint>, highs array<bigint>, members int, group_state smallint, ends_asked_ms int, "
-    "ends_answered_ms int, partitions int"
-)
-_LONGS = pa.list_(pa.field("element", pa.int64()))
-ARROW = pa.schema(
-    [
-        ("epoch", pa.int64()), ("planned_ms", pa.int64()), ("kind", pa.int8()), ("id", pa.int32()), ("tenant_id", pa.int32()), ("cluster_id", pa.int32()),
-        ("code", pa.string()), ("message", pa.string()), ("at_ms", pa.int64()), ("topic_id", pa.string()),
-        ("interval_ms", pa.int32()), ("stale_after_ms", pa.int32()), ("limitation", pa.string()),
-        ("starts", _LONGS), ("ends", _LONGS), ("committed", _LONGS), ("highs", _LONGS),
-        ("members", pa.int32()), ("group_state", pa.int16()), ("ends_asked_ms", pa.int32()),
-        ("ends_answered_ms", pa.int32()), ("partitions", pa.int32()),
-    ]
-)  # fmt: skip
-COLUMNS = tuple(ARROW.names)
+#: Column -> its type in Spark. The only declaration: Spark's schema and Arrow's are built from it, and must agree.
+COLUMNS: Final[Mapping[str, str]] = {
+    "epoch": "bigint",
+    "planned_ms": "bigint",
+    "kind": "tinyint",
+    "id": "int",
+    "tenant_id": "int",
+    "cluster_id": "int",
+    "code": "string",
+    "message": "string",
+    "partitions": "int",
+    "at_ms": "bigint",
+    "topic_id": "string",
+    "interval_ms": "int",
+    "stale_after_ms": "int",
+    "limitation": "string",
+    "starts": "array<bigint>",
+    "ends": "array<bigint>",
+    "committed": "array<bigint>",
+    "highs": "array<bigint>",
+    "members": "int",
+    "group_state": "smallint",
+    "ends_asked_ms": "int",
+    "ends_answered_ms": "int",
+}
+_ARROW_TYPES: Final = {
+    "bigint": pa.int64(),
+    "int": pa.int32(),
+    "smallint": pa.int16(),
+    "tinyint": pa.int8(),
+    "string": pa.string(),
+    "array<bigint>": pa.list_(pa.field("element", pa.int64())),
+}
+SPARK_SCHEMA: Final = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+ARROW_SCHEMA: Final = pa.schema([(name, _ARROW_TYPES[kind]) for name, kind in COLUMNS.items()])
 #: A partition that could not be read has no start; one without a commit has this.
 _NO_COMMIT = -1
-_ROWS_A_BATCH = 2000
+_ROWS_PER_BATCH = 2000
 
 
-def build_batches(answers: Iterable[ClusterPollResult], epoch: int, planned_ms: int) -> Iterator[pa.RecordBatch]:
-    """The answers as Arrow, under the lease's epoch."""
-    rows: list[tuple[Any, ...]] = []
-    for answer in answers:
-        problem = answer.problem
+def build_rows(results: Iterable[ClusterPollResult], epoch: int, planned_ms: int) -> list[Row]:
+    """The results of a poll under the lease's epoch; a column without a value is absent."""
+    common = {"epoch": epoch, "planned_ms": planned_ms}
+    rows: list[Row] = []
+    for result in results:
         rows.append(
-            (
-                epoch,
-                planned_ms,
-                CLUSTER,
-                answer.cluster_id,
-                answer.tenant_id,
-                answer.cluster_id,
-                problem.code.value,
-                problem.message,
-            )
-            + (None,) * 14
+            common
+            | {
+                "kind": CLUSTER,
+                "id": result.cluster_id,
+                "tenant_id": result.tenant_id,
+                "cluster_id": result.cluster_id,
+                "code": result.problem.code.value,
+                "message": result.problem.message,
+            }
         )
-        rows.extend(_build_target_row(target, answer.cluster_id, epoch, planned_ms) for target in answer.targets)
-    for begin in range(0, len(rows), _ROWS_A_BATCH):
-        columns = zip(*rows[begin : begin + _ROWS_A_BATCH], strict=True)
-        arrays = [pa.array(column, type=field.type) for column, field in zip(columns, ARROW, strict=True)]
-        yield pa.RecordBatch.from_arrays(arrays, schema=ARROW)
+        rows.extend(common | _build_target_row(target, result.cluster_id) for target in result.targets)
+    return rows
 
 
-def _build_target_row(answer: TargetPollResult, cluster_id: int, epoch: int, planned_ms: int) -> tuple[Any, ...]:
-    target, polled = answer.target, answer.polled
-    head = (
-        epoch, planned_ms, TARGET, target.target_id, target.tenant_id, cluster_id, answer.problem.code.value,
-        answer.problem.message,
-    )  # fmt: skip
+def build_batches(rows: Sequence[Row]) -> Iterator[pa.RecordBatch]:
+    """The rows as Arrow."""
+    for begin in range(0, len(rows), _ROWS_PER_BATCH):
+        yield pa.RecordBatch.from_pylist(rows[begin : begin + _ROWS_PER_BATCH], schema=ARROW_SCHEMA)
+
+
+def _build_target_row(result: TargetPollResult, cluster_id: int) -> Row:
+    target, polled = result.target, result.polled
+    row: Row = {
+        "kind": TARGET,
+        "id": target.target_id,
+        "tenant_id": target.tenant_id,
+        "cluster_id": cluster_id,
+        "code": result.problem.code.value,
+        "message": result.problem.message,
+        "partitions": result.partitions,
+    }
     if polled is None:
-        return (*head, *(None,) * 13, answer.partitions)
-    return (
-        *head,
-        polled.at_ms,
-        polled.topic_id,
-        polled.interval_ms,
-        polled.stale_after_ms,
-        polled.limitation,
-        [None if o is None else o.start for o in polled.offsets],
-        [None if o is None else o.end for o in polled.offsets],
-        [None if o is None else _NO_COMMIT if o.committed is None else o.committed for o in polled.offsets],
-        [None if o is None else o.high for o in polled.offsets],
-        polled.members,
-        polled.group_state,
-        polled.ends_asked_ms,
-        polled.ends_answered_ms,
-        answer.partitions,
-    )
+        return row
+    return row | {
+        "at_ms": polled.at_ms,
+        "topic_id": polled.topic_id,
+        "interval_ms": polled.interval_ms,
+        "stale_after_ms": polled.stale_after_ms,
+        "limitation": polled.limitation,
+        "starts": [None if o is None else o.start for o in polled.offsets],
+        "ends": [None if o is None else o.end for o in polled.offsets],
+        "committed": [
+            None if o is None else _NO_COMMIT if o.committed is None else o.committed for o in polled.offsets
+        ],
+        "highs": [None if o is None else o.high for o in polled.offsets],
+        "members": polled.members,
+        "group_state": polled.group_state,
+        "ends_asked_ms": polled.ends_asked_ms,
+        "ends_answered_ms": polled.ends_answered_ms,
+    }
 
 
-def read_polled(row: dict[str, Any]) -> PolledRound | None:
-    """The round in a row; None where there was none."""
-    if row["at_ms"] is None:
+def read_polled(row: Row) -> PolledRound | None:
+    """The round in a row; None if there is none."""
+    if row.get("at_ms") is None:
         return None
     return PolledRound(
         row["at_ms"],

@@ -28,17 +28,17 @@ from lagscale.store.samples.read import RoundReader
 from lagscale.store.verdicts.judge import PostgresVerdicts
 from lagscale.telemetry import configure_logging
 from services.api.app import ApiDependencies, create_app
-from services.api.auth.access import Authenticator
+from services.api.auth.authenticator import Authenticator
 from services.api.auth.identity import build_authenticator
 from services.api.auth.tenant_rates import TenantRateLimiter
 from services.api.explain.explanation import Explanations
 from services.api.group_status.counts import StatusCounter
-from services.api.group_status.group_status import GroupStatusReader
+from services.api.group_status.reader import GroupStatusReader
 from services.api.operations import Operations
 from services.api.preflight.preflight import Preflights
 from services.api.settings import ApiSettings
-from services.api.validation.validation import Validation
-from services.api.verdicts.evidence import VerdictReader
+from services.api.validation.validator import Validation
+from services.api.verdicts.reader import VerdictReader
 
 log = structlog.get_logger(__name__)
 
@@ -60,23 +60,23 @@ def main() -> int:
         return 2
     configure_logging("api", settings.log_level, settings.log_format == "json")
     url = settings.database_url.get_secret_value()
-    database = RegistryDatabase(url, size=settings.api_pool_size, seconds=settings.store_seconds)
+    database = RegistryDatabase(url, size=settings.api_pool_size, seconds=settings.api_store_timeout_seconds)
     # Verdicts are judged in the scaler's role, by the same statements; `VerdictReader` says why that is safe.
     pool = open_pool(url, SCALER_ROLE, _VERDICT_CONNECTIONS, application="lagscale-api")
     verdicts = PostgresVerdicts(pool)
-    admin_key = None if settings.admin_key is None else settings.admin_key.get_secret_value()
+    admin_key = None if settings.api_admin_key is None else settings.api_admin_key.get_secret_value()
     if admin_key is None:
         log.info("bootstrap_key_off")
     rounds = RoundReader(pool)
-    counts = StatusCounter(PostgresRegistrations(pool), rounds, settings.states_seconds)
+    counts = StatusCounter(PostgresRegistrations(pool), rounds, settings.api_group_status_interval_seconds)
     access = build_authenticator(settings, database, admin_key)
     operations = Operations(database, keyring, settings.tick_seconds)
-    secret_sources = SecretSources(settings.secret_directory, read_tenant_variables())
-    probe_runner = ProbeRunner(settings.preflight_seconds, settings.preflights_at_once)
+    secret_sources = SecretSources(settings.secret_dir, read_tenant_variables())
+    probe_runner = ProbeRunner(settings.api_preflight_timeout_seconds, settings.api_max_concurrent_preflights)
     preflights = Preflights(database, keyring, settings.address_rules, probe_runner, secret_sources)
     rates = TenantRateLimiter()
     background = _build_background_tasks(
-        database, rates, url if single else None, counts if settings.states_seconds else None
+        database, rates, url if single else None, counts if settings.api_group_status_interval_seconds else None
     )
     on_startup, on_shutdown = _build_lifecycle(database, access, pool, background)
     app = create_app(

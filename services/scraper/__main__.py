@@ -75,27 +75,29 @@ def main() -> int:
     if SingleMonitorSettings.is_configured(os.environ):
         threading.Thread(target=_register_single, args=(url, stop), name="single-monitor", daemon=True).start()
     database = ScraperDatabase(url, response_timeout_seconds=REMOVAL_SECONDS + REMOVAL_MARGIN_SECONDS)
-    housekeeping = Housekeeping(database, settings.retention_hours, lambda: health.leading)
+    housekeeping = Housekeeping(database, settings.scraper_retention_hours, lambda: health.leading)
     housekeeping.start()
     options = EngineOptions(
         database_url=url,
         secret_keys=settings.secret_keys.get_secret_value(),
         tick_ms=round(settings.tick_seconds * 1000),
-        slots=settings.spark_slots,
+        slots=settings.scraper_spark_slots,
         holder=f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
         reports=reports.address,
-        topics_seconds=settings.topics_seconds,
-        topics_limit=settings.topics_limit,
+        topics_seconds=settings.scraper_topic_discovery_interval_seconds,
+        topics_limit=settings.scraper_max_topics_per_monitor,
         addresses=settings.address_rules.text,
-        secret_directory=str(settings.secret_directory or ""),
-        clients_limit=settings.clients_limit,
-        tenant_partitions=settings.tenant_partitions,
+        secret_directory=str(settings.secret_dir or ""),
+        clients_limit=settings.scraper_max_kafka_clients,
+        tenant_partitions=settings.scraper_max_tenant_partitions_per_tick,
     )
-    spark = SparkSettings(settings.spark_master, settings.spark_driver_memory, settings.scratch_dir)
+    # Spark would take the first python3 of PATH for its workers.
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    spark = SparkSettings(settings.scraper_spark_master, settings.scraper_spark_driver_memory, settings.cache_dir)
     # A thread of its own, so that a signal ends the process in time whatever Spark is doing.
     query = QueryThread(options, spark, stop)
     query.start()
-    log.info("service_started", http_listen=settings.scraper_http_listen, spark_master=settings.spark_master)
+    log.info("service_started", http_listen=settings.scraper_http_listen, spark_master=settings.scraper_spark_master)
     stop.wait()
     health.draining = True
     log.info("service_stopping")

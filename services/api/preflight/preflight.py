@@ -17,7 +17,7 @@ from services.api.metrics import PREFLIGHT_PROBES
 from services.api.preflight.schemas import PreflightOut
 from services.api.schemas import WarningOut
 
-DISABLED_MESSAGE = "Looking at clusters is switched off: LAGSCALE_PREFLIGHT_SECONDS is 0."
+DISABLED_MESSAGE = "Looking at clusters is switched off: LAGSCALE_API_PREFLIGHT_TIMEOUT_SECONDS is 0."
 _OWN_MOUNT = (
     ". The API reads references by itself: mount the tenants' secrets into it as into the scraper, or see the cluster's "
     "state once it is polled."

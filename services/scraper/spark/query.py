@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
-import sys
 import threading
 import time
 import uuid
@@ -70,8 +68,6 @@ class QueryThread(threading.Thread):
 
     def run(self) -> None:
         """Run until the service stops, or the session is lost."""
-        # Spark would take the first python3 of PATH for its workers.
-        os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
         try:
             runner = QueryRunner(self._options, self._spark)
         except Exception:

@@ -20,7 +20,6 @@ from lagscale.store.connection import open_pool
 from lagscale.store.records import Registration
 from lagscale.store.registrations.load import ROLE, PostgresRegistrations
 from lagscale.store.scraping import leases
-from lagscale.store.scraping.targets import ClusterEntry
 from lagscale.store.sync_connection import ScraperDatabase
 from lagscale.store.verdicts.judge import PostgresVerdicts
 from services.scraper.engine.leader import Leader
@@ -85,12 +84,9 @@ class Scopes:
         """A discovery without memory."""
         clock = itertools.count(0, 100)
 
-        def open_cluster(_: ClusterEntry) -> Recorded:
-            return self.client
-
         self.discovery = TopicDiscovery(
             self.database,
-            open_cluster,
+            lambda _: self.client,
             DiscoveryLimits(5.0, self.limit),
             lambda: leases.acquire(self.world.database, self.world.options.holder, 30),
             close_cluster=lambda _: None,

@@ -96,7 +96,9 @@ def test_a_pod_is_given_more_time_to_stop_than_the_scraper_takes() -> None:
 
 
 def test_every_share_of_the_clients_is_a_part_of_them() -> None:
-    fewest = next(one.ge for one in ScraperSettings.model_fields["clients_limit"].metadata if hasattr(one, "ge"))
+    fewest = next(
+        one.ge for one in ScraperSettings.model_fields["scraper_max_kafka_clients"].metadata if hasattr(one, "ge")
+    )
     assert fewest >= d.MIN_BACKGROUND_CLIENTS
     assert fewest // d.RESERVED_CLIENTS_DIVISOR <= fewest // d.UNRESPONSIVE_CLIENTS_DIVISOR <= fewest
     assert d.PROBED_GROUPS <= d.SLICE_GROUPS

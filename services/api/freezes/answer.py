@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Protocol
 
+from lagscale.clock import to_datetime
 from lagscale.domain.verdict.contract import Answer, Judgment, VerdictRequest
 from lagscale.domain.verdict.freezes import Freeze, build_frozen_request, describe_freezes
 from lagscale.errors import FieldError, InvalidInput
@@ -14,7 +15,6 @@ from lagscale.store.registry.freezes import FreezeSubject
 from lagscale.store.registry.paging import Page, PageRequest
 from lagscale.store.registry.session import AccessScope, RegistryDatabase, Row
 from lagscale.store.registry.versions import WriteResult
-from lagscale.store.samples.columns import to_datetime
 from services.api.freezes.schemas import FreezeIn, FreezeOut
 from services.api.verdicts.schemas import AnswerOut, FrozenOut
 

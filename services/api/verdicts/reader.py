@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Protocol
 
+from lagscale.clock import to_datetime
 from lagscale.domain.lag.samples import Flag
 from lagscale.domain.policy.policy import MEMBERS_MAX_AGE_MS, Policy
 from lagscale.domain.policy.values import list_effective_values
@@ -18,7 +19,7 @@ from lagscale.store.registry import clusters, freezes, history, monitors, observ
 from lagscale.store.registry.observations import SampleRange
 from lagscale.store.registry.paging import PageRequest, decode_cursor, encode_cursor
 from lagscale.store.registry.session import AccessScope, RegistryDatabase, Row, TenantSession
-from services.api.freezes.freezing import find_frozen_answer, serialize_frozen
+from services.api.freezes.answer import find_frozen_answer, serialize_frozen
 from services.api.monitors.policies import read_policy
 from services.api.schemas import Listing
 from services.api.serializers import serialize_state
@@ -85,8 +86,8 @@ class VerdictReader:
             sentence=_build_sentence(judgment, policy, topics, partial),
             value=judgment.value,
             active=judgment.active,
-            judged_at=_to_time(judgment.now_ms),
-            newest_round_at=None if judgment.at_ms is None else _to_time(judgment.at_ms),
+            judged_at=to_datetime(judgment.now_ms),
+            newest_round_at=None if judgment.at_ms is None else to_datetime(judgment.at_ms),
             total=judgment.measured_total,
             partitions=judgment.partitions,
             missing=judgment.missing,
@@ -166,16 +167,12 @@ def _build_sentence(judgment: Judgment, policy: Policy, topics: dict[int, str], 
     return partial if judgment.value is None else f"{describe_verdict(judgment, policy, topics)} {partial}"
 
 
-def _to_time(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
-
-
 def _serialize_island(island: Island, topics: dict[int, str]) -> out.IslandOut:
     return out.IslandOut(
         topic=None if island.target_id is None else topics.get(island.target_id),
         partition=island.partition,
         lag=island.lag,
-        since=_to_time(island.since_ms),
+        since=to_datetime(island.since_ms),
         duration_seconds=island.span_ms / 1000,
         start_known=island.start_known,
     )
@@ -187,7 +184,7 @@ def _serialize_answer(answer: Answer) -> out.AnswerOut:
         value=answer.value,
         active=answer.active,
         last_known=since is not None,
-        known_at=None if since is None else _to_time(since),
+        known_at=None if since is None else to_datetime(since),
     )
 
 

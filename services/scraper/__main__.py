@@ -11,29 +11,22 @@ import threading
 import uuid
 
 import structlog
-from tenacity import Retrying, retry_if_exception_type, stop_when_event_set, wait_exponential_jitter
-from tenacity.nap import sleep_using_event
 
-from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
+from lagscale.errors import SettingsInvalid
 from lagscale.health_http import HealthServer
 from lagscale.settings import SingleMonitorSettings, load, split_address
 from lagscale.store.encryption import Keyring
-from lagscale.store.registry.single_monitor import ensure_single_monitor
 from lagscale.store.samples.write import REMOVAL_SECONDS
 from lagscale.store.sync_connection import ScraperDatabase
 from lagscale.telemetry import configure_logging
 from services.scraper import metrics
-from services.scraper.deadlines import (
-    MAX_REGISTRATION_PAUSE_SECONDS,
-    MIN_RESTART_PAUSE_SECONDS,
-    REMOVAL_MARGIN_SECONDS,
-    THREAD_JOIN_SECONDS,
-)
+from services.scraper.deadlines import REMOVAL_MARGIN_SECONDS, THREAD_JOIN_SECONDS
 from services.scraper.engine.options import EngineOptions
 from services.scraper.health import ScraperHealth
 from services.scraper.housekeeping import Housekeeping
 from services.scraper.settings import ScraperSettings
 from services.scraper.worker_reports import WorkerReports
+from services.single_monitor import start_registration
 
 log = structlog.get_logger("services.scraper")
 
@@ -73,7 +66,7 @@ def main() -> int:
     reports = WorkerReports(health.apply_report)
     reports.start()
     if SingleMonitorSettings.is_configured(os.environ):
-        threading.Thread(target=_register_single, args=(url, stop), name="single-monitor", daemon=True).start()
+        start_registration(url, os.environ, stop, tick_seconds=settings.tick_seconds)
     database = ScraperDatabase(url, response_timeout_seconds=REMOVAL_SECONDS + REMOVAL_MARGIN_SECONDS)
     housekeeping = Housekeeping(database, settings.scraper_retention_hours, lambda: health.leading)
     housekeeping.start()
@@ -109,21 +102,6 @@ def main() -> int:
     sys.stderr.flush()
     # What still runs of Spark ends with this process, because its input ends.
     os._exit(int(query.failed))
-
-
-def _register_single(url: str, stop: threading.Event) -> None:
-    """Register the monitor that the environment describes, as soon as the store is available."""
-    retrying = Retrying(
-        retry=retry_if_exception_type(StoreUnavailable),
-        wait=wait_exponential_jitter(MIN_RESTART_PAUSE_SECONDS, MAX_REGISTRATION_PAUSE_SECONDS),
-        stop=stop_when_event_set(stop),
-        sleep=sleep_using_event(stop),
-        reraise=True,
-    )
-    try:
-        retrying(ensure_single_monitor, url, dict(os.environ))
-    except LagscaleError as error:
-        log.error("single_monitor_rejected", reason=error.message)
 
 
 if __name__ == "__main__":

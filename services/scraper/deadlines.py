@@ -85,7 +85,6 @@ QUERY_CHECK_SECONDS: Final = 0.5
 STABLE_QUERY_SECONDS: Final = 60.0
 MIN_RESTART_PAUSE_SECONDS: Final = 0.5
 MAX_RESTART_PAUSE_SECONDS: Final = 30.0
-MAX_REGISTRATION_PAUSE_SECONDS: Final = 5.0
 
 # Requests to one cluster.
 #: The client's limit is this much shorter than ours, so that its reason arrives.

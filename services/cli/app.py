@@ -17,13 +17,13 @@ from services.cli.client import ApiClient, check_health
 from services.cli.commands.apply import apply, diff
 from services.cli.commands.audit import audit
 from services.cli.commands.compare import compare
+from services.cli.commands.database import secrets_app
 from services.cli.commands.explain import print_explanation
-from services.cli.commands.freeze import freeze, freezes, unfreeze
+from services.cli.commands.freezes import freeze, freezes, unfreeze
 from services.cli.commands.group_status import state
 from services.cli.commands.import_ import import_
 from services.cli.commands.objects import delete, export, get
 from services.cli.commands.scaledobject import scaledobject
-from services.cli.commands.secrets import secrets_app
 from services.cli.settings import CliSettings
 
 app = typer.Typer(

@@ -11,14 +11,14 @@ from rich.console import Console
 
 from lagscale.errors import FieldError, InvalidInput, LagscaleError
 from lagscale.settings import load
-from services.cli import output
 from services.cli.client import ApiClient
 from services.cli.exits import PartiallyApplied, find_exit_code
-from services.cli.objects.apply import PlanExecutor, PlanStepResult
+from services.cli.objects import plan_output
 from services.cli.objects.documents import read_documents
+from services.cli.objects.execute import PlanExecutor, PlanStepResult
 from services.cli.objects.manifests import parse_manifests
 from services.cli.objects.plan import PlanAction, PlanBuilder, PlanStep
-from services.cli.objects.remote import ObjectClient
+from services.cli.objects.requests import ObjectClient
 from services.cli.progress import show_progress
 from services.cli.settings import CliSettings, environment
 
@@ -48,7 +48,7 @@ def apply(
         print_warnings(steps)
         if dry_run:
             _print_plan(steps, as_json=as_json)
-            raise_if(output.find_rejection_error(steps))
+            raise_if(plan_output.find_rejection_error(steps))
             return
         deleting = [step for step in steps if step.action is PlanAction.DELETE]
         confirm(deleting, yes=yes)
@@ -62,13 +62,13 @@ def diff(file: Files, prune: Prune = False, as_json: AsJson = False) -> None:
             steps = build_plan(ObjectClient(client), file, prune=prune)
         print_warnings(steps)
         _print_plan(steps, as_json=as_json)
-        raise_if(output.find_rejection_error(steps))
+        raise_if(plan_output.find_rejection_error(steps))
     except LagscaleError as wrong:
         if find_exit_code(wrong) > 1:
             raise
         # 1 would read as a difference.
         raise PartiallyApplied(wrong.message, **wrong.facts) from wrong
-    raise_if(output.find_difference_error(steps))
+    raise_if(plan_output.find_difference_error(steps))
 
 
 def build_plan(remote: ObjectClient, sources: Sequence[str], *, prune: bool) -> list[PlanStep]:
@@ -104,15 +104,15 @@ def execute_plan(remote: ObjectClient, steps: Sequence[PlanStep], *, as_json: bo
         except KeyboardInterrupt:
             _print_outcomes(executor, steps, as_json=as_json)
             raise
-    raise_if(output.find_run_error(_print_outcomes(executor, steps, as_json=as_json)))
+    raise_if(plan_output.find_run_error(_print_outcomes(executor, steps, as_json=as_json)))
 
 
 def _print_outcomes(executor: PlanExecutor, steps: Sequence[PlanStep], *, as_json: bool) -> list[PlanStepResult]:
     outcomes = [executor.outcomes[step.ref] for step in steps if step.ref in executor.outcomes]
     if as_json:
-        typer.echo(output.as_json([one.step for one in outcomes], [one.error for one in outcomes]))
+        typer.echo(plan_output.as_json([one.step for one in outcomes], [one.error for one in outcomes]))
     else:
-        output.print_outcomes(outcomes, Console())
+        plan_output.print_outcomes(outcomes, Console())
     return outcomes
 
 
@@ -128,13 +128,13 @@ def confirm(deleting: Sequence[PlanStep], *, yes: bool) -> None:
     if not sys.stdin.isatty():
         names = ", ".join(str(step.ref) for step in deleting[:3]) + (" and more" if len(deleting) > 3 else "")
         raise InvalidInput([FieldError("--yes", f"must be given to delete {len(deleting)} object(s): {names}")])
-    output.print_plan(deleting, Console(stderr=True))
+    plan_output.print_plan(deleting, Console(stderr=True))
     typer.confirm("Delete them?", abort=True, err=True)
 
 
 def print_warnings(steps: Sequence[PlanStep]) -> None:
     """Warnings go where errors go, so that output can be read by scripts."""
-    for line in output.list_warnings(steps):
+    for line in plan_output.list_warnings(steps):
         typer.echo(f"lagscale: {line}", err=True)
 
 
@@ -146,6 +146,6 @@ def raise_if(error: LagscaleError | None) -> None:
 
 def _print_plan(steps: Sequence[PlanStep], *, as_json: bool) -> None:
     if as_json:
-        typer.echo(output.as_json(steps, [step.rejection for step in steps]))
+        typer.echo(plan_output.as_json(steps, [step.rejection for step in steps]))
     else:
-        output.print_plan(steps, Console())
+        plan_output.print_plan(steps, Console())

@@ -14,10 +14,9 @@ from lagscale.domain.tenancy import is_name
 from lagscale.errors import FieldError, InvalidInput, LagscaleError
 from services.cli.commands.trigger_options import DEFAULT_ADDRESS, Address, Mtls, Push, parse_trigger_options
 from services.cli.importing.conversion import convert_all
-from services.cli.importing.documents import read_sources
 from services.cli.importing.options import ImportOptions
-from services.cli.importing.report import ReportData
-from services.cli.importing.writing import build_files, check_directory, write_files
+from services.cli.importing.output import ReportData, build_files, check_directory, write_files
+from services.cli.importing.yaml_text import read_sources
 
 
 class NotEverythingConverted(LagscaleError):

@@ -15,16 +15,15 @@ from rich.text import Text
 from lagscale.domain.tenancy import DEFAULT_INSTANCE, is_name
 from lagscale.errors import FieldError, InvalidInput
 from lagscale.settings import load
-from services.cli import output as report
 from services.cli.client import ApiClient
 from services.cli.commands.apply import AsJson, Yes, confirm, execute_plan
+from services.cli.objects import plan_output
 from services.cli.objects.documents import read_documents
 from services.cli.objects.kinds import BINDING, KINDS, TENANT, ObjectKind, ObjectRef, parse_kind
-from services.cli.objects.manifests import read_refs
+from services.cli.objects.manifests import as_json as json_of
+from services.cli.objects.manifests import as_yaml, build_manifest, read_refs
 from services.cli.objects.plan import PlanAction, PlanStep
-from services.cli.objects.remote import ApiObject, ObjectClient
-from services.cli.objects.render import as_json as json_of
-from services.cli.objects.render import as_yaml, build_manifest
+from services.cli.objects.requests import ApiObject, ObjectClient
 from services.cli.settings import CliSettings, environment
 
 _SHOWN_ITEMS = 3
@@ -91,9 +90,9 @@ def delete(
             steps = [PlanStep(PlanAction.DELETE, ref, version=remote.one(ref).get("version"))]
         if dry_run:
             if as_json:
-                typer.echo(report.as_json(steps, [None] * len(steps)))
+                typer.echo(plan_output.as_json(steps, [None] * len(steps)))
             else:
-                report.print_plan(steps, Console())
+                plan_output.print_plan(steps, Console())
             return
         # One object that is named in full is meant.
         confirm([step for step in steps if step.action is PlanAction.DELETE], yes=yes or file is None)

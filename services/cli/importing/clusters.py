@@ -10,10 +10,9 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from services.cli.importing.findings import ConversionLog, KeyOutcome
-from services.cli.importing.kafka_keys import KEDA_KEYS, KeyTarget
-from services.cli.importing.sources import SECRETS, SourcedValue
-from services.cli.importing.trigger import KedaTrigger
+from services.cli.importing.conversion_log import ConversionLog, KeyOutcome
+from services.cli.importing.keda_keys import KEDA_KEYS, KeyTarget
+from services.cli.importing.triggers import SECRETS, KedaTrigger, SourcedValue
 
 _USER = ("username", "password")
 #: `sasl` of KEDA's -> what it needs, and what it may have.

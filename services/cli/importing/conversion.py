@@ -7,15 +7,14 @@ from dataclasses import dataclass, field
 
 from lagscale.domain.tenancy import is_name
 from services.cli.importing.clusters import ImportedCluster, build_cluster
-from services.cli.importing.documents import ParsedDocument
-from services.cli.importing.findings import ConversionLog
-from services.cli.importing.manifests import ManifestIndex, ScaledResource
+from services.cli.importing.conversion_log import ConversionLog
+from services.cli.importing.manifest_index import ManifestIndex, ScaledResource
 from services.cli.importing.monitors import ImportedMonitor, build_monitor
 from services.cli.importing.naming import assign_names
 from services.cli.importing.options import ImportOptions
-from services.cli.importing.rewriting import build_replacement, build_rollback
-from services.cli.importing.surroundings import log_unchanged_keys
-from services.cli.importing.trigger import read_trigger
+from services.cli.importing.rewriting import build_replacement, build_rollback, log_unchanged_keys
+from services.cli.importing.triggers import read_trigger
+from services.cli.importing.yaml_text import ParsedDocument
 
 
 @dataclass(slots=True)

@@ -6,12 +6,11 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from services.cli.importing.findings import ConversionLog, KeyOutcome
-from services.cli.importing.kafka_keys import FLAGS, KEDA_KEYS, WRITTEN_OUT
-from services.cli.importing.manifests import SCALED_JOB, ScaledResource, get_map
+from services.cli.importing.conversion_log import ConversionLog, KeyOutcome
+from services.cli.importing.keda_keys import FLAGS, KEDA_KEYS, WRITTEN_OUT
+from services.cli.importing.manifest_index import SCALED_JOB, ScaledResource, get_map
 from services.cli.importing.options import ImportOptions
-from services.cli.importing.sources import SourcedValue
-from services.cli.importing.trigger import TRUE, KedaTrigger
+from services.cli.importing.triggers import TRUE, KedaTrigger, SourcedValue
 
 PolicyValue = str | int | bool
 _TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}", re.ASCII)

@@ -19,7 +19,7 @@ from ruamel.yaml.scalarstring import LiteralScalarString
 from services.cli.importing.conversion import Conversion, ConvertedObject
 from services.cli.importing.monitors import ImportedMonitor
 from services.cli.importing.options import ImportOptions
-from services.cli.importing.sources import SourcedValue
+from services.cli.importing.triggers import SourcedValue
 
 _VERSION = "lagscale/v1"
 _SECRET = re.compile(r"Secret (?P<namespace>\S+)/(?P<name>\S+), key (?P<key>\S+)")

@@ -12,12 +12,11 @@ from lagscale.domain.policy.keys import KEYS_BY_NAME
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.tenancy import suggest_names
 from lagscale.errors import FieldError, InvalidInput, LagscaleError, NotAuthenticated, StoreUnavailable
+from services.cli.objects.documents import walk_leaves
 from services.cli.objects.kinds import BINDING, CLUSTER, KINDS, MONITOR, TENANT, ObjectRef
 from services.cli.objects.manifests import DeclaredObjects, Manifest
-from services.cli.objects.references import walk_leaves
-from services.cli.objects.remote import ApiObject, ObjectClient
+from services.cli.objects.requests import ApiObject, ObjectClient, ObjectWriteResult
 from services.cli.objects.schemas import format_policy_value
-from services.cli.objects.writes import ObjectWriteResult
 
 #: People put secrets where none belong; until the API refuses them they are not shown either.
 _SECRET_PROPERTY = re.compile(r"(security|properties)\..*(pass|secret|token|key|credential|jaas)", re.IGNORECASE)

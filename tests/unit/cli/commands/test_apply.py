@@ -177,7 +177,7 @@ def test_a_wait_without_end_is_an_error(command: Command, fake: FakeApi, tmp_pat
 def test_an_interrupted_run_tells_what_was_done(
     command: Command, fake: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from services.cli.objects.remote import ObjectClient
+    from services.cli.objects.requests import ObjectClient
 
     def interrupted(_self: object, refs: object, _told: object) -> None:
         if refs:

@@ -11,8 +11,8 @@ from pydantic import SecretStr
 
 from lagscale.errors import InvalidInput
 from services.cli.client import ApiClient
-from services.cli.commands import freeze as commands
-from services.cli.commands.freeze import build_freeze_path, parse_span
+from services.cli.commands import freezes as commands
+from services.cli.commands.freezes import build_freeze_path, parse_span
 from services.cli.settings import CliSettings
 from tests.unit.cli.test_cli import run
 

@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from services.cli.importing.conversion import convert_all
-from services.cli.importing.documents import read_sources
 from services.cli.importing.options import ImportOptions, TriggerOptions
-from services.cli.importing.writing import build_files
+from services.cli.importing.output import build_files
+from services.cli.importing.yaml_text import read_sources
 
 SHAPES = Path(__file__).parents[3] / "data" / "keda-imports"
 EXPECTED = SHAPES / "expected"

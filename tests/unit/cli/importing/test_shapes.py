@@ -19,7 +19,7 @@ from lagscale.domain.tenancy import is_name
 from services.api.clusters.schemas import ClusterIn
 from services.api.clusters.spec import build_cluster_spec
 from services.api.schemas import BindingIn, MonitorIn
-from services.cli.importing.kafka_keys import KEDA_KEYS
+from services.cli.importing.keda_keys import KEDA_KEYS
 from services.scaler.triggers.metadata import TriggerReader
 from tests.conventions.keda_schemas import validate
 from tests.unit.cli.importing.shapes import PATHS, expectation, expected, imported

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from services.cli.importing.documents import KubernetesDocument, ParsedDocument, UnreadableDocument, to_plain
+from services.cli.importing.yaml_text import KubernetesDocument, ParsedDocument, UnreadableDocument, to_plain
 
 SCALED_OBJECT, SCALED_JOB = "ScaledObject", "ScaledJob"
 KAFKA_TYPES = ("kafka", "apache-kafka")

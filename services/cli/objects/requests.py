@@ -1,16 +1,16 @@
-"""Objects are written, or only tried: one by one, and many monitors of a tenant in one request where the API can."""
+"""Objects as the API has them: read, tried, written and deleted, several at once."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any
+from typing import Any, TypeVar
 
-from lagscale.errors import FieldError, InvalidInput, LagscaleError
+from lagscale.errors import FieldError, InvalidInput, LagscaleError, NotAuthenticated, NotFound, StoreUnavailable
 from services.cli.client import ApiClient
-from services.cli.concurrency import FATAL_ERRORS, MAX_CONCURRENT, run_concurrently
-from services.cli.objects.kinds import MONITOR
+from services.cli.objects.kinds import MONITOR, TENANT, ObjectKind, ObjectRef, build_ref, collection
 from services.cli.objects.manifests import Manifest
 from services.cli.objects.schemas import ApiSchemas
 
@@ -175,3 +175,154 @@ def _group_errors_by_item(wrong: LagscaleError) -> dict[int, list[FieldError]]:
             return {}
         errors_by_index.setdefault(int(index), []).append(FieldError(name.removeprefix("put."), field_error.text))
     return errors_by_index
+
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+#: Requests at once: the API serves one caller beside others.
+MAX_CONCURRENT = 4
+#: After one of these the next request would meet the same.
+FATAL_ERRORS = (NotAuthenticated, StoreUnavailable)
+
+
+class Skipped(LagscaleError):
+    """It was not tried: something that it needs went wrong before."""
+
+
+def run_concurrently(
+    call: Callable[[Item], Result],
+    items: Sequence[Item],
+    on_result: Callable[[Item, Result | LagscaleError], None],
+    max_concurrent: int = MAX_CONCURRENT,
+) -> list[Result | LagscaleError]:
+    """Results and errors, in the order of the items. What cannot succeed any more is not begun.
+
+    Args:
+        call: makes the requests of one item.
+        items: what is to be done.
+        on_result: is called with each result as soon as it is known, from several threads.
+        max_concurrent: how many are worked on at the same time.
+    """
+    fatal: list[LagscaleError] = []
+
+    def attempt(item: Item) -> Result | LagscaleError:
+        if fatal:
+            return Skipped(f"was not tried any more: {fatal[0].message}")
+        try:
+            return call(item)
+        except LagscaleError as wrong:
+            if isinstance(wrong, FATAL_ERRORS):
+                fatal.append(wrong)
+            return wrong
+
+    def run(item: Item) -> Result | LagscaleError:
+        result = attempt(item)
+        on_result(item, result)
+        return result
+
+    pool = ThreadPoolExecutor(max_concurrent, thread_name_prefix="request")
+    try:
+        return list(pool.map(run, items))
+    except KeyboardInterrupt:
+        fatal.append(LagscaleError("interrupted"))
+        raise
+    finally:
+        # What has begun is waited for, so that its outcome is told.
+        pool.shutdown(cancel_futures=True)
+
+
+ApiObject = dict[str, Any]
+
+_PAGE = "500"
+#: Up to so many objects are asked for one by one; more are found in the listing.
+_FEW = 20
+
+
+class ObjectClient:
+    """The API as declared objects need it."""
+
+    def __init__(self, client: ApiClient) -> None:
+        """Ask the API what it takes.
+
+        Raises:
+            LagscaleError: it does not answer, or is no Lagscale of this version.
+        """
+        self._client = client
+        self.schemas = ApiSchemas(client.get("/openapi.json"))
+        self._writes = ObjectWriter(client, self.schemas)
+
+    def one(self, ref: ObjectRef) -> ApiObject:
+        """An object.
+
+        Raises:
+            NotFound: there is none for this key.
+        """
+        if ref.kind.method == "post":
+            result = self.list_objects(ref.kind, ref.tenant).get(ref)
+            if result is None:
+                raise NotFound
+            return result
+        return self._client.get(ref.path)
+
+    def list_objects(self, kind: ObjectKind, tenant: str = "") -> dict[ObjectRef, ApiObject]:
+        """Every object of a kind in a tenant, page by page; all tenants that the key may see, for their kind.
+
+        Raises:
+            NotFound: there is no such tenant for this key.
+        """
+        result: dict[ObjectRef, ApiObject] = {}
+        query = {"limit": _PAGE}
+        while True:
+            page = self._client.get(collection(kind, tenant), query)
+            result |= {build_ref(kind, item, tenant): item for item in page["items"]}
+            if page["next"] is None:
+                return result
+            query["cursor"] = page["next"]
+
+    def get_many(self, refs: Collection[ObjectRef]) -> dict[ObjectRef, ApiObject]:
+        """Those objects of one kind and tenant that are there; the tenant is."""
+        if not refs:
+            return {}
+        first = next(iter(refs))
+        if first.kind is not TENANT and (len(refs) > _FEW or first.kind.method == "post"):
+            return {ref: item for ref, item in self.list_objects(first.kind, first.tenant).items() if ref in refs}
+        ordered = sorted(refs, key=lambda ref: ref.sort_key)
+        result: dict[ObjectRef, ApiObject] = {}
+        for ref, answer in zip(ordered, run_concurrently(self._get_or_none, ordered, lambda *_: None), strict=True):
+            if isinstance(answer, LagscaleError):
+                raise answer
+            if answer is not None:
+                result[ref] = answer
+        return result
+
+    def dry_run_all(
+        self, manifests: Sequence[Manifest], on_result: OnResult, version: Callable[[ObjectRef], int | None]
+    ) -> list[WriteResultOrError]:
+        """What writing each of them would come to; nothing is changed.
+
+        Args:
+            manifests: of kinds that the API can try (`ApiSchemas.tries`).
+            on_result: is called with each result.
+            version: the version that was read.
+        """
+        changes = [ObjectWrite(one, version(one.ref)) for one in manifests]
+        return self._writes.run(changes, on_result, dry_run=True)
+
+    def write_all(self, changes: Sequence[ObjectWrite], on_result: OnResult) -> list[WriteResultOrError]:
+        """Write each of them, whatever becomes of the others; in the order of the changes."""
+        return self._writes.run(changes, on_result, dry_run=False)
+
+    def delete_all(
+        self,
+        refs: Sequence[tuple[ObjectRef, int | None]],
+        on_result: Callable[[tuple[ObjectRef, int | None], LagscaleError | None], None],
+    ) -> None:
+        """Delete each of them if it still has the version that was seen, whatever becomes of the others."""
+        run_concurrently(lambda one: self._client.delete(one[0].path, version=one[1]), refs, on_result)
+
+    def _get_or_none(self, ref: ObjectRef) -> ApiObject | None:
+        try:
+            return self.one(ref)
+        except NotFound:
+            return None

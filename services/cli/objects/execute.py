@@ -6,11 +6,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from lagscale.errors import Conflict, LagscaleError, NotFound, QuotaExceeded
-from services.cli.concurrency import Skipped
 from services.cli.objects.kinds import CLUSTER, KINDS, MONITOR, TENANT, ObjectRef
 from services.cli.objects.plan import PlanAction, PlanStep
-from services.cli.objects.remote import ObjectClient
-from services.cli.objects.writes import ObjectWrite, ObjectWriteResult
+from services.cli.objects.requests import ObjectClient, ObjectWrite, ObjectWriteResult, Skipped
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,10 @@ from rich.console import Console
 from rich.text import Text
 
 from lagscale.errors import FieldError, InvalidInput, LagscaleError
-from services.cli.concurrency import Skipped
 from services.cli.exits import DifferencesFound, PartiallyApplied, find_exit_code
-from services.cli.objects.apply import PlanStepResult
+from services.cli.objects.execute import PlanStepResult
 from services.cli.objects.plan import HIDDEN, PlanAction, PlanStep
+from services.cli.objects.requests import Skipped
 
 _MARKS = {PlanAction.CREATE: ("+", "green"), PlanAction.CHANGE: ("~", "yellow"), PlanAction.DELETE: ("-", "red")}
 _ACTION_RESULTS = {PlanAction.CREATE: "created", PlanAction.CHANGE: "changed", PlanAction.DELETE: "deleted"}

@@ -1,15 +1,19 @@
-"""What the importer has to say of an object: every key with what became of it, warnings, and faults."""
+"""The log of a conversion: the outcome of every key of an object, warnings, tasks and errors."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
+
+#: Suffix of errors that are not Lagscale's own.
+ALSO_IN_KEDA: Final = " (KEDA rejects it too)"
 
 
 class KeyOutcome(StrEnum):
-    """What became of a key."""
+    """Outcome of a key."""
 
-    TAKEN = "taken over"
+    KEPT = "kept"
     CHANGED = "changed"
     DROPPED = "dropped"
     ADDED = "added"
@@ -17,22 +21,22 @@ class KeyOutcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class KeyNote:
-    """One key, what became of it, and why. `key` is its path, as in `triggers[0].metadata.topic`."""
+    """Outcome of one key, with the reason. `key` is its path, as in `triggers[0].metadata.topic`."""
 
     key: str
     outcome: KeyOutcome
-    why: str
+    reason: str
 
 
 @dataclass(slots=True)
 class ConversionLog:
-    """Of one object.
+    """The log of one object.
 
     Attributes:
-        entries: every key of it.
-        warnings: what its owner should know, once for each object.
-        field_errors: why it is not converted; KEDA refuses most of these as well.
-        tasks: what apply needs and the manifests do not hold.
+        entries: one per key.
+        warnings: for its owner, each once.
+        field_errors: why it is not converted; KEDA rejects most of these too.
+        tasks: what remains to be done by hand, each once.
     """
 
     entries: list[KeyNote] = field(default_factory=list)
@@ -40,16 +44,16 @@ class ConversionLog:
     field_errors: list[str] = field(default_factory=list)
     tasks: list[str] = field(default_factory=list)
 
-    def add_key(self, key: str, outcome: KeyOutcome, why: str) -> None:
-        """Tell of a key."""
-        self.entries.append(KeyNote(key, outcome, why))
+    def add_key(self, key: str, outcome: KeyOutcome, reason: str) -> None:
+        """Add the outcome of a key."""
+        self.entries.append(KeyNote(key, outcome, reason))
 
     def add_warning(self, text: str) -> None:
-        """Warn once."""
+        """Add a warning, unless it is there."""
         if text not in self.warnings:
             self.warnings.append(text)
 
     def add_task(self, text: str) -> None:
-        """Ask once for what is missing."""
+        """Add a task, unless it is there."""
         if text not in self.tasks:
             self.tasks.append(text)

@@ -1,4 +1,4 @@
-"""The report of an import, as data: what became of every key of every object, and what is left to do."""
+"""Output of an import: registrations, batches with their rollback, the report as JSON and Markdown, and the steps."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from lagscale.domain.policy.keda_keys import KEDA_KEYS
 from lagscale.errors import FieldError, InvalidInput
 from services.cli.importing.conversion import Conversion, ConvertedObject
-from services.cli.importing.keda_keys import KEDA_KEYS
+from services.cli.importing.conversion_log import KeyOutcome
 from services.cli.importing.options import ImportOptions
 from services.cli.importing.registrations import RegistrationFiles, build_registrations
 from services.cli.importing.rewriting import read_max_replicas, read_min_replicas
@@ -22,11 +23,11 @@ ReportData = dict[str, Any]
 def build_report(
     conversion: Conversion, registered: RegistrationFiles, batches: Mapping[str, Sequence[ConvertedObject]]
 ) -> ReportData:
-    """The whole report; JSON as it is, and what the Markdown is made of.
+    """The report: the content of report.json, and the source of report.md.
 
     Args:
-        conversion: what was converted.
-        registered: what is registered for it.
+        conversion: of all manifests.
+        registered: the registrations.
         batches: name -> objects.
     """
     batch_of = {id(one): name for name, objects in batches.items() for one in objects}
@@ -34,7 +35,7 @@ def build_report(
         "summary": {
             "converted": len(conversion.converted_objects),
             "notConverted": len(conversion.objects) - len(conversion.converted_objects),
-            "untouched": len(conversion.without_kafka),
+            "withoutKafkaTrigger": len(conversion.without_kafka),
             "unreadable": len(conversion.unreadable),
             "clusters": len(conversion.clusters),
             "monitors": sum(len(one.names) for one in conversion.converted_objects),
@@ -46,12 +47,12 @@ def build_report(
             for cluster, name in conversion.clusters.items()
         ],
         "bindings": [{"tenant": tenant, "namespace": namespace} for tenant, namespace in conversion.bindings],
-        "wanted": [
-            {"variable": one.variable, "of": one.owner, "from": one.source, "command": one.command or None}
+        "missingValues": [
+            {"variable": one.variable, "owner": one.owner, "source": one.source, "command": one.command or None}
             for one in registered.missing_values
         ],
-        "untouched": conversion.without_kafka,
-        "unreadable": [{"where": where, "why": why} for where, why in conversion.unreadable],
+        "withoutKafkaTrigger": conversion.without_kafka,
+        "unreadable": [{"location": location, "reason": reason} for location, reason in conversion.unreadable],
         "notes": conversion.notes,
         "kedaKeys": _count_keys(conversion),
     }
@@ -63,7 +64,7 @@ def _describe_object(one: ConvertedObject, batch: str | None, conversion: Conver
         "kind": resource.kind,
         "namespace": resource.namespace,
         "name": resource.name,
-        "where": resource.document.where,
+        "location": resource.document.location,
         "tenant": one.tenant,
         "converted": one.new is not None,
         "batch": batch,
@@ -78,11 +79,11 @@ def _describe_object(one: ConvertedObject, batch: str | None, conversion: Conver
             }
             for trigger_index, name in sorted(one.names.items())
         ],
-        "faults": list(log.field_errors),
-        "toDo": list(log.tasks),
+        "errors": list(log.field_errors),
+        "tasks": list(log.tasks),
         "warnings": list(log.warnings),
         "keys": [
-            {"key": entry.key, "outcome": entry.outcome.value, "why": entry.why}
+            {"key": entry.key, "outcome": entry.outcome.value, "reason": entry.reason}
             for entry in sorted(log.entries, key=lambda entry: entry.key)
         ],
     }
@@ -93,7 +94,7 @@ def _count_keys(conversion: Conversion) -> list[ReportData]:
         name
         for one in conversion.objects
         for entry in one.log.entries
-        if entry.outcome.value != "added"
+        if entry.outcome is not KeyOutcome.ADDED
         for name in [entry.key.rpartition(".")[2].removesuffix("FromEnv")]
         if entry.key.startswith("triggers[")
     )
@@ -101,46 +102,46 @@ def _count_keys(conversion: Conversion) -> list[ReportData]:
         {
             "key": key.name,
             "default": key.default or None,
-            "goes": key.target.value,
-            "why": key.why,
-            "seen": counts[key.name],
+            "target": key.target.value,
+            "note": key.note,
+            "occurrences": counts[key.name],
         }
         for key in KEDA_KEYS.values()
     ]
 
 
 def render_markdown(data: ReportData) -> str:
-    """The report as a page."""
+    """The report as Markdown."""
     summary = data["summary"]
     lines = [
-        "# From KEDA's kafka triggers to Lagscale",
+        "# Import of KEDA's kafka triggers",
         "",
-        f"{summary['converted']} objects are converted, {summary['notConverted']} are not, {summary['untouched']} have "
-        f"no kafka trigger, {summary['unreadable']} documents could not be read. {summary['monitors']} monitors on "
-        f"{summary['clusters']} clusters are to be registered.",
+        f"{summary['converted']} objects converted, {summary['notConverted']} not converted, "
+        f"{summary['withoutKafkaTrigger']} without a kafka trigger, {summary['unreadable']} unreadable documents. "
+        f"{summary['monitors']} monitors on {summary['clusters']} clusters to register.",
         "",
     ]
-    lines += _render_section("What apply needs first", _render_missing_values(data["wanted"]))
+    lines += _render_section("Values required before apply", _render_missing_values(data["missingValues"]))
     lines += _render_section(
-        "Not converted", [line for one in data["objects"] if one["faults"] for line in _render_errors(one)]
+        "Not converted", [line for one in data["objects"] if one["errors"] for line in _render_errors(one)]
     )
     lines += _render_section(
-        "Not readable", [f"- `{one['where']}` {_escape_cell(one['why'])}" for one in data["unreadable"]]
+        "Unreadable", [f"- `{one['location']}` {_escape_cell(one['reason'])}" for one in data["unreadable"]]
     )
-    lines += _render_section("About several objects", [f"- {_escape_cell(note)}" for note in data["notes"]])
+    lines += _render_section("Notes on several objects", [f"- {_escape_cell(note)}" for note in data["notes"]])
     lines += _render_section(
-        "Without a kafka trigger, left alone", [f"- {_escape_cell(title)}" for title in data["untouched"]]
+        "Without a kafka trigger, unchanged", [f"- {_escape_cell(title)}" for title in data["withoutKafkaTrigger"]]
     )
     for one in data["objects"]:
         lines += _render_object(one)
     lines += [
-        "## Every key of KEDA's kafka trigger",
+        "## All keys of KEDA's kafka trigger",
         "",
-        "| key | KEDA's default | goes to | | found |",
+        "| key | KEDA's default | target | note | occurrences |",
         "|---|---|---|---|---|",
     ]
     lines += [
-        f"| `{key['key']}` | {key['default'] or ''} | {key['goes']} | {_escape_cell(key['why'])} | {key['seen']} |"
+        f"| `{key['key']}` | {key['default'] or ''} | {key['target']} | {_escape_cell(key['note'])} | {key['occurrences']} |"
         for key in data["kedaKeys"]
     ]
     return "\n".join(lines) + "\n"
@@ -154,13 +155,13 @@ def _render_missing_values(missing_values: Sequence[ReportData]) -> list[str]:
     if not missing_values:
         return []
     lines = [
-        "The manifests do not hold these values, or they are secrets, which an import never copies. Set the variables "
-        "where `lagscale apply` runs; it refuses a file whose variable is not set, and names the field.",
+        "The manifests do not contain these values, or they are secrets, which an import never copies. Set the variables "
+        "in the environment of `lagscale apply`; it rejects a file with an unset variable, with an error for the field.",
         "",
-        "| variable | is | stands now in |",
+        "| variable | field | source |",
         "|---|---|---|",
         *(
-            f"| `{one['variable']}` | {_escape_cell(one['of'])} | {_escape_cell(one['from'])} |"
+            f"| `{one['variable']}` | {_escape_cell(one['owner'])} | {_escape_cell(one['source'])} |"
             for one in missing_values
         ),
     ]
@@ -169,67 +170,67 @@ def _render_missing_values(missing_values: Sequence[ReportData]) -> list[str]:
 
 
 def _render_errors(one: ReportData) -> list[str]:
-    title = f"- **{one['kind']} {one['namespace']}/{one['name']}** (`{one['where']}`)"
-    return [title, *(f"  - {_escape_cell(field_error)}" for field_error in one["faults"])]
+    title = f"- **{one['kind']} {one['namespace']}/{one['name']}** (`{one['location']}`)"
+    return [title, *(f"  - {_escape_cell(field_error)}" for field_error in one["errors"])]
 
 
 def _render_object(one: ReportData) -> list[str]:
-    lines = [f"## {one['kind']} {one['namespace']}/{one['name']}", "", f"From `{one['where']}`."]
+    lines = [f"## {one['kind']} {one['namespace']}/{one['name']}", "", f"From `{one['location']}`."]
     if one["converted"]:
         monitor_names = ", ".join(f"`{one['tenant']}/{monitor['name']}`" for monitor in one["monitors"])
-        lines[-1] += f" Asks for {monitor_names}; in {one['batch']}."
+        lines[-1] += f" Monitors: {monitor_names}; batch: {one['batch']}."
     else:
-        lines[-1] += " **Not converted**, so it stays as it is: " + "; ".join(
-            _escape_cell(field_error) for field_error in one["faults"]
+        lines[-1] += " **Not converted**, the object stays unchanged: " + "; ".join(
+            _escape_cell(field_error) for field_error in one["errors"]
         )
     lines.append("")
     notes = [
-        *(f"- To do: {_escape_cell(text)}" for text in one["toDo"]),
+        *(f"- To do: {_escape_cell(text)}" for text in one["tasks"]),
         *(f"- {_escape_cell(text)}" for text in one["warnings"]),
     ]
     lines += [*notes, ""] if notes else []
-    lines += ["| key | outcome | why |", "|---|---|---|"]
+    lines += ["| key | outcome | reason |", "|---|---|---|"]
     lines += [
-        f"| `{_escape_cell(key['key'])}` | {key['outcome']} | {_escape_cell(key['why'])} |" for key in one["keys"]
+        f"| `{_escape_cell(key['key'])}` | {key['outcome']} | {_escape_cell(key['reason'])} |" for key in one["keys"]
     ]
     return [*lines, ""]
 
 
 def _escape_cell(text: str) -> str:
-    """A text in one cell of a table."""
+    """A text as one cell of a table."""
     return " ".join(text.split()).replace("|", r"\|")
 
 
-_ORDER = """# In which order
+_STEPS = """# Steps
 
-1. **Look at `report.md`.** Nothing is changed by an import; what it could not do stands first.
-2. **Register**, and let Lagscale measure while KEDA goes on scaling:
+1. **Read `report.md`.** An import changes nothing; missing values and errors are listed first.
+2. **Register.** Lagscale polls while KEDA continues to scale:
 
    ```sh
    lagscale apply -f {out}/register
    ```
 {variables}
-3. **Compare**, after some hours: what KEDA's trigger would have said, and what Lagscale says, from the same samples.
+3. **Compare** after some hours: the replicas by KEDA's trigger and by Lagscale, from the same samples.
 
    ```sh
    lagscale compare --imported {out} --hours 6
    ```
 
-4. **Switch**, batch by batch. `new` replaces objects of the same names; `rollback` holds each as it was.
+4. **Switch** batch by batch. `new` replaces objects of the same names; `rollback` contains the originals.
 
    ```sh
    kubectl apply -f {out}/batch-001/new          # switch
    kubectl get scaledobject -A                   # READY must be True
-   kubectl apply -f {out}/batch-001/rollback     # the way back
+   kubectl apply -f {out}/batch-001/rollback     # rollback
    ```
 
-   Go on with the next batch when this one has seen a peak. The monitors can stay when you go back: they only measure.
+   Continue with the next batch after a load peak. The monitors can stay after a rollback.
 """
-_VARIABLES = "   Set first the variables that the report lists; `apply` names each that is missing.\n"
+_VARIABLES = "   Set the variables that the report lists first; `apply` reports each one that is missing.\n"
 
 
 def split_batches(conversion: Conversion, size: int) -> dict[str, list[ConvertedObject]]:
-    """Name -> objects, in the order of their names."""
+    """Batches: name -> objects."""
     converted_objects = conversion.converted_objects
     return {
         f"batch-{number // size + 1:03}": converted_objects[number : number + size]
@@ -238,9 +239,9 @@ def split_batches(conversion: Conversion, size: int) -> dict[str, list[Converted
 
 
 def build_files(conversion: Conversion, options: ImportOptions, out: str) -> tuple[dict[str, str], ReportData]:
-    """Path below the directory -> text, and the report. `out` is the directory, as commands call it."""
+    """Relative path -> text, and the report. `out` is the directory, as in the commands of the steps."""
     registered = build_registrations(conversion, options)
-    parts = split_batches(conversion, options.batch)
+    parts = split_batches(conversion, options.batch_size)
     data = build_report(conversion, registered, parts)
     texts = {f"register/{name}": text for name, text in registered.files.items() if text}
     for batch, objects in parts.items():
@@ -248,43 +249,39 @@ def build_files(conversion: Conversion, options: ImportOptions, out: str) -> tup
             name = _build_file_name(one)
             texts[f"{batch}/new/{name}"] = one.new or ""
             texts[f"{batch}/rollback/{name}"] = one.old or ""
-    texts["README.md"] = _ORDER.format(out=out, variables=f"\n{_VARIABLES}" if registered.missing_values else "")
+    texts["README.md"] = _STEPS.format(out=out, variables=f"\n{_VARIABLES}" if registered.missing_values else "")
     texts["report.md"] = render_markdown(data)
     texts["report.json"] = json.dumps(data, indent=2, ensure_ascii=False) + "\n"
     return texts, data
 
 
-def check_directory(out: Path) -> Path:
-    """A directory that can be written.
+def check_directory(out: Path) -> None:
+    """Check that the output directory is new or empty.
 
     Raises:
-        InvalidInput: there is something in it, or it is a file.
+        InvalidInput: it is not empty, or a file.
     """
     if out.exists() and (not out.is_dir() or any(out.iterdir())):
-        raise InvalidInput([FieldError("--out", f"{out} is there already; name a directory that is new or empty")])
-    return out
+        raise InvalidInput([FieldError("--out", f"{out} already exists; use a new or empty directory")])
 
 
-def write_files(texts: dict[str, str], out: Path) -> Sequence[Path]:
+def write_files(texts: dict[str, str], out: Path) -> None:
     """Write the files.
 
     Raises:
-        InvalidInput: the directory cannot be written.
+        InvalidInput: the directory is not writable.
     """
-    written_paths = []
     try:
         for name, text in texts.items():
             path = out / name
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(text, encoding="utf-8")
-            written_paths.append(path)
-    except OSError as wrong:
-        raise InvalidInput([FieldError("--out", f"{out} cannot be written: {wrong.strerror}")]) from wrong
-    return written_paths
+    except OSError as error:
+        raise InvalidInput([FieldError("--out", f"{out} cannot be written: {error.strerror}")]) from error
 
 
 def _build_file_name(one: ConvertedObject) -> str:
-    """A name of its own for each object, and never a way out of the directory."""
+    """A unique file name per object, which never leaves the directory."""
     resource = one.resource
     parts = (
         re.sub(r"[^A-Za-z0-9-]+", ".", part).strip(".") for part in (resource.namespace, resource.kind, resource.name)

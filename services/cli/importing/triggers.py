@@ -1,4 +1,8 @@
-"""One `kafka` trigger as KEDA reads it: each key's value with its source, and the faults that KEDA would see."""
+"""One `kafka` trigger as KEDA reads it: the value and source of each key, and the errors that KEDA would report.
+
+A value comes from the trigger, from variables of the workload, or from a TriggerAuthentication. No `text` is ever
+secret: of a Secret only words of a fixed list are read, everything else is a reference.
+"""
 
 from __future__ import annotations
 
@@ -7,29 +11,25 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from services.cli.importing.conversion_log import ConversionLog, KeyOutcome
-from services.cli.importing.keda_keys import FROM_ENV, KEDA_KEYS, KeyTarget
+from lagscale.domain.policy.keda_keys import FROM_ENV, KEDA_KEYS, SECRETS, KeyTarget
+from services.cli.importing.conversion_log import ALSO_IN_KEDA, ConversionLog, KeyOutcome
 from services.cli.importing.manifest_index import SCALED_JOB, ManifestIndex, Node, ScaledResource, get_map, list_maps
 
-#: Parameters whose values are no secrets, and the words that they can be. Only these are read out of a Secret.
+#: Parameters that are not secret, and their possible values. Only these are read from a Secret.
 _WORDS: Mapping[str, frozenset[str]] = {
     "sasl": frozenset({"none", "plaintext", "scram_sha256", "scram_sha512", "oauthbearer", "gssapi", "aws_msk_iam"}),
     "tls": frozenset({"enable", "disable"}),
     "saslTokenProvider": frozenset({"bearer", "aws_msk_iam"}),
 }
-#: Parameters that are secrets: not even a text that stands open in a manifest is taken over.
-SECRETS = frozenset(
-    {"password", "key", "keyPassword", "keytab", "awsAccessKeyID", "awsSecretAccessKey", "awsSessionToken"}
-)
 
 
 @dataclass(frozen=True, slots=True)
 class SourcedValue:
-    """A value, or where it is.
+    """A value, or its source.
 
     Attributes:
-        text: None where it cannot be known from the manifests, or must not be written.
-        source: where it comes from, in words; the same words mean the same value.
+        text: None if the manifests do not contain it, or if it is secret.
+        source: in words; equal words mean the same value. Digests of clusters depend on these words.
     """
 
     text: str | None
@@ -41,11 +41,11 @@ class TriggerCredentials:
     """The parameters of a trigger's authentication.
 
     Attributes:
-        source: as the report calls it; empty without one.
-        missing: it is named, and not among the manifests.
+        source: its name in the report; empty without one.
+        missing: referenced, but not among the manifests.
         identity: provider of its pod identity; empty without one.
-        role: the role that this identity takes on, as AWS names it; empty without one.
-        unknown: parts of it that are not understood.
+        role: ARN of the role that this identity assumes; empty without one.
+        unknown: parts that are not supported.
     """
 
     source: str = ""
@@ -59,7 +59,7 @@ class TriggerCredentials:
 def resolve_variable(
     manifests: ManifestIndex, resource: ScaledResource, name: str, container: str = ""
 ) -> SourcedValue:
-    """A variable of the workload that is scaled, as KEDA resolves it."""
+    """A variable of the scaled workload, as KEDA resolves it."""
     workload, source = _find_workload(manifests, resource)
     label = f"variable {name} of {source}"
     if workload is None:
@@ -111,7 +111,7 @@ def _find_workload(manifests: ManifestIndex, resource: ScaledResource) -> tuple[
 
 
 def read_credentials(manifests: ManifestIndex, resource: ScaledResource, trigger: Node) -> TriggerCredentials:
-    """The authentication that a trigger names."""
+    """The authentication that a trigger refers to."""
     ref = get_map(trigger, "authenticationRef")
     name = str(ref.get("name") or "")
     if not name:
@@ -122,7 +122,7 @@ def read_credentials(manifests: ManifestIndex, resource: ScaledResource, trigger
     node = manifests.get(kind, namespace, name)
     if node is None:
         return TriggerCredentials(source, {}, missing=True)
-    # Secrets of a ClusterTriggerAuthentication lie in the namespace of KEDA's operator.
+    # Secrets of a ClusterTriggerAuthentication are in the namespace of KEDA's operator.
     secret_namespace = namespace or "keda"
     parameters: dict[str, SourcedValue] = {}
     unknown: list[str] = []
@@ -148,7 +148,7 @@ def read_credentials(manifests: ManifestIndex, resource: ScaledResource, trigger
 
 
 def _list_entries(value: Any) -> list[Node]:
-    """The maps with a `parameter` of one part of an authentication: a list, or the list inside a vault's map."""
+    """The mappings with a `parameter` in one part of an authentication: a list, or the list inside a vault's map."""
     if isinstance(value, Mapping):
         return [entry for one in value.values() for entry in _list_entries(one) if isinstance(one, list)]
     items: Sequence[Any] = value if isinstance(value, list) else []
@@ -177,21 +177,21 @@ def _resolve_parameter(
 
 _UNRENDERED = re.compile(r"\{\{.*?\}\}|\$\{[^}]*\}|\$\([^)]*\)")
 TRUE, _FALSE = {"1", "t", "T", "TRUE", "true", "True"}, {"0", "f", "F", "FALSE", "false", "False"}
-#: Also by a TriggerAuthentication; both at once is an error of KEDA's.
+#: May also be in a TriggerAuthentication; both at once is an error in KEDA.
 _EXCLUSIVE_KEYS = ("sasl", "tls")
-_NOT_READ_REASON = "KEDA's kafka trigger does not read it"
+_UNKNOWN_KEY = "not a key of KEDA's kafka trigger"
 
 
 @dataclass(frozen=True, slots=True)
 class KedaTrigger:
-    """A trigger that is to be converted.
+    """A trigger to convert.
 
     Attributes:
-        trigger_index: its number in the list.
+        trigger_index: in the list.
         kind: `kafka` or `apache-kafka`.
         node: the trigger, without comments.
-        values: of every key that is set, wherever it comes from.
-        origin: key -> the path that the report calls it by.
+        values: of every key that is set, from any source.
+        origin: key -> its path in the report.
     """
 
     trigger_index: int
@@ -203,27 +203,27 @@ class KedaTrigger:
 
     @property
     def path(self) -> str:
-        """As the report calls it."""
+        """Its path in the report."""
         return f"triggers[{self.trigger_index}]"
 
     @property
     def name(self) -> str:
-        """Its name, by which formulas call it; empty without one."""
+        """Its name, as formulas use it; empty without one."""
         return str(self.node.get("name") or "")
 
     def key(self, name: str) -> str:
-        """The path of a key, as the report calls it."""
+        """The path of a key in the report."""
         return self.origin.get(name, f"{self.path}.metadata.{name}")
 
     def text(self, key: str) -> str:
-        """The value without spaces around it; the default of KEDA's where it is not set or not known."""
+        """The value without surrounding whitespace; KEDA's default if it is not set or unknown."""
         given = self.values.get(key)
         if given is None or given.text is None or not given.text.strip():
             return KEDA_KEYS[key].default
         return given.text.strip()
 
     def flag(self, key: str) -> bool:
-        """A key that is true or false."""
+        """The value of a boolean key."""
         return self.text(key) in TRUE
 
 
@@ -240,73 +240,73 @@ class _TriggerParser:
     def set_value(self, name: str, given: SourcedValue, path: str) -> None:
         self.values[name], self.origin[name] = given, path
 
-    def key(self, name: str, value: Any) -> None:
-        """One key of the trigger's metadata."""
+    def add_key(self, name: str, value: Any) -> None:
+        """Read one key of the trigger's metadata."""
         path, text = f"{self.path}.metadata.{name}", _to_text(value)
         base_name = name.removesuffix("FromEnv")
         if _UNRENDERED.search(text):
-            self.log.field_errors.append(f"{path}: was not rendered; render it, or take `kubectl get -o yaml`")
-            # So that it is not called missing as well.
+            self.log.field_errors.append(
+                f"{path}: template not rendered; render it, or use the output of `kubectl get -o yaml`"
+            )
+            # A placeholder, so that the key is not reported as missing too.
             self.values[base_name] = SourcedValue(None, "a template")
         elif name != base_name and base_name in FROM_ENV:
             self.set_value(base_name, resolve_variable(self.manifests, self.resource, text.strip()), path)
         elif name not in KEDA_KEYS:
-            self.log.add_key(path, KeyOutcome.DROPPED, _NOT_READ_REASON)
+            self.log.add_key(path, KeyOutcome.DROPPED, _UNKNOWN_KEY)
         elif name in SECRETS:
             self.log.add_key(
-                path, KeyOutcome.DROPPED, "KEDA reads it from a TriggerAuthentication, and here all can read it"
+                path, KeyOutcome.DROPPED, "KEDA reads it from a TriggerAuthentication only; here it is in plain text"
             )
-            self.log.add_warning(f"{path} holds a secret in the open; take it out, and change that secret.")
+            self.log.add_warning(f"{path} contains a secret in plain text; remove it, and change that secret.")
         elif name in FROM_ENV and self.metadata.get(f"{name}FromEnv"):
-            self.log.add_key(path, KeyOutcome.DROPPED, f"{name}FromEnv counts where both are given")
+            self.log.add_key(path, KeyOutcome.DROPPED, f"{name}FromEnv takes precedence")
         else:
             if not isinstance(value, str):
-                self.log.add_warning(f"{path} is no text, which Kubernetes refuses; it would have to stand in quotes.")
+                self.log.add_warning(f"{path} is not a string, which Kubernetes rejects; quote it.")
             self.set_value(name, SourcedValue(text, "the trigger"), path)
 
-    def parameter(self, name: str, given: SourcedValue) -> None:
-        """One parameter of the trigger's authentication."""
+    def add_parameter(self, name: str, given: SourcedValue) -> None:
+        """Read one parameter of the trigger's authentication."""
         path = f"{self.path}.authenticationRef.{name}"
         if name not in KEDA_KEYS:
-            self.log.add_key(path, KeyOutcome.DROPPED, _NOT_READ_REASON)
+            self.log.add_key(path, KeyOutcome.DROPPED, _UNKNOWN_KEY)
         elif name not in self.values:
             self.set_value(name, given, path)
         elif name in _EXCLUSIVE_KEYS:
-            self.log.field_errors.append(
-                f"{path}: stands in the trigger too, which KEDA refuses; remove one of the two"
-            )
+            self.log.field_errors.append(f"{path}: set in the trigger too{ALSO_IN_KEDA}; remove one of the two")
         else:
-            self.log.add_key(path, KeyOutcome.DROPPED, "the trigger's own value counts")
+            self.log.add_key(path, KeyOutcome.DROPPED, "the value in the trigger takes precedence")
 
     def check(self) -> None:
-        """What KEDA refuses in the values by themselves."""
+        """Log the values that KEDA rejects."""
         for name in ("bootstrapServers", "consumerGroup"):
             given = self.values.get(name)
             if given is None or (given.text is not None and not given.text.strip()):
-                self.log.field_errors.append(f"{self.path}.metadata.{name}: is missing, which KEDA refuses; set it")
+                self.log.field_errors.append(f"{self.path}.metadata.{name}: is required{ALSO_IN_KEDA}")
         for name, given in self.values.items():
-            wrong = _find_error(name, (given.text or "").strip())
-            if wrong:
-                self.log.field_errors.append(f"{self.path}.metadata.{name}: {wrong}, for KEDA too")
+            error = _find_error(name, (given.text or "").strip())
+            if error:
+                self.log.field_errors.append(f"{self.path}.metadata.{name}: {error}{ALSO_IN_KEDA}")
 
 
 def read_trigger(
     manifests: ManifestIndex, resource: ScaledResource, trigger_index: int, log: ConversionLog
 ) -> KedaTrigger:
-    """Read a trigger of an object; tell of the keys that KEDA does not read, and of what it refuses."""
+    """Read a trigger of an object; log the keys that KEDA does not know, and the values that it rejects."""
     node = resource.triggers[trigger_index]
     trigger_credentials = read_credentials(manifests, resource, node)
-    reader = _TriggerParser(manifests, resource, f"triggers[{trigger_index}]", get_map(node, "metadata"), log)
-    for name, value in reader.metadata.items():
-        reader.key(name, value)
+    parser = _TriggerParser(manifests, resource, f"triggers[{trigger_index}]", get_map(node, "metadata"), log)
+    for name, value in parser.metadata.items():
+        parser.add_key(name, value)
     for name, given in (trigger_credentials.parameters or {}).items():
-        reader.parameter(name, given)
+        parser.add_parameter(name, given)
     for part in trigger_credentials.unknown:
         log.add_warning(
-            f"{reader.path}: `{part}` of {trigger_credentials.source} is not understood; see to it by hand."
+            f"{parser.path}: `{part}` of {trigger_credentials.source} is not supported; configure it by hand."
         )
-    reader.check()
-    return KedaTrigger(trigger_index, str(node["type"]), node, reader.values, reader.origin, trigger_credentials)
+    parser.check()
+    return KedaTrigger(trigger_index, str(node["type"]), node, parser.values, parser.origin, trigger_credentials)
 
 
 def _to_text(value: Any) -> str:
@@ -316,13 +316,13 @@ def _to_text(value: Any) -> str:
 
 
 def _find_error(name: str, text: str) -> str:
-    """What KEDA refuses in a key of the policy; empty when nothing."""
+    """Why KEDA rejects the value of a policy key; empty if it does not."""
     if not text or KEDA_KEYS[name].target is not KeyTarget.POLICY or name == "partitionLimitation":
         return ""
     if name in {"lagThreshold", "activationLagThreshold"}:
-        least = 1 if name == "lagThreshold" else 0
-        fine = re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII) is not None and int(text) >= least
-        return "" if fine else f"must be a whole number of at least {least}"
+        minimum = 1 if name == "lagThreshold" else 0
+        valid = re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII) is not None and int(text) >= minimum
+        return "" if valid else f"must be an integer of at least {minimum}"
     if name == "offsetResetPolicy":
         return "" if text in {"latest", "earliest"} else "must be latest or earliest"
     return "" if text in TRUE | _FALSE else "must be true or false"

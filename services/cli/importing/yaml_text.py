@@ -1,6 +1,7 @@
-"""Reads manifests: each object with its place, its comments and its exact text; what cannot be read is told.
+"""Kubernetes manifests with their comments and exact text: read, changed and written again.
 
-A file with several documents is read document by document, so that a broken one takes no other with it.
+A file with several documents is read document by document, so that an invalid one does not affect the others.
+`objects/documents.py` reads manifests of Lagscale: plain data with the line of each value, and no comments.
 """
 
 from __future__ import annotations
@@ -10,8 +11,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import StringIO
-from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
@@ -19,116 +19,97 @@ from ruamel.yaml.error import CommentMark, MarkedYAMLError, YAMLError
 from ruamel.yaml.tokens import CommentToken
 
 from lagscale.errors import FieldError, InvalidInput
+from services.cli.objects.documents import find_error_line, read_texts
 
-_SUFFIXES = {".yaml", ".yml", ".json"}
 _SEPARATOR = re.compile(r"^(?:---(?=\s|$)|\.\.\.\s*$).*$", re.MULTILINE)
-#: A document of a Helm chart that nobody rendered.
+#: Part of a Helm chart that is not rendered.
 _TEMPLATE = re.compile(r"\{\{.*?\}\}", re.DOTALL)
-_NOT_RENDERED = "is a template that was not rendered; run `helm template` first, or take `kubectl get -o yaml`"
+_NOT_RENDERED = "template not rendered; run `helm template` first, or use the output of `kubectl get -o yaml`"
 _WIDTH = 4096
 
 
 @dataclass(frozen=True, slots=True)
 class KubernetesDocument:
-    """One object of Kubernetes.
+    """One Kubernetes object.
 
     Attributes:
-        where: file and line, as in `orders.yaml:12`.
-        node: with comments; its own, so it may be changed.
+        location: file and line, as in `orders.yaml:12`.
+        node: with comments; not shared, so it may be changed.
         text: exactly as written; None for an item of a list, which has no text of its own.
     """
 
-    where: str
+    location: str
     node: CommentedMap
     text: str | None
 
 
 @dataclass(frozen=True, slots=True)
 class UnreadableDocument:
-    """A document that is no YAML, and why."""
+    """A document that is not a valid manifest, and the reason."""
 
-    where: str
-    why: str
+    location: str
+    reason: str
 
 
 ParsedDocument = KubernetesDocument | UnreadableDocument
 
 
-def read_sources(sources: Sequence[str], stdin: TextIO) -> list[ParsedDocument]:
-    """Every document of files, of directories (with those below), or of stdin (`-`).
+def read_sources(sources: Sequence[str]) -> list[ParsedDocument]:
+    """All documents of files, directories or standard input (`-`).
 
     Raises:
-        InvalidInput: a source is not there, or holds no manifest.
+        InvalidInput: a source cannot be read, or contains no manifests.
     """
     field_errors: list[FieldError] = []
     parsed: list[ParsedDocument] = []
     for source in sources:
-        if source == "-":
-            parsed += parse_documents(stdin.read(), "stdin")
-            continue
-        path = Path(source)
-        if path.is_dir():
-            files = sorted(one for one in path.rglob("*") if one.suffix.lower() in _SUFFIXES and one.is_file())
-            if not files:
-                field_errors.append(FieldError("-f", f"{source} holds no file that ends in .yaml, .yml or .json"))
-            for file in files:
-                parsed += _read_file(file, file.relative_to(path).as_posix(), field_errors)
-        elif path.is_file():
-            parsed += _read_file(path, path.name, field_errors)
-        else:
-            field_errors.append(FieldError("-f", f"{source} is not there; give a file, a directory, or - for stdin"))
+        for one in read_texts(source, field_errors):
+            if one.text is None:
+                parsed.append(UnreadableDocument(f"{one.name}:1", "is not UTF-8"))
+            else:
+                parsed += parse_documents(one.text, one.name)
     if field_errors:
-        raise InvalidInput(field_errors)
+        raise InvalidInput([FieldError("-f", str(one)) for one in field_errors])
     return parsed
 
 
-def _read_file(path: Path, name: str, field_errors: list[FieldError]) -> list[ParsedDocument]:
-    try:
-        return list(parse_documents(path.read_text(encoding="utf-8-sig"), name))
-    except UnicodeDecodeError:
-        return [UnreadableDocument(f"{name}:1", "is no UTF-8 text")]
-    except OSError as wrong:
-        field_errors.append(FieldError("-f", f"{name} cannot be read: {wrong.strerror}"))
-        return []
-
-
 def parse_documents(text: str, name: str) -> Iterator[ParsedDocument]:
-    """The objects of a text; a `List` is taken apart. Empty documents are passed over."""
+    """The objects of a text; a `List` is split into its items. Empty documents are skipped."""
     for line, part in _split_text(text.replace("\r\n", "\n")):
-        where = f"{name}:{line}"
+        location = f"{name}:{line}"
         try:
             node = _yaml().load(part)
             is_template = _is_template(node)
-        except (YAMLError, ValueError, RecursionError) as wrong:
-            yield UnreadableDocument(where, _explain_error(wrong, part, line))
+        except (YAMLError, ValueError, RecursionError) as error:
+            yield UnreadableDocument(location, _explain_error(error, part, line))
             continue
         if node is None:
             continue
         if is_template:
-            yield UnreadableDocument(where, _NOT_RENDERED)
+            yield UnreadableDocument(location, _NOT_RENDERED)
             continue
         if not isinstance(node, CommentedMap):
-            yield UnreadableDocument(where, "is no object: a manifest begins with apiVersion and kind")
+            yield UnreadableDocument(location, "not a manifest: apiVersion and kind are required")
             continue
         items = node.get("items")
         if str(node.get("kind", "")).endswith("List") and isinstance(items, CommentedSeq):
             yield from _split_list(items, name, line)
         else:
-            yield KubernetesDocument(where, node, part)
+            yield KubernetesDocument(location, node, part)
 
 
 def _split_list(items: CommentedSeq, name: str, line: int) -> Iterator[ParsedDocument]:
     for number, item in enumerate(items):
-        where = f"{name}:{line + items.lc.item(number)[0]}" if items.lc.data else f"{name}:{line}"
+        location = f"{name}:{line + items.lc.item(number)[0]}" if items.lc.data else f"{name}:{line}"
         if isinstance(item, CommentedMap):
-            # Of its own: two items may share a part by an anchor.
-            yield KubernetesDocument(where, copy.deepcopy(item), None)
+            # A copy, because items may share parts by anchors.
+            yield KubernetesDocument(location, copy.deepcopy(item), None)
         else:
-            yield UnreadableDocument(where, f"item {number} of the list is no object")
+            yield UnreadableDocument(location, f"item {number} of the list is not a mapping")
 
 
 def _split_text(text: str) -> Iterator[tuple[int, str]]:
-    """First line, counted from 1, and text of each document."""
+    """First line (counted from 1) and text of each document."""
     begin = 0
     for separator in [*_SEPARATOR.finditer(text), None]:
         end = len(text) if separator is None else separator.start()
@@ -140,24 +121,23 @@ def _split_text(text: str) -> Iterator[tuple[int, str]]:
         begin = end if separator is None else separator.end()
 
 
-def _explain_error(wrong: Exception, part: str, line: int) -> str:
+def _explain_error(error: Exception, part: str, line: int) -> str:
     if _TEMPLATE.search(part):
         return _NOT_RENDERED
-    if isinstance(wrong, RecursionError):
-        return "is no valid manifest: a part of it holds itself, or too many others in one another"
-    if isinstance(wrong, MarkedYAMLError):
-        mark = wrong.problem_mark or wrong.context_mark
-        # The mark's own snippet is left out: it may be a line with a password.
-        at = f" in line {line + mark.line}" if mark is not None else ""
-        if "duplicate key" in str(wrong.problem):
-            return f"is no valid YAML{at}: a key stands there twice"
-        problem = re.sub(r'".*"|`.*`', "a key or value", str(wrong.problem or wrong.context or "cannot be parsed"))
-        return f"is no valid YAML{at}: {problem.splitlines()[0]}"
-    return "is no valid YAML"
+    if isinstance(error, RecursionError):
+        return "invalid manifest: recursive or nested too deeply"
+    if isinstance(error, MarkedYAMLError):
+        error_line = find_error_line(error)
+        at = f" in line {line + error_line}" if error_line is not None else ""
+        if "duplicate key" in str(error.problem):
+            return f"invalid YAML{at}: duplicate key"
+        problem = re.sub(r'".*"|`.*`', "a key or value", str(error.problem or error.context or "cannot be parsed"))
+        return f"invalid YAML{at}: {problem.splitlines()[0]}"
+    return "invalid YAML"
 
 
 def _is_template(node: Any) -> bool:
-    """Whether braces of a template were read as maps, one of them as the key of another."""
+    """Whether braces of a template were parsed as mappings, one as the key of another."""
     if isinstance(node, Mapping):
         return any(isinstance(key, Mapping) or _is_template(value) for key, value in node.items())
     return isinstance(node, list) and any(_is_template(value) for value in node)
@@ -171,7 +151,7 @@ def _yaml() -> YAML:
 
 
 def dump_node(node: Any) -> str:
-    """A node as text, with its comments, in the indentation that it came in."""
+    """A node as text, with its comments, in its original indentation."""
     yaml = _yaml()
     offset = _dash_offset(node)
     yaml.indent(mapping=2, sequence=2 + offset, offset=offset)
@@ -181,7 +161,7 @@ def dump_node(node: Any) -> str:
 
 
 def _dash_offset(node: Any) -> int:
-    """By how many columns dashes stand to the right of their key: 2 or 0, as the first sequence has it."""
+    """Indentation of dashes relative to their key: 2 or 0, as in the first sequence."""
     for parent, key, child in _pairs(node):
         if isinstance(child, CommentedSeq) and len(child) and not child.fa.flow_style() and child.lc.data:
             try:
@@ -202,7 +182,7 @@ def _pairs(node: Any) -> Iterator[tuple[CommentedMap, Any, Any]]:
 
 
 def to_plain(node: Any) -> Any:
-    """A node without comments, anchors and quotes: dicts, lists, and scalars."""
+    """A node without comments, anchors and quotes: dicts, lists and scalars."""
     if isinstance(node, Mapping):
         return {str(key): to_plain(value) for key, value in node.items()}
     if isinstance(node, list | tuple):
@@ -216,15 +196,15 @@ def to_plain(node: Any) -> Any:
     return float(node) if isinstance(node, float) else node
 
 
-#: Of an entry's four places in ruamel.yaml: comments behind the key, and behind the value with all lines that follow.
-_BEFORE, _BEHIND, _BELOW = 1, 2, 3
+#: Slots of an entry's comments in ruamel.yaml: before the key, after the value with all following lines, below.
+_BEFORE, _AFTER, _BELOW = 1, 2, 3
 
 
 def collect_comments(node: Any, path: str = "") -> tuple[list[str], list[str]]:
-    """The comments inside a node without `#`, in order, and the lines below its last value as they are.
+    """The comments inside a node without `#`, in order, and the lines below its last value unchanged.
 
-    A comment beside a value is told with the value's key, since that goes. The lines below the last value belong to
-    what comes next, so they keep their columns.
+    A comment after a value gets the key as a prefix, because the key is removed. The lines below the last value belong
+    to the next key, so they keep their columns.
     """
     inside: list[str] = []
     last: list[str] = []
@@ -235,8 +215,8 @@ def collect_comments(node: Any, path: str = "") -> tuple[list[str], list[str]]:
         slots = node.ca.items.get(key) or []
         inside += _read_lines(slots[_BEFORE]) if len(slots) > _BEFORE else []
         inline, following = _split_token(slots[0] if isinstance(node, CommentedSeq) and slots else None)
-        if isinstance(node, CommentedMap) and len(slots) > _BEHIND:
-            inline, following = _split_token(slots[_BEHIND])
+        if isinstance(node, CommentedMap) and len(slots) > _AFTER:
+            inline, following = _split_token(slots[_AFTER])
         if inline:
             inside.append(f"{name}: {inline}")
         if len(slots) > _BELOW:
@@ -249,37 +229,37 @@ def collect_comments(node: Any, path: str = "") -> tuple[list[str], list[str]]:
             last = following
     own = getattr(node, "ca", None)
     if own is not None and own.comment and len(own.comment) > 1 and own.comment[1]:
-        # The first place is the comment beside the node's own key, which the map around it holds too.
+        # The first slot is the comment after the node's own key, which its parent has too.
         inside = [*_read_lines(own.comment[1]), *inside]
     return inside, last
 
 
 def read_value_comments(node: Any, key: Any) -> tuple[str, list[str]]:
-    """What stands beside a scalar value, without `#`, and the lines below it as they are."""
+    """The comment after a scalar value, without `#`, and the lines below it unchanged."""
     slots = node.ca.items.get(key) or []
     slot = _value_slot(node)
     return _split_token(slots[slot]) if len(slots) > slot else ("", [])
 
 
 def read_key_comments(node: CommentedMap, key: Any) -> list[str]:
-    """The lines that were put before a key, without `#`."""
+    """The comment lines before a key, without `#`."""
     slots = node.ca.items.get(key) or []
     return _read_lines(slots[_BEFORE]) if len(slots) > _BEFORE and slots[_BEFORE] else []
 
 
 def _value_slot(node: Any) -> int:
-    """Where comments behind a value are kept: of a sequence first, of a map third."""
-    return 0 if isinstance(node, CommentedSeq) else _BEHIND
+    """The slot of comments after a value: the first in a sequence, the third in a mapping."""
+    return 0 if isinstance(node, CommentedSeq) else _AFTER
 
 
 def insert_before(node: CommentedMap, key: Any, lines: list[str], column: int) -> None:
-    """Put lines of comments before a key."""
+    """Insert comment lines before a key."""
     if lines:
         node.yaml_set_comment_before_after_key(key, before="\n".join(lines), indent=column)
 
 
 def insert_below(node: Any, key: Any, inline: str, lines: list[str]) -> None:
-    """Put a comment beside a value, and lines below it as they are."""
+    """Set the comment after a value, and the lines below it unchanged."""
     if not inline and not lines:
         node.ca.items.pop(key, None)
         return
@@ -290,12 +270,12 @@ def insert_below(node: Any, key: Any, inline: str, lines: list[str]) -> None:
 
 
 def strip_markers(lines: list[str]) -> list[str]:
-    """Lines of comments without columns and `#`; empty ones go."""
+    """Comment lines without indentation and `#`, without empty ones."""
     return [_strip_marker(line) for line in lines if line.strip()]
 
 
 def as_comment_lines(lines: list[str], column: int) -> list[str]:
-    """Texts as lines of comments at a column."""
+    """Texts as comment lines at a column."""
     return [f"{' ' * column}# {line}" for line in lines if line]
 
 
@@ -306,7 +286,7 @@ def _list_children(node: Any) -> list[tuple[Any, Any]]:
 
 
 def _split_token(token: Any) -> tuple[str, list[str]]:
-    """A token's text: beside the value without `#`, and the lines below as they are."""
+    """The text of a token: after the value without `#`, and the lines below unchanged."""
     if isinstance(token, list):
         return "", [line for one in token for line in str(one.value).rstrip("\n").split("\n")]
     if token is None:

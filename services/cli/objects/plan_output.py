@@ -1,4 +1,4 @@
-"""Plans and outcomes as lines for people and as JSON for scripts; the error with which a command ends."""
+"""Plans and results of `apply`, `diff` and `delete` as text and as JSON, and the error of the command."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _ACTION_RESULTS = {PlanAction.CREATE: "created", PlanAction.CHANGE: "changed", P
 
 
 def print_plan(steps: Sequence[PlanStep], console: Console) -> None:
-    """What would be done, with each field that differs, and how many are the same."""
+    """Print the steps with their differences, and the number of unchanged objects."""
     for step in steps:
         if step.action is not PlanAction.SAME:
             mark, colour = _MARKS[step.action]
@@ -32,43 +32,43 @@ def print_plan(steps: Sequence[PlanStep], console: Console) -> None:
                 )
     counts = Counter(step.action for step in steps)
     if set(counts) <= {PlanAction.SAME}:
-        console.print(f"No change: {_format_count(counts[PlanAction.SAME])} so already.")
+        console.print(f"No changes: {_format_count(counts[PlanAction.SAME])} up to date.")
         return
     counts_text = [
         f"{counts[action]} to {action}"
         for action in (PlanAction.CREATE, PlanAction.CHANGE, PlanAction.DELETE)
         if counts[action]
     ]
-    console.print(", ".join([*counts_text, f"{counts[PlanAction.SAME]} the same"]) + ".")
+    console.print(", ".join([*counts_text, f"{counts[PlanAction.SAME]} unchanged"]) + ".")
 
 
-def print_outcomes(outcomes: Sequence[PlanStepResult], console: Console) -> None:
-    """What was done; what was not is told by the error."""
-    for one in outcomes:
+def print_results(results: Sequence[PlanStepResult], console: Console) -> None:
+    """Print the steps that succeeded; failed ones are in the error of the command."""
+    for one in results:
         if one.error is None and one.step.action is not PlanAction.SAME:
             console.print(Text(f"{_ACTION_RESULTS[one.step.action]} {one.step.ref}", _MARKS[one.step.action][1]))
-    counts = Counter(one.step.action for one in outcomes if one.error is None)
-    failed = sum(one.error is not None for one in outcomes)
+    counts = Counter(one.step.action for one in results if one.error is None)
+    failed = sum(one.error is not None for one in results)
     if set(counts) <= {PlanAction.SAME} and not failed:
-        console.print(f"No change: {_format_count(counts[PlanAction.SAME])} so already.")
+        console.print(f"No changes: {_format_count(counts[PlanAction.SAME])} up to date.")
         return
     counts_text = [f"{counts[action]} {word}" for action, word in _ACTION_RESULTS.items() if counts[action]]
-    counts_text.append(f"{counts[PlanAction.SAME]} the same")
-    console.print(", ".join([*counts_text, *([f"{failed} not done"] if failed else [])]) + ".")
+    counts_text.append(f"{counts[PlanAction.SAME]} unchanged")
+    console.print(", ".join([*counts_text, *([f"{failed} failed"] if failed else [])]) + ".")
 
 
 def list_warnings(steps: Sequence[PlanStep]) -> Iterator[str]:
-    """A line for each warning."""
+    """One line per warning."""
     for step in steps:
         yield from (f"{_format_location(step)}: warning: {text}" for text in step.warnings)
 
 
 def as_json(steps: Sequence[PlanStep], errors: Sequence[LagscaleError | None]) -> str:
-    """Steps for scripts.
+    """Steps as JSON for scripts.
 
     Args:
-        steps: of a plan, or as they were done.
-        errors: why a step was or would be refused; as many.
+        steps: of a plan, or with the actions that were taken.
+        errors: of each step, or None.
     """
     rows = [
         {
@@ -86,21 +86,21 @@ def as_json(steps: Sequence[PlanStep], errors: Sequence[LagscaleError | None]) -
     return json.dumps({"steps": rows}, indent=2)
 
 
-def find_run_error(outcomes: Sequence[PlanStepResult]) -> LagscaleError | None:
-    """The error of a run in which something was not done; None when all is so."""
-    failed = [(one.step, one.error) for one in outcomes if one.error is not None]
+def find_run_error(results: Sequence[PlanStepResult]) -> LagscaleError | None:
+    """The error of a run with failed steps; None without any."""
+    failed = [(one.step, one.error) for one in results if one.error is not None]
     return _combine_errors(
-        failed, done=any(one.error is None and one.step.action is not PlanAction.SAME for one in outcomes)
+        failed, done=any(one.error is None and one.step.action is not PlanAction.SAME for one in results)
     )
 
 
 def find_rejection_error(steps: Sequence[PlanStep]) -> LagscaleError | None:
-    """The error of a plan of which the API would not do a part; None when it would do all."""
+    """The error of a plan with steps that the API would reject; None without any."""
     return _combine_errors([(step, step.rejection) for step in steps if step.rejection is not None], done=False)
 
 
 def find_difference_error(steps: Sequence[PlanStep]) -> LagscaleError | None:
-    """The error that tells scripts of differences; None without any."""
+    """The error that reports differences to scripts; None without any."""
     return DifferencesFound(field_errors=[]) if any(step.action is not PlanAction.SAME for step in steps) else None
 
 
@@ -111,7 +111,7 @@ def _combine_errors(failed: Sequence[tuple[PlanStep, LagscaleError]], *, done: b
     reasons = [error for _, error in failed if not isinstance(error, Skipped)]
     if done or len({find_exit_code(error) for error in reasons}) != 1:
         return PartiallyApplied(field_errors=field_errors)
-    # Nothing was done, for one reason: that reason's code says more.
+    # Nothing was applied, for a single reason, so its exit code says more.
     if isinstance(reasons[0], InvalidInput):
         return InvalidInput(field_errors)
     return type(reasons[0])("; ".join(map(str, field_errors)), field_errors=field_errors)
@@ -138,9 +138,9 @@ def _format_change(action: PlanAction, before: Any, after: Any) -> str:
 
 def _format_value(value: Any) -> str:
     if value is None:
-        return "not given"
+        return "unset"
     return value if isinstance(value, str) and value == HIDDEN else json.dumps(value, ensure_ascii=False)
 
 
 def _format_count(number: int) -> str:
-    return "1 object is" if number == 1 else f"{number:,} objects are"
+    return "1 object" if number == 1 else f"{number:,} objects"

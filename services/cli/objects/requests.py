@@ -1,4 +1,4 @@
-"""Objects as the API has them: read, tried, written and deleted, several at once."""
+"""Requests for objects: read, dry run, write and delete, concurrently, and monitors of a tenant in bulk."""
 
 from __future__ import annotations
 
@@ -10,24 +10,25 @@ from typing import Any, TypeVar
 
 from lagscale.errors import FieldError, InvalidInput, LagscaleError, NotAuthenticated, NotFound, StoreUnavailable
 from services.cli.client import ApiClient
-from services.cli.objects.kinds import MONITOR, TENANT, ObjectKind, ObjectRef, build_ref, collection
+from services.cli.objects.kinds import MONITOR, TENANT, ObjectKind, ObjectRef, build_collection_path, build_ref
 from services.cli.objects.manifests import Manifest
 from services.cli.objects.schemas import ApiSchemas
 
-#: Fewer monitors are written one by one.
+#: Up to this number, monitors are written, and objects read, one by one.
 _FEW = 20
-#: One request is one transaction that locks the tenant: it must be far shorter than the store's patience.
-_CHUNK = 250
+_PAGE_SIZE = 500
+#: One request is one transaction that locks the tenant: it must be far shorter than the store's timeouts.
+_MAX_CHUNK = 250
 
 
 @dataclass(frozen=True, slots=True)
 class ObjectWrite:
-    """An object to be written.
+    """An object to write.
 
     Attributes:
-        manifest: as it shall be.
-        version: the version that the plan stands on; None without one, and for a new object.
-        new: it was not there.
+        manifest: desired state.
+        version: the version that was read; None without one, and for a new object.
+        new: the object did not exist.
     """
 
     manifest: Manifest
@@ -37,12 +38,13 @@ class ObjectWrite:
 
 @dataclass(frozen=True, slots=True)
 class ObjectWriteResult:
-    """What the API answered to a change, or would answer.
+    """Response of the API to a write or a dry run.
 
     Attributes:
-        answer: the object; of a bulk request its version alone.
-        created, same: it is a new one; nothing was changed.
-        differences: field -> before and after, where the API tells them.
+        answer: the object; of a bulk request only its version.
+        created: the object is new.
+        same: nothing was changed.
+        differences: field -> before and after, if the API returns them.
     """
 
     answer: Mapping[str, Any]
@@ -52,7 +54,7 @@ class ObjectWriteResult:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """What the API warns of."""
+        """The warnings of the API."""
         return tuple(_format_warning(one) for one in self.answer.get("warnings") or ())
 
 
@@ -62,18 +64,18 @@ OnResult = Callable[[ObjectWrite, WriteResultOrError], None]
 
 @dataclass(frozen=True, slots=True)
 class ObjectWriter:
-    """Writes objects."""
+    """Writes objects, one by one or in bulk."""
 
     client: ApiClient
     schemas: ApiSchemas
 
     def run(self, changes: Sequence[ObjectWrite], on_result: OnResult, *, dry_run: bool) -> list[WriteResultOrError]:
-        """What became of each change, in their order, whatever becomes of the others.
+        """The result of each change, in their order; a failed one does not stop the others.
 
         Args:
-            changes: of objects that do not need each other.
-            on_result: is called with each result as soon as it is known.
-            dry_run: only ask what it would come to; of kinds that can be tried (`ApiSchemas.tries`).
+            changes: of objects that do not depend on each other.
+            on_result: called with each result as soon as it is known.
+            dry_run: change nothing; only for kinds that support it (`ApiSchemas.supports_dry_run`).
         """
         chunks = list(self._split_chunks(changes))
         results: dict[int, WriteResultOrError] = {}
@@ -84,7 +86,7 @@ class ObjectWriter:
                 results[id(change)] = result
                 on_result(change, result)
 
-        # Requests that lock the same tenant would only wait for each other.
+        # Bulk requests of one tenant would wait for each other's lock.
         max_concurrent = 1 if any(len(chunk) > 1 for chunk in chunks) else MAX_CONCURRENT
         run_concurrently(lambda chunk: self._write_chunk(chunk, dry_run=dry_run), chunks, store_results, max_concurrent)
         return [results[id(change)] for change in changes]
@@ -92,8 +94,10 @@ class ObjectWriter:
     def _split_chunks(self, changes: Sequence[ObjectWrite]) -> Iterator[list[ObjectWrite]]:
         for (kind, _), group in groupby(changes, key=lambda one: one.manifest.ref[:2]):
             group_changes = list(group)
-            most = min(_CHUNK, self.schemas.max_bulk_changes) if kind is MONITOR and len(group_changes) > _FEW else 1
-            yield from (group_changes[begin : begin + most] for begin in range(0, len(group_changes), max(most, 1)))
+            size = (
+                min(_MAX_CHUNK, self.schemas.max_bulk_changes) if kind is MONITOR and len(group_changes) > _FEW else 1
+            )
+            yield from (group_changes[begin : begin + size] for begin in range(0, len(group_changes), max(size, 1)))
 
     def _write_chunk(self, chunk: list[ObjectWrite], *, dry_run: bool) -> list[WriteResultOrError]:
         if len(chunk) == 1:
@@ -102,21 +106,23 @@ class ObjectWriter:
             return list(self._write_bulk(chunk, dry_run=dry_run))
         except FATAL_ERRORS:
             raise
-        except LagscaleError as wrong:
-            # All or nothing was done, and it is nothing.
-            return self._split_refused(chunk, wrong, dry_run=dry_run)
+        except LagscaleError as error:
+            # A bulk request is all or nothing.
+            return self._split_rejected(chunk, error, dry_run=dry_run)
 
-    def _split_refused(
-        self, chunk: list[ObjectWrite], wrong: LagscaleError, *, dry_run: bool
+    def _split_rejected(
+        self, chunk: list[ObjectWrite], error: LagscaleError, *, dry_run: bool
     ) -> list[WriteResultOrError]:
-        """What each of them comes to when one of them was refused."""
-        faulty = _group_errors_by_item(wrong)
+        """The result of each change of a rejected bulk request."""
+        errors_by_index = _group_errors_by_item(error)
         results: dict[int, WriteResultOrError] = {
-            index: InvalidInput(field_errors) for index, field_errors in faulty.items()
+            index: InvalidInput(field_errors) for index, field_errors in errors_by_index.items()
         }
-        rest = [change for index, change in enumerate(chunk) if index not in faulty]
+        rest = [change for index, change in enumerate(chunk) if index not in errors_by_index]
         others = iter(
-            self._write_chunk(rest, dry_run=dry_run) if faulty and rest else self._write_each(rest, dry_run=dry_run)
+            self._write_chunk(rest, dry_run=dry_run)
+            if errors_by_index and rest
+            else self._write_each(rest, dry_run=dry_run)
         )
         return [results[index] if index in results else next(others) for index in range(len(chunk))]
 
@@ -124,12 +130,12 @@ class ObjectWriter:
         results: list[WriteResultOrError] = []
         for change in changes:
             try:
-                # As the bulk request does: a look for each of many takes minutes where their cluster is away.
+                # Like the bulk request: a preflight per object takes minutes if the cluster is unreachable.
                 results.append(self._write_one(change, dry_run=dry_run, preflight=False))
             except FATAL_ERRORS:
                 raise
-            except LagscaleError as wrong:
-                results.append(wrong)
+            except LagscaleError as error:
+                results.append(error)
         return results
 
     def _write_one(self, change: ObjectWrite, *, dry_run: bool, preflight: bool = True) -> ObjectWriteResult:
@@ -140,7 +146,7 @@ class ObjectWriter:
         answer, created = self.client.write(
             ref.kind.method.upper(), path + query, change.manifest.spec, version=version
         )
-        # A binding that is there already is as it shall be: it has no version.
+        # An existing binding is always up to date: it has no version.
         same = not created and (change.version is None or answer.get("version") == change.version)
         return ObjectWriteResult(answer, created, same and not change.new)
 
@@ -161,14 +167,14 @@ class ObjectWriter:
             )
 
 
-def _format_warning(given: Any) -> str:
-    return ": ".join(str(one) for one in given.values() if one) if isinstance(given, Mapping) else str(given)
+def _format_warning(warning: Any) -> str:
+    return ": ".join(str(one) for one in warning.values() if one) if isinstance(warning, Mapping) else str(warning)
 
 
-def _group_errors_by_item(wrong: LagscaleError) -> dict[int, list[FieldError]]:
-    """Place of an item -> its faults, of an answer to a bulk request; empty if it does not tell them apart."""
+def _group_errors_by_item(error: LagscaleError) -> dict[int, list[FieldError]]:
+    """Index of an item -> its errors, from the response to a bulk request; empty if they are not of single items."""
     errors_by_index: dict[int, list[FieldError]] = {}
-    for field_error in wrong.field_errors if isinstance(wrong, InvalidInput) else []:
+    for field_error in error.field_errors if isinstance(error, InvalidInput) else []:
         items, _, rest = field_error.field.partition(".")
         index, _, name = rest.partition(".")
         if items != "items" or not index.isdecimal():
@@ -180,14 +186,14 @@ def _group_errors_by_item(wrong: LagscaleError) -> dict[int, list[FieldError]]:
 Item = TypeVar("Item")
 Result = TypeVar("Result")
 
-#: Requests at once: the API serves one caller beside others.
+#: Concurrent requests: the API serves other callers too.
 MAX_CONCURRENT = 4
-#: After one of these the next request would meet the same.
+#: After one of these every further request would fail too.
 FATAL_ERRORS = (NotAuthenticated, StoreUnavailable)
 
 
 class Skipped(LagscaleError):
-    """It was not tried: something that it needs went wrong before."""
+    """The step was skipped because another one failed."""
 
 
 def run_concurrently(
@@ -196,25 +202,25 @@ def run_concurrently(
     on_result: Callable[[Item, Result | LagscaleError], None],
     max_concurrent: int = MAX_CONCURRENT,
 ) -> list[Result | LagscaleError]:
-    """Results and errors, in the order of the items. What cannot succeed any more is not begun.
+    """Results and errors, in the order of the items. After a fatal error or an interrupt no further item is started.
 
     Args:
-        call: makes the requests of one item.
-        items: what is to be done.
-        on_result: is called with each result as soon as it is known, from several threads.
-        max_concurrent: how many are worked on at the same time.
+        call: sends the requests of one item.
+        items: of the calls.
+        on_result: called with each result as soon as it is known, from several threads.
+        max_concurrent: number of threads.
     """
     fatal: list[LagscaleError] = []
 
     def attempt(item: Item) -> Result | LagscaleError:
         if fatal:
-            return Skipped(f"was not tried any more: {fatal[0].message}")
+            return Skipped(f"skipped: {fatal[0].message}")
         try:
             return call(item)
-        except LagscaleError as wrong:
-            if isinstance(wrong, FATAL_ERRORS):
-                fatal.append(wrong)
-            return wrong
+        except LagscaleError as error:
+            if isinstance(error, FATAL_ERRORS):
+                fatal.append(error)
+            return error
 
     def run(item: Item) -> Result | LagscaleError:
         result = attempt(item)
@@ -228,35 +234,31 @@ def run_concurrently(
         fatal.append(LagscaleError("interrupted"))
         raise
     finally:
-        # What has begun is waited for, so that its outcome is told.
+        # Wait for started requests, so that their results are printed.
         pool.shutdown(cancel_futures=True)
 
 
 ApiObject = dict[str, Any]
 
-_PAGE = "500"
-#: Up to so many objects are asked for one by one; more are found in the listing.
-_FEW = 20
-
 
 class ObjectClient:
-    """The API as declared objects need it."""
+    """Objects of the API."""
 
     def __init__(self, client: ApiClient) -> None:
-        """Ask the API what it takes.
+        """Read the schemas of the API.
 
         Raises:
-            LagscaleError: it does not answer, or is no Lagscale of this version.
+            LagscaleError: the API is not reachable, or of another version.
         """
         self._client = client
         self.schemas = ApiSchemas(client.get("/openapi.json"))
-        self._writes = ObjectWriter(client, self.schemas)
+        self._writer = ObjectWriter(client, self.schemas)
 
-    def one(self, ref: ObjectRef) -> ApiObject:
+    def get_one(self, ref: ObjectRef) -> ApiObject:
         """An object.
 
         Raises:
-            NotFound: there is none for this key.
+            NotFound: there is none that this key can see.
         """
         if ref.kind.method == "post":
             result = self.list_objects(ref.kind, ref.tenant).get(ref)
@@ -266,22 +268,16 @@ class ObjectClient:
         return self._client.get(ref.path)
 
     def list_objects(self, kind: ObjectKind, tenant: str = "") -> dict[ObjectRef, ApiObject]:
-        """Every object of a kind in a tenant, page by page; all tenants that the key may see, for their kind.
+        """All objects of a kind in a tenant; for the kind of tenants, all that the key can see.
 
         Raises:
-            NotFound: there is no such tenant for this key.
+            NotFound: there is no such tenant that this key can see.
         """
-        result: dict[ObjectRef, ApiObject] = {}
-        query = {"limit": _PAGE}
-        while True:
-            page = self._client.get(collection(kind, tenant), query)
-            result |= {build_ref(kind, item, tenant): item for item in page["items"]}
-            if page["next"] is None:
-                return result
-            query["cursor"] = page["next"]
+        items = self._client.list_items(build_collection_path(kind, tenant), page_size=_PAGE_SIZE)
+        return {build_ref(kind, item, tenant): item for item in items}
 
     def get_many(self, refs: Collection[ObjectRef]) -> dict[ObjectRef, ApiObject]:
-        """Those objects of one kind and tenant that are there; the tenant is."""
+        """The existing ones of these objects of one kind and tenant; the tenant exists."""
         if not refs:
             return {}
         first = next(iter(refs))
@@ -299,30 +295,30 @@ class ObjectClient:
     def dry_run_all(
         self, manifests: Sequence[Manifest], on_result: OnResult, version: Callable[[ObjectRef], int | None]
     ) -> list[WriteResultOrError]:
-        """What writing each of them would come to; nothing is changed.
+        """The result of writing each of them, without changing anything.
 
         Args:
-            manifests: of kinds that the API can try (`ApiSchemas.tries`).
-            on_result: is called with each result.
+            manifests: of kinds that support it (`ApiSchemas.supports_dry_run`).
+            on_result: called with each result.
             version: the version that was read.
         """
         changes = [ObjectWrite(one, version(one.ref)) for one in manifests]
-        return self._writes.run(changes, on_result, dry_run=True)
+        return self._writer.run(changes, on_result, dry_run=True)
 
     def write_all(self, changes: Sequence[ObjectWrite], on_result: OnResult) -> list[WriteResultOrError]:
-        """Write each of them, whatever becomes of the others; in the order of the changes."""
-        return self._writes.run(changes, on_result, dry_run=False)
+        """Write each of them; a failed one does not stop the others. Results are in the order of the changes."""
+        return self._writer.run(changes, on_result, dry_run=False)
 
     def delete_all(
         self,
         refs: Sequence[tuple[ObjectRef, int | None]],
         on_result: Callable[[tuple[ObjectRef, int | None], LagscaleError | None], None],
     ) -> None:
-        """Delete each of them if it still has the version that was seen, whatever becomes of the others."""
+        """Delete each of them if it still has the version that was read; a failed one does not stop the others."""
         run_concurrently(lambda one: self._client.delete(one[0].path, version=one[1]), refs, on_result)
 
     def _get_or_none(self, ref: ObjectRef) -> ApiObject | None:
         try:
-            return self.one(ref)
+            return self.get_one(ref)
         except NotFound:
             return None

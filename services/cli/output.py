@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from io import StringIO
 from typing import Any, Final
 
@@ -14,12 +14,12 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from ruamel.yaml import YAML
 
+from lagscale.clock import to_ms
 from lagscale.domain.tenancy import is_name
 from lagscale.errors import FieldError, InvalidInput
 
 #: Of a verdict -> its style in a terminal.
 VERDICT_STYLES: Final = {"sustained": "bold red", "calm": "bold green", "unknown": "bold yellow"}
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 #: Fewer objects are done before a bar could be read.
 _MIN_OBJECTS = 20
 
@@ -75,14 +75,9 @@ def parse_time(text: str) -> datetime:
     return datetime.fromisoformat(text).astimezone(UTC)
 
 
-def to_milliseconds(text: str) -> int:
+def parse_time_ms(text: str) -> int:
     """A timestamp of the API in milliseconds since 1970."""
-    return (parse_time(text) - _EPOCH) // timedelta(milliseconds=1)
-
-
-def from_milliseconds(at_ms: int) -> datetime:
-    """Milliseconds since 1970 as a time in UTC."""
-    return _EPOCH + timedelta(milliseconds=at_ms)
+    return to_ms(parse_time(text))
 
 
 def format_short(number: float) -> str:

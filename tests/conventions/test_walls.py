@@ -36,13 +36,13 @@ ACROSS: Mapping[str, Mapping[str, str]] = {
 }
 #: Where a transaction of the registry has more than one tenant's sight -> why. Everything else goes by `tenant(...)`.
 SIGHTS: Mapping[str, str] = {
-    "lagscale/store/registry/single_monitor.py _register platform": "the one tenant of a one-tenant system is made at its start",
+    "services/single_monitor.py _register platform": "the one tenant of a one-tenant system is created at its start",
     "lagscale/store/registry/quotas.py put as_platform": "no tenant writes its own row; the platform's role is checked",
     "lagscale/store/registry/reencrypt.py reencrypt_all platform": "whoever has the database's URL and the keys seals all anew",
-    "services/api/auth/access.py _find_principal platform": "whose key it is, is what is asked",
-    "services/api/auth/access.py _find_token_principal platform": "whose token it is, is what is asked",
-    "services/api/audit/trail.py _open_session within": "the platform's own audit, which is all of it; else the named tenant's",
-    "services/api/keys/rotation.py of_platform within": "the platform's keys: its role is checked, a tenant's sees none",
+    "services/api/auth/authenticator.py _find_principal platform": "whose key it is, is what is asked",
+    "services/api/auth/authenticator.py _find_token_principal platform": "whose token it is, is what is asked",
+    "services/api/audit/export.py _open_session within": "the platform's own audit, which is all of it; else the named tenant's",
+    "services/api/keys/schemas.py of_platform within": "the platform's keys: its role is checked, a tenant's sees none",
     "services/api/operations.py bind platform": "namespaces exclude each other across tenants; the platform's role is checked",
     "services/api/operations.py create_platform_key within": "the platform's keys: its role is checked",
     "services/api/operations.py create_tenant within": "a tenant that is not there yet has no wall; its role is checked",

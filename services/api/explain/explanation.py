@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from lagscale.clock import to_datetime
 from lagscale.domain.explain.decision_diff import (
     DiffReason,
     Evaluation,
@@ -19,9 +20,8 @@ from lagscale.domain.verdict.partial import apply_partial_coverage
 from lagscale.domain.wording.answers import PointInTime, describe_decisions, describe_diff
 from lagscale.store.registry import freezes
 from lagscale.store.registry.session import AccessScope, RegistryDatabase
-from lagscale.store.samples.columns import to_datetime
 from services.api.explain import schemas as out
-from services.api.explain.points_in_time import ExplanationInput, load_explanation_input
+from services.api.explain.inputs import ExplanationInput, load_explanation_input
 from services.api.explain.serializers import (
     build_lag_series,
     build_notes,
@@ -30,8 +30,8 @@ from services.api.explain.serializers import (
     serialize_evaluation,
     serialize_registration,
 )
-from services.api.freezes.freezing import StoredAnswer, find_frozen_answer, serialize_frozen
-from services.api.verdicts.evidence import VerdictStore
+from services.api.freezes.answer import StoredAnswer, find_frozen_answer, serialize_frozen
+from services.api.verdicts.reader import VerdictStore
 from services.api.verdicts.schemas import FrozenOut
 
 _SAMPLES_EXPIRED = "The samples of that time are no longer kept."
@@ -57,7 +57,9 @@ class Explanations:
             point = await load_explanation_input(session, name, at_ms)
             tenant_id = session.tenant_id
             in_force = await freezes.read_covering(session, point.monitor, to_datetime(point.at_ms))
-            stored_answer = await freezes.answer(session, in_force, point.monitor["id"]) if in_force else None
+            stored_answer = (
+                await freezes.read_frozen_answer(session, in_force, point.monitor["id"]) if in_force else None
+            )
         evaluation, evaluation_out = None, None
         if point.has_samples:
             request = VerdictRequest(tenant_id, tuple(sorted(point.topics)), point.policy, point.at_ms, point.at_ms)

@@ -8,10 +8,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Request
 
+from lagscale.clock import to_datetime, to_ms
 from lagscale.errors import FieldError, InvalidInput
-from lagscale.store.registry.history import milliseconds
-from lagscale.store.samples.columns import to_datetime
-from services.api.auth.access import Viewer
+from services.api.auth.authenticator import Viewer
 from services.api.deps import Tenant, check_name
 from services.api.explain.explanation import Explanations
 from services.api.explain.schemas import ExplanationOut
@@ -60,7 +59,7 @@ def parse_time(text: str) -> int:
         raise InvalidInput([FieldError("at", _FORM)]) from None
     if parsed.tzinfo is None or not to_datetime(0) <= parsed <= _LATEST:
         raise InvalidInput([FieldError("at", _FORM)])
-    return milliseconds(parsed)
+    return to_ms(parsed)
 
 
 AtQuery = Annotated[int | None, Depends(_read_at)]

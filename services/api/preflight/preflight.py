@@ -12,12 +12,11 @@ from lagscale.kafka.secrets import SecretSources, resolve_secrets
 from lagscale.store.encryption import Keyring
 from lagscale.store.registry import clusters
 from lagscale.store.registry.session import AccessScope, RegistryDatabase, Row
-from lagscale.store.registry.watched import watched
 from services.api.metrics import PREFLIGHT_PROBES
 from services.api.preflight.schemas import PreflightOut
 from services.api.schemas import WarningOut
 
-DISABLED_MESSAGE = "Looking at clusters is switched off: LAGSCALE_PREFLIGHT_SECONDS is 0."
+DISABLED_MESSAGE = "Looking at clusters is switched off: LAGSCALE_API_PREFLIGHT_TIMEOUT_SECONDS is 0."
 _OWN_MOUNT = (
     ". The API reads references by itself: mount the tenants' secrets into it as into the scraper, or see the cluster's "
     "state once it is polled."
@@ -61,7 +60,7 @@ class Preflights:
         """
         async with self._database.tenant(scope, tenant) as session:
             row = await clusters.read_by_name(session, name)
-            groups = await watched(session, row["id"])
+            groups = await clusters.read_watched_groups(session, row["id"])
         if self.is_disabled:
             raise Conflict(DISABLED_MESSAGE)
         result = await self.run(tenant, row, groups=groups)
@@ -72,7 +71,7 @@ class Preflights:
         if self.is_disabled:
             return []
         async with self._database.tenant(scope, tenant) as session:
-            groups = await watched(session, row["id"])
+            groups = await clusters.read_watched_groups(session, row["id"])
         try:
             return find_cluster_warnings(await self.run(tenant, row, groups=groups, wait_for_slot=True))
         except (Conflict, QuotaExceeded, SecretsUnreadable) as error_busy:

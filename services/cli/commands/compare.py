@@ -18,7 +18,7 @@ from lagscale.errors import FieldError, InvalidInput, LagscaleError, NotAuthenti
 from lagscale.settings import load
 from services.cli.client import ApiClient
 from services.cli.commands.plot import PlotFrame, PlotPoint, draw_plot
-from services.cli.output import parse_time, print_json, to_milliseconds
+from services.cli.output import parse_time, parse_time_ms, print_json
 from services.cli.settings import CliSettings
 
 JsonObject = Mapping[str, Any]
@@ -220,12 +220,12 @@ def _print_comparison(name: str, answer: JsonObject, console: Console, *, single
 def _draw_replicas(answer: JsonObject, side: str, width: int) -> list[Text]:
     step_ms = round(answer["stepSeconds"] * 1000)
     frame = PlotFrame(
-        to_milliseconds(answer["begin"]),
-        max(to_milliseconds(answer["end"]), to_milliseconds(answer["begin"]) + 1),
+        parse_time_ms(answer["begin"]),
+        max(parse_time_ms(answer["end"]), parse_time_ms(answer["begin"]) + 1),
         2 * step_ms,
     )
     points = [
-        PlotPoint(to_milliseconds(one["at"]), float(one[side]["replicas"]), float(one[side]["replicas"]))
+        PlotPoint(parse_time_ms(one["at"]), float(one[side]["replicas"]), float(one[side]["replicas"]))
         for one in answer["points"]
     ]
     highest = max(one[name]["replicas"] for one in answer["points"] for name in ("keda", "lagscale"))

@@ -85,9 +85,9 @@ def rotate_secrets() -> None:
 
 
 def generate_keys() -> None:
-    """Generate values for LAGSCALE_SECRET_KEYS and LAGSCALE_ADMIN_KEY."""
+    """Generate values for LAGSCALE_SECRET_KEYS and LAGSCALE_API_ADMIN_KEY."""
     typer.echo(f"LAGSCALE_SECRET_KEYS={generate_key()}")
-    typer.echo(f"LAGSCALE_ADMIN_KEY={secrets.token_urlsafe(32)}")
+    typer.echo(f"LAGSCALE_API_ADMIN_KEY={secrets.token_urlsafe(32)}")
 
 
 def _require_database_url(settings: CliSettings) -> str:

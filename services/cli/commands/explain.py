@@ -13,6 +13,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from lagscale.clock import to_datetime
 from lagscale.settings import load
 from services.cli.client import ApiClient
 from services.cli.commands.plot import PlotFrame, PlotPoint, draw_plot, join_cells
@@ -22,10 +23,9 @@ from services.cli.output import (
     format_duration,
     format_number,
     format_optional,
-    from_milliseconds,
     parse_time,
+    parse_time_ms,
     print_json,
-    to_milliseconds,
 )
 from services.cli.settings import CliSettings
 
@@ -179,7 +179,7 @@ def _render_evidence(evaluation: JsonObject) -> Iterator[RenderableType]:
 
 def _render_lag(explanation: JsonObject, width: int) -> Iterator[RenderableType]:
     """The plot, its time axis, and the decisions under it."""
-    end = to_milliseconds(explanation["at"])
+    end = parse_time_ms(explanation["at"])
     policy = explanation["registration"]["policy"]
     points = [_build_point(one, of_all_partitions=explanation["usesTotalLag"]) for one in explanation["lag"]]
     decisions = [*explanation["decisions"], *explanation["answers"]]
@@ -195,7 +195,7 @@ def _render_lag(explanation: JsonObject, width: int) -> Iterator[RenderableType]
     yield from lines
     margin = lines[0].plain.index("┤")
     columns = width - margin - 1
-    left, right = f"{from_milliseconds(begin):%H:%M:%S}", f"{from_milliseconds(end):%H:%M:%S} UTC"
+    left, right = f"{to_datetime(begin):%H:%M:%S}", f"{to_datetime(end):%H:%M:%S} UTC"
     yield Text(f"{'':{margin}}└{left}{'':{max(1, columns - len(left) - len(right))}}{right}", style="dim")
     replicas = sorted({one["replica"] for one in decisions if one.get("overrides") is None})
     for replica in replicas[:_MAX_REPLICAS]:
@@ -208,7 +208,7 @@ def _render_lag(explanation: JsonObject, width: int) -> Iterator[RenderableType]
 def _render_strip(rows: Sequence[JsonObject], frame: PlotFrame, margin: int, width: int) -> Text:
     """The decisions of one replica, column by column; empty without a recorded one."""
     ordered = sorted(
-        ((to_milliseconds(one["answeredAt"]), _classify_decision(one)) for one in rows), key=lambda one: one[0]
+        ((parse_time_ms(one["answeredAt"]), _classify_decision(one)) for one in rows), key=lambda one: one[0]
     )
     cells = []
     for column in range(width):
@@ -284,7 +284,7 @@ def _classify_decision(row: JsonObject) -> str:
 
 def _build_point(one: JsonObject, *, of_all_partitions: bool) -> PlotPoint:
     lag = one["total"] if of_all_partitions else one["greatest"]
-    return PlotPoint(to_milliseconds(one["at"]), lag, lag if of_all_partitions else one["least"])
+    return PlotPoint(parse_time_ms(one["at"]), lag, lag if of_all_partitions else one["least"])
 
 
 def _render_title(text: str) -> RenderableType:

@@ -16,7 +16,7 @@ from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
 from lagscale.kafka.probe.runner import ProbeRunner
 from lagscale.kafka.secrets import SecretSources
 from tests.integration.api.conftest import Shop, open_shop
-from tests.integration.api.serving import ADMIN, bearer, serving
+from tests.support.api_server import ADMIN, bearer, serving
 
 pytestmark = pytest.mark.integration
 CLIENT, SECRET = "lagscale", "canary-of-a-client"
@@ -32,7 +32,7 @@ def issuer() -> Iterator[Issuer]:
 @pytest.fixture(scope="module")
 def secured(issuer: Issuer) -> Iterator[Broker]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("LAGSCALE_KAFKA_BOOTSTRAP", raising=False)
+        patch.delenv("LAGSCALE_DEVSTACK_KAFKA_BOOTSTRAP", raising=False)
         server = Broker(tls=True, secured=SecureListeners(Broker.USER, Broker.PASSWORD, issuer))
     with server:
         yield server

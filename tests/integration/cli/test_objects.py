@@ -30,7 +30,7 @@ def test_an_export_applies_back_to_no_change_and_to_a_fresh_database_with_its_se
         assert done.code == 0
         assert done.err == (
             f"lagscale: cluster {tenant}/main: secrets are not exported; "
-            "another system needs them under spec.secrets\n"
+            "add them under spec.secrets to apply it to another system\n"
         )
         assert "canary" not in file.read_text()
         again = command("diff", "-f", str(file), "--prune")

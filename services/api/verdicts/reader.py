@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Protocol
 
+from lagscale.clock import to_datetime
 from lagscale.domain.lag.samples import Flag
 from lagscale.domain.policy.policy import MEMBERS_MAX_AGE_MS, Policy
 from lagscale.domain.policy.values import list_effective_values
@@ -14,11 +15,11 @@ from lagscale.domain.verdict.contract import Answer, Island, Judgment, VerdictRe
 from lagscale.domain.verdict.partial import apply_partial_coverage
 from lagscale.domain.wording.verdicts import describe_answer, describe_verdict
 from lagscale.errors import FieldError, InvalidInput
-from lagscale.store.registry import clusters, freezes, history, monitors, observations
-from lagscale.store.registry.observations import SampleRange
+from lagscale.store.registry import clusters, freezes, history, monitors
+from lagscale.store.registry.history import SampleRange
 from lagscale.store.registry.paging import PageRequest, decode_cursor, encode_cursor
 from lagscale.store.registry.session import AccessScope, RegistryDatabase, Row, TenantSession
-from services.api.freezes.freezing import find_frozen_answer, serialize_frozen
+from services.api.freezes.answer import find_frozen_answer, serialize_frozen
 from services.api.monitors.policies import read_policy
 from services.api.schemas import Listing
 from services.api.serializers import serialize_state
@@ -60,9 +61,9 @@ class VerdictReader:
         """The verdict of now, and what KEDA is told."""
         async with self._database.tenant(scope, tenant) as session:
             row = await monitors.read_by_name(session, name)
-            targets = await monitors.targets(session, row["id"])
+            targets = await monitors.read_targets(session, row["id"])
             in_force = await freezes.read_covering(session, row, await history.read_clock(session))
-            stored_answer = await freezes.answer(session, in_force, row["id"]) if in_force else None
+            stored_answer = await freezes.read_frozen_answer(session, in_force, row["id"]) if in_force else None
         policy = read_policy(row, int(session.tenant["min_sampling_seconds"]))
         topics = {int(target["id"]): str(target["topic"]) for target in targets}
         request = VerdictRequest(session.tenant_id, tuple(sorted(topics)), policy)
@@ -85,8 +86,8 @@ class VerdictReader:
             sentence=_build_sentence(judgment, policy, topics, partial),
             value=judgment.value,
             active=judgment.active,
-            judged_at=_to_time(judgment.now_ms),
-            newest_round_at=None if judgment.at_ms is None else _to_time(judgment.at_ms),
+            judged_at=to_datetime(judgment.now_ms),
+            newest_round_at=None if judgment.at_ms is None else to_datetime(judgment.at_ms),
             total=judgment.measured_total,
             partitions=judgment.partitions,
             missing=judgment.missing,
@@ -108,8 +109,8 @@ class VerdictReader:
             span = SampleRange(span.limit, span.begin, span.end, _decode_position(cursor))
         async with self._database.tenant(scope, tenant) as session:
             row = await monitors.read_by_name(session, name)
-            targets = await monitors.targets(session, row["id"])
-            rows = await observations.samples(session, [target["id"] for target in targets], span)
+            targets = await monitors.read_targets(session, row["id"])
+            rows = await history.read_samples(session, [target["id"] for target in targets], span)
         topics = {int(target["id"]): str(target["topic"]) for target in targets}
         shown = rows[: span.limit]
         more = (
@@ -124,7 +125,7 @@ class VerdictReader:
         async with self._database.tenant(scope, tenant) as session:
             row = await monitors.read_by_name(session, name)
             cluster = await clusters.read_by_name(session, row["cluster"])
-            targets = await observations.read_target_states(session, row["id"])
+            targets = await history.read_target_states(session, row["id"])
         return out.MonitorHealth(
             monitor=name,
             cluster_state=serialize_state(cluster, "state_"),
@@ -136,7 +137,7 @@ class VerdictReader:
         """All clusters of the tenant, with their targets counted by state."""
         async with self._database.tenant(scope, tenant) as session:
             rows = await _list_all_clusters(session)
-            targets = await observations.read_target_states(session)
+            targets = await history.read_target_states(session)
         found = [
             _serialize_cluster_health(row, [target for target in targets if target["cluster"] == row["name"]])
             for row in rows
@@ -166,16 +167,12 @@ def _build_sentence(judgment: Judgment, policy: Policy, topics: dict[int, str], 
     return partial if judgment.value is None else f"{describe_verdict(judgment, policy, topics)} {partial}"
 
 
-def _to_time(milliseconds: int) -> datetime:
-    return datetime.fromtimestamp(milliseconds / 1000, UTC)
-
-
 def _serialize_island(island: Island, topics: dict[int, str]) -> out.IslandOut:
     return out.IslandOut(
         topic=None if island.target_id is None else topics.get(island.target_id),
         partition=island.partition,
         lag=island.lag,
-        since=_to_time(island.since_ms),
+        since=to_datetime(island.since_ms),
         duration_seconds=island.span_ms / 1000,
         start_known=island.start_known,
     )
@@ -187,7 +184,7 @@ def _serialize_answer(answer: Answer) -> out.AnswerOut:
         value=answer.value,
         active=answer.active,
         last_known=since is not None,
-        known_at=None if since is None else _to_time(since),
+        known_at=None if since is None else to_datetime(since),
     )
 
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Protocol
 
+from lagscale.clock import to_datetime
 from lagscale.domain.group_status.rules import (
     SEVERITY_ORDER,
     PartitionStatus,
@@ -56,7 +57,7 @@ class GroupStatusReader:
         """
         async with self._database.tenant(scope, tenant) as session:
             row = await monitors.read_by_name(session, name)
-            targets = await monitors.targets(session, row["id"])
+            targets = await monitors.read_targets(session, row["id"])
         policy = read_policy(row, int(session.tenant["min_sampling_seconds"]))
         topics = {int(target["id"]): str(target["topic"]) for target in targets}
         recent = await self._rounds.read(
@@ -82,7 +83,7 @@ class GroupStatusReader:
             stuck_excluded=policy.stuck_after_ms > 0,
             members=group.members,
             newest_round_at=_to_time(group.at_ms),
-            evaluated_at=datetime.fromtimestamp(recent.now_ms / 1000, UTC),
+            evaluated_at=to_datetime(recent.now_ms),
             unmeasured_topics=[topics[target] for target in group.unmeasured],
             scope=partial,
             partitions=[_serialize_partition(one, topics) for one in partitions_by_severity],
@@ -113,4 +114,4 @@ def _serialize_partition(one: PartitionStatus, topics: Mapping[int, str]) -> Par
 
 
 def _to_time(milliseconds: int | None) -> datetime | None:
-    return None if milliseconds is None else datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return None if milliseconds is None else to_datetime(milliseconds)

@@ -65,7 +65,7 @@ class AuthRateLimiter:
         if wait > 0:
             RATE_LIMITED.labels("key").inc()
             rate = f"This key may ask {self._key_rates.per_second:g} times a second, {self._key_rates.burst:g} at once"
-            raise _build_rate_error(rate, "go on more slowly, or ask for a higher LAGSCALE_KEY_RATE", wait)
+            raise _build_rate_error(rate, "go on more slowly, or ask for a higher LAGSCALE_API_RATE_LIMIT", wait)
 
     def record_success(self, digest: bytes) -> None:
         """What has this digest is valid."""

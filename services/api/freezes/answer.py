@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Protocol
 
+from lagscale.clock import to_datetime
 from lagscale.domain.verdict.contract import Answer, Judgment, VerdictRequest
 from lagscale.domain.verdict.freezes import Freeze, build_frozen_request, describe_freezes
 from lagscale.errors import FieldError, InvalidInput
@@ -14,11 +15,10 @@ from lagscale.store.registry.freezes import FreezeSubject
 from lagscale.store.registry.paging import Page, PageRequest
 from lagscale.store.registry.session import AccessScope, RegistryDatabase, Row
 from lagscale.store.registry.versions import WriteResult
-from lagscale.store.samples.columns import to_datetime
 from services.api.freezes.schemas import FreezeIn, FreezeOut
 from services.api.verdicts.schemas import AnswerOut, FrozenOut
 
-#: As `freezes.answer` gives it: None while nothing is kept yet, (None,) where there was nothing to hold.
+#: As `freezes.read_frozen_answer` gives it: None while nothing is kept yet, (None,) where there was nothing to hold.
 StoredAnswer = tuple[Answer | None] | None
 
 

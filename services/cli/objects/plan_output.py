@@ -76,7 +76,7 @@ def as_json(steps: Sequence[PlanStep], errors: Sequence[LagscaleError | None]) -
             "kind": step.ref.kind.name,
             "tenant": step.ref.tenant,
             "name": step.ref.name or step.ref.tenant,
-            "place": None if step.manifest is None else step.manifest.document.locate(),
+            "location": None if step.manifest is None else step.manifest.document.locate(),
             "differences": [{"field": one.name, "before": one.before, "after": one.after} for one in step.differences],
             "warnings": list(step.warnings),
             "error": None if error is None else error.message,

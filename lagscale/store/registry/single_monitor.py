@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import sqlalchemy as sa
 import structlog
 
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.quotas import DEFAULT_QUOTAS, QUOTA_COLUMNS
 from lagscale.domain.tenancy import ANY_NAMESPACE, DEFAULT_INSTANCE
 from lagscale.errors import Conflict, InvalidInput
@@ -84,7 +84,7 @@ def single_monitor(environ: Mapping[str, str]) -> MonitorSpec:
         consumer_group=settings.group.strip(),
         topics=tuple(topics),
         given=given,
-        policy=Policy.parse(given, tick_seconds=_tick(environ)),
+        policy=parse_policy(given, tick_seconds=_tick(environ)),
     )
 
 

@@ -14,6 +14,7 @@ from typing import Final
 from weakref import WeakKeyDictionary
 
 from lagscale.domain.policy.keys import KEYS_BY_NAME
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash, find_tenant, suggest_names
 from lagscale.domain.topics import lacks_single_topic
@@ -199,7 +200,7 @@ class MonitorDirectory:
         given = {**monitor.given, **trigger.given}
         interval = min(tenant.min_sampling_seconds, monitor.policy.sampling_ms // 1000)
         # The interval stays the registration's, so the tick and the minimum were checked with it.
-        policy = Policy.parse(given, tick_seconds=0.0, minimum_interval=interval)
+        policy = parse_policy(given, tick_seconds=0.0, minimum_interval=interval)
         # What the registration itself has is not the trigger's to answer for.
         if field_errors := self._rules[tenant.tenant_id].field_errors(policy, given, except_for=monitor.policy):
             raise InvalidInput(field_errors)

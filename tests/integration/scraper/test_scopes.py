@@ -13,7 +13,7 @@ import pytest
 from devstack.server import wait_until
 from lagscale.domain.lag.rounds import Note
 from lagscale.domain.lag.samples import Flag
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.verdict.contract import Judgment, Reason, Verdict, VerdictRequest
 from lagscale.errors import StoreUnavailable
 from lagscale.store.connection import ScraperDatabase, open_pool
@@ -30,7 +30,7 @@ from services.scraper.topics.discovery import DiscoveryLimits, TopicDiscovery
 
 pytestmark = pytest.mark.integration
 World = Any
-POLICY = Policy.parse({"lagThreshold": "100", "sustainSeconds": "60", "workSeconds": "0"})
+POLICY = parse_policy({"lagThreshold": "100", "sustainSeconds": "60", "workSeconds": "0"})
 
 
 class Recorded:

@@ -1,4 +1,4 @@
-"""docs/from-keda-kafka.md against the code: every key of KEDA's `kafka` trigger is told, with the defaults that rule."""
+"""docs/from-keda-kafka.md against the code: every key of KEDA's `kafka` trigger is described, with its defaults."""
 
 from __future__ import annotations
 
@@ -17,8 +17,6 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "from-keda-kafka.md").read_text(encoding="utf-8")
 LISTED = ROOT / "tests" / "data" / "keda" / "kafka-trigger-keys.txt"
 OURS = set(KEYS_BY_NAME) | {key.name for key in TRIGGER_KEYS}
-#: In our list of keys to pass over, and no key of KEDA's: a value of `sasl`.
-NO_KEY = {"gssapi"}
 
 
 def kedas() -> dict[str, str]:
@@ -38,8 +36,8 @@ def compared() -> dict[str, tuple[str, str, str]]:
 
 
 def settled() -> set[str]:
-    """Keys of the table of what the cluster's registration settles."""
-    firsts = re.findall(r"^\| (`[^|]+) \|", section("Settled by the cluster's registration"), re.MULTILINE)
+    """Keys of the table of what the cluster defines."""
+    firsts = re.findall(r"^\| (`[^|]+) \|", section("Defined by the cluster"), re.MULTILINE)
     return {name for first in firsts for name in re.findall(r"`(\w+)`", first)}
 
 
@@ -62,8 +60,7 @@ def test_keys_that_are_compared_are_those_that_we_read() -> None:
 
 
 def test_keys_that_are_settled_elsewhere_are_those_that_we_pass_over() -> None:
-    ours = set(IGNORED_KEYS) - NO_KEY - {"excludePersistentLag"}
-    assert settled() == ours | {"unsafeSsl"}
+    assert settled() == set(IGNORED_KEYS) | {"unsafeSsl"}
     assert "unsafeSsl" in EXTERNAL_SCALER_KEYS
 
 

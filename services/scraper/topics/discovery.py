@@ -108,10 +108,6 @@ class TopicDiscovery(threading.Thread):
         """Stop after the current pass."""
         self._stop_asked.set()
 
-    def is_responsive(self, cluster_id: int) -> bool:
-        """Whether the cluster answered its last query."""
-        return cluster_id in self._responsive
-
     def run_once(self) -> None:
         """One pass: run the due queries and store the resulting links and states.
 
@@ -211,7 +207,7 @@ class TopicDiscovery(threading.Thread):
         return {query: answer for answers in cluster_answers for query, answer in answers.items()}
 
     def _query_cluster(self, cluster: ClusterEntry, queries: Sequence[_TopicQuery]) -> dict[_TopicQuery, TopicsAnswer]:
-        client = self._opener.open(cluster, responsive=self.is_responsive(cluster.cluster_id))
+        client = self._opener.open(cluster, responsive=cluster.cluster_id in self._responsive)
         if client is None or isinstance(client, PollProblem):
             return {} if client is None else dict.fromkeys(queries, client)
         try:
@@ -223,7 +219,7 @@ class TopicDiscovery(threading.Thread):
         self, client: TopicClient, cluster: ClusterEntry, queries: Sequence[_TopicQuery]
     ) -> dict[_TopicQuery, TopicsAnswer]:
         until = time.monotonic() + (
-            TOPIC_QUERY_SECONDS if self.is_responsive(cluster.cluster_id) else UNRESPONSIVE_TOPIC_QUERY_SECONDS
+            TOPIC_QUERY_SECONDS if cluster.cluster_id in self._responsive else UNRESPONSIVE_TOPIC_QUERY_SECONDS
         )
         groups = [query.group for query in queries if query.group is not None]
         answers: dict[_TopicQuery, TopicsAnswer] = {

@@ -172,7 +172,7 @@ class World:
     registry: FakeRegistrations
     decisions: FakeDecisions
     freezes: FakeFreezes
-    hints: asyncio.Queue[str]
+    notifications: asyncio.Queue[str]
     scaler: Scaler
     stub: Any
     channel: Any
@@ -206,11 +206,11 @@ async def start(tmp_path: Path) -> AsyncIterator[Starting]:
             verdicts, registry, decisions = FakeVerdicts(), FakeRegistrations(registrations()), FakeDecisions()
             registry.failure = facts.pop("registry_failure", None)
             credentials = facts.pop("credentials", None)
-            hints: asyncio.Queue[str] = asyncio.Queue()
+            notifications: asyncio.Queue[str] = asyncio.Queue()
 
             async def notified() -> AsyncIterator[str]:
                 while True:
-                    yield await hints.get()
+                    yield await notifications.get()
 
             freezes = facts.pop("freezes", None) or FakeFreezes()
             dependencies = ScalerDependencies(verdicts, registry, decisions, freezes, notified)
@@ -223,7 +223,7 @@ async def start(tmp_path: Path) -> AsyncIterator[Starting]:
             if registry.failure is None:
                 await eventually(lambda: scaler._registrations.directory is not None)
             stub = pb_grpc.ExternalScalerStub(channel)
-            return World(verdicts, registry, decisions, freezes, hints, scaler, stub, channel, http)
+            return World(verdicts, registry, decisions, freezes, notifications, scaler, stub, channel, http)
 
         yield starting
 

@@ -66,7 +66,7 @@ async def test_a_limit_of_the_tenant_is_told_with_whom_to_ask(start: Any, say: A
     world = await start()
     limits = {"lagThreshold": {"min": "100"}}
     world.registry.change(tenants=tuple(replace(one, policy_limits=limits) for one in world.registry.present.tenants))
-    world.hints.put_nowait("lagscale_registry")
+    world.notifications.put_nowait("lagscale_registry")
     await say.eventually(lambda: world.scaler._registrations.directory.registrations.version == 2)
     inline = {"cluster": "main", "consumerGroup": "g", "topic": "t", "lagThreshold": "5"}
     for call in (world.active, world.metric):
@@ -122,7 +122,7 @@ async def test_a_held_answer_is_told_as_active(start: Any, say: Any) -> None:
 
 async def test_waking_is_told_as_one_replica(start: Any, say: Any) -> None:
     world = await start()
-    world.verdicts.judgments[1] = say.unknown(Reason.MISSING, wakes=True)
+    world.verdicts.judgments[1] = say.unknown(Reason.MISSING, activates_from_zero=True)
     assert (await world.metric()).metricValues[0].metricValue == 500
     assert await world.active() is True
 
@@ -134,10 +134,10 @@ async def test_several_are_active_if_one_is_and_else_an_error_if_one_is_unknown(
     assert await world.active(service=both) is True
     assert (await world.metric("ingest-metrics", service=both)).metricValues[0].metricValue == 9
     world.verdicts.judgments = {1: say.unknown(at_ms=say.now_ms - 90_000), 2: say.calm()}
-    await say.eventually(lambda: not world.scaler._snapshots._memo.keys())
+    await say.eventually(lambda: not world.scaler._snapshots._snapshots.keys())
     assert (await refused(world.active(service=both)))[0] is Code.UNAVAILABLE
     world.verdicts.judgments = {1: say.calm(), 2: say.calm()}
-    await say.eventually(lambda: not world.scaler._snapshots._memo.keys())
+    await say.eventually(lambda: not world.scaler._snapshots._snapshots.keys())
     assert await world.active(service=both) is False
 
 
@@ -161,7 +161,7 @@ async def test_a_store_that_is_away_is_held_from_memory_for_those_that_worked_on
     assert await world.active() is True
     assert await world.active(service="ingest-metrics") is False
     world.verdicts.failure = StoreUnavailable()
-    await say.eventually(lambda: not world.scaler._snapshots._memo.keys())
+    await say.eventually(lambda: not world.scaler._snapshots._snapshots.keys())
     assert await world.active() is True
     assert (await world.metric()).metricValues[0].metricValue == 900
     code, text = await refused(world.active(service="ingest-metrics"))
@@ -172,7 +172,7 @@ async def test_a_store_that_is_away_is_held_from_memory_for_those_that_worked_on
 async def test_a_defect_of_one_monitor_is_an_error_of_that_one_only(start: Any, say: Any) -> None:
     world = await start(scaler_pool_size=1, scaler_call_timeout_seconds=20)
     world.registry.change(monitors=tuple(say.monitor(n, f"m-{n}") for n in (1, 2, 3)))
-    world.hints.put_nowait("lagscale_registry")
+    world.notifications.put_nowait("lagscale_registry")
     await say.eventually(lambda: world.scaler._registrations.directory.registrations.version == 2)
     world.verdicts.judgments = {1: say.calm(), 3: say.calm()}
     world.verdicts.gate.clear()
@@ -191,7 +191,7 @@ async def test_what_queues_while_the_store_is_busy_is_asked_together(start: Any,
     names = [f"m-{n}" for n in range(10, 60)]
     world.registry.change(monitors=tuple(say.monitor(n, f"m-{n}") for n in range(10, 60)))
     world.verdicts.judgments = {n: say.calm() for n in range(10, 60)}
-    world.hints.put_nowait("lagscale_registry")
+    world.notifications.put_nowait("lagscale_registry")
     await say.eventually(lambda: world.scaler._registrations.directory.registrations.version == 2)
     world.verdicts.gate.clear()
     calls = [asyncio.ensure_future(world.active(service=name)) for name in names]
@@ -208,7 +208,7 @@ async def test_a_trigger_registers_itself_where_its_tenant_allows_it(start: Any)
     assert world.registry.registered == []
     code, text = await refused(world.active(**inline))
     assert code is Code.FAILED_PRECONDITION
-    assert "easuring begins" in text
+    assert "No samples yet" in text
     assert (await refused(world.active(**inline)))[0] is Code.FAILED_PRECONDITION
     (registered,) = world.registry.registered
     assert registered.name == spec.metricSpecs[0].metricName
@@ -227,7 +227,7 @@ async def test_decisions_are_written_on_change(start: Any, say: Any) -> None:
     world.verdicts.judgments[1] = say.sustained(900)
     for _ in range(3):
         await world.active()
-    await world.scaler._recorder.flush()
+    await world.scaler._decision_log.flush()
     (row,) = world.decisions.rows
     assert (row.monitor_id, row.verdict, row.value, row.active, row.code) == (1, "sustained", 900, True, "OK")
     assert world.decisions.asked == [1]

@@ -13,7 +13,7 @@ import pytest
 from lagscale.store.registry.tables import metadata as tables
 from services.scaler.grpc.proto import externalscaler_pb2 as pb
 from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
-from services.scaler.triggers.metadata import IGNORED_KEYS, KEDA_KEYS
+from services.scaler.triggers.metadata import EXTERNAL_SCALER_KEYS, IGNORED_KEYS
 from tests.integration.scaler.test_process import Kafka, Starting, kafka, replica, until
 
 __all__ = ["kafka", "replica"]
@@ -21,7 +21,7 @@ pytestmark = pytest.mark.integration
 
 CANARY = "C4nary-6rpc-in-the-trigger"
 #: `scalerAddress` is a host and no secret, but nothing of it is needed either.
-CARRIED = dict.fromkeys((*IGNORED_KEYS, *KEDA_KEYS), CANARY) | {"excludePersistentLag": "false"}
+CARRIED = dict.fromkeys((*IGNORED_KEYS, *EXTERNAL_SCALER_KEYS), CANARY) | {"excludePersistentLag": "false"}
 SENT = (("authorization", f"Bearer {CANARY}"), ("x-api-key", CANARY), ("cookie", CANARY))
 INLINE = {"cluster": "main", "consumerGroup": "readers", "topic": "orders", "tenant": ""}
 #: As a trigger may be: by name, inline, faulty, for nobody; each carries the secrets.
@@ -89,7 +89,7 @@ async def test_secrets_of_a_trigger_show_nowhere(
     scaler.process.terminate()
     scaler.process.wait(20)
     logs = (tmp_path / "scaler-0.log").read_text()
-    assert "call_refused" in logs
+    assert "call_rejected" in logs
     for place, text in (("answers", answers_text), ("logs", logs), ("pages", shown), ("store", rows)):
         found = text.find(CANARY)
         assert found < 0, f"{CANARY} shows in {place}: {text[max(0, found - 300) :][:700]}"

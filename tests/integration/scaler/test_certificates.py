@@ -92,7 +92,7 @@ async def bound(world: Any, say: Any, *bindings: tuple[str, str]) -> None:
     """Replace the bindings; the scaler is told, and has taken them. Its monitor is calm unless the test said else."""
     world.verdicts.judgments.setdefault(1, say.calm())
     world.registry.change(bindings=dict.fromkeys(bindings, 1))
-    world.hints.put_nowait("lagscale_registry")
+    world.notifications.put_nowait("lagscale_registry")
     await say.eventually(
         lambda: world.scaler._registrations.directory.registrations.version == world.registry.present.version
     )
@@ -174,7 +174,7 @@ async def test_a_certificate_without_a_name_is_bound_to_nobody(
     nameless = await refused(world, world.metric())
     missing = await refused(world, asked_by(world, say, good, service="ingest-lost"))
     assert nameless[0] is missing[0] is grpc.StatusCode.NOT_FOUND
-    assert nameless[1] == missing[1].replace("ingest-lost", "ingest-logs").partition(" Near names")[0]
+    assert nameless[1] == missing[1].replace("ingest-lost", "ingest-logs").partition(" Did you mean")[0]
 
 
 async def test_bindings_of_default_do_not_count_where_certificates_are_required(
@@ -240,7 +240,7 @@ async def test_a_rotation_leaves_open_connections_and_streams_alone(
         assert (await refused(world, asked_by(world, say, old)))[0] is grpc.StatusCode.UNAVAILABLE
     # What was open before goes on.
     world.verdicts.judgments[1] = say.sustained(900)
-    world.hints.put_nowait("lagscale_samples")
+    world.notifications.put_nowait("lagscale_samples")
     assert (await asyncio.wait_for(stream.read(), DEADLINE)).result is True
     assert (await world.metric()).metricValues[0].metricName == "s0-ingest-logs"
     stream.cancel()
@@ -263,7 +263,7 @@ async def test_files_that_do_not_fit_are_not_taken(
     world = await start(**mounted.settings(), credentials=good)
     await bound(world, say, (KEDA, "shop"))
     used, count = world.scaler._certificates.bundle, "lagscale_scaler_certificate_reloads_total"
-    refusals = sample(count, result="refused")
+    refusals = sample(count, result="rejected")
     pair = mounted.servers.pair("localhost")
     if fault == "half":
         mounted.swap(replace(pair, certificate=pair.certificate[: len(pair.certificate) // 2]), mounted.clients)
@@ -283,19 +283,19 @@ async def test_files_that_do_not_fit_are_not_taken(
         (mounted.folder / "ca.crt").write_text("-----BEGIN CERTIFICATE-----\nAAAA\n")
     else:
         (mounted.folder / "tls.crt").unlink()
-    await say.eventually(lambda: sample(count, result="refused") == refusals + 1)
-    assert sample("lagscale_scaler_certificate_refused") == 1.0
+    await say.eventually(lambda: sample(count, result="rejected") == refusals + 1)
+    assert sample("lagscale_scaler_certificate_rejected") == 1.0
     assert world.scaler._certificates.bundle is used
     assert await asked_by(world, say, good)
     # Told once, however often it is looked at; and what fits is taken.
     world.scaler._certificates.reload()
     world.scaler._certificates.reload()
-    assert sample(count, result="refused") == refusals + 1
+    assert sample(count, result="rejected") == refusals + 1
     for name in ("ca.crt", "tls.crt"):
         (mounted.folder / name).unlink(missing_ok=True)
     mounted.swap(pair, mounted.clients)
     await say.eventually(lambda: world.scaler._certificates.bundle is not used)
-    await say.eventually(lambda: sample("lagscale_scaler_certificate_refused") == 0.0)
+    await say.eventually(lambda: sample("lagscale_scaler_certificate_rejected") == 0.0)
     assert await asked_by(world, say, good)
 
 
@@ -306,9 +306,9 @@ async def test_the_expiry_in_use_is_a_metric(start: Starting, mounted: Mounted, 
     used = world.scaler._certificates.bundle
     await say.eventually(lambda: world.scaler._certificates.bundle is not used)
     now = datetime.datetime.now(datetime.UTC).timestamp()
-    expiry = sample("lagscale_scaler_certificate_expiry_seconds", certificate="server")
+    expiry = sample("lagscale_scaler_certificate_expiry_timestamp_seconds", certificate="server")
     assert expiry == pytest.approx(now + ends.total_seconds(), abs=60)
-    authority = sample("lagscale_scaler_certificate_expiry_seconds", certificate="client_ca")
+    authority = sample("lagscale_scaler_certificate_expiry_timestamp_seconds", certificate="client_ca")
     assert authority == pytest.approx(now + _DAY.total_seconds(), abs=60)
 
 

@@ -34,7 +34,7 @@ def make_freeze(say: Any) -> Any:
 async def frozen(world: Any, say: Any, *freezes: Freeze) -> None:
     """Replace the freezes; the scaler is told, and has taken them."""
     world.registry.change(freezes=freezes, now_ms=say.now_ms)
-    world.hints.put_nowait("lagscale_registry")
+    world.notifications.put_nowait("lagscale_registry")
     await say.eventually(
         lambda: world.scaler._registrations.directory.registrations.version == world.registry.present.version
     )
@@ -50,8 +50,8 @@ async def refused(call: Any) -> tuple[Code, str]:
     return caught.value.code(), caught.value.details()
 
 
-def count(kind: str) -> float:
-    return REGISTRY.get_sample_value("lagscale_scaler_answers_total", {"kind": kind}) or 0.0
+def count(source: str) -> float:
+    return REGISTRY.get_sample_value("lagscale_scaler_answers_total", {"source": source}) or 0.0
 
 
 async def test_a_frozen_monitor_keeps_what_was_known_whatever_the_samples_say(
@@ -217,7 +217,7 @@ async def test_a_restart_without_the_store_tells_the_same(start: Any, say: Any, 
     assert await after.active() is True
     assert await refused(after.metric("s0-ingest-metrics", service="ingest-metrics")) == nothing
     # What is kept on scratch is of that freeze alone.
-    assert len(after.scaler._frozen.dump()["kept"]) == 2
+    assert len(after.scaler._frozen.dump()["stored"]) == 2
 
 
 async def test_a_kill_without_the_store_tells_the_same(start: Any, say: Any, make_freeze: Any) -> None:
@@ -369,7 +369,7 @@ async def test_decisions_say_frozen_and_no_alert_counts_them(start: Any, say: An
     await frozen(world, say, make_freeze())
     await value(world)
     await refused(world.metric("s0-ingest-metrics", service="ingest-metrics"))
-    await world.scaler._recorder.flush()
+    await world.scaler._decision_log.flush()
     recorded = {row.monitor_id: (row.reason, row.code, row.value, row.held) for row in world.decisions.rows}
     assert recorded == {1: ("frozen", "OK", 1500.0, True), 2: ("frozen", "UNAVAILABLE", None, False)}
-    assert REGISTRY.get_sample_value("lagscale_scaler_held_share") == 0
+    assert REGISTRY.get_sample_value("lagscale_scaler_last_known_ratio") == 0

@@ -32,7 +32,7 @@ async def limited(start: Any, **settings: Any) -> Any:
 
 async def wait_for_registrations(world: Any) -> None:
     """The scaler has heard of the present registrations."""
-    await world.hints.put("lagscale_registry")
+    await world.notifications.put("lagscale_registry")
     cache = world.scaler._registrations
     while cache.directory.registrations.version != world.registry.present.version:
         assert await cache.changed.wait(5.0)
@@ -48,30 +48,30 @@ async def value(world: Any, **ref: Any) -> float | grpc.aio.AioRpcError:
 
 def counted(outcome: str, quota: str = "callsPerSecond") -> float:
     labels = {"tenant": "acme", "quota": quota, "outcome": outcome}
-    return REGISTRY.get_sample_value("lagscale_scaler_over_quota_total", labels) or 0.0
+    return REGISTRY.get_sample_value("lagscale_scaler_quota_exceeded_total", labels) or 0.0
 
 
 async def test_too_many_calls_are_refused_with_the_way_out_and_never_by_a_zero(start: Any, say: Any) -> None:
     world = await limited(start)
     world.verdicts.judgments[1] = say.unknown()
-    before = counted("refused")
+    before = counted("rejected")
     errors = [await value(world) for _ in range(MANY)]
     texts = {(error.code(), error.details()) for error in errors if not isinstance(error, float)}
     assert {code for code, _ in texts} == {Code.UNAVAILABLE, Code.RESOURCE_EXHAUSTED}
     (text,) = [text for code, text in texts if code is Code.RESOURCE_EXHAUSTED]
     assert all(word in text for word in ("1 calls of KEDA", "pollingInterval", "administrator", "callsPerSecond"))
-    assert counted("refused") - before == sum(error.code() is Code.RESOURCE_EXHAUSTED for error in errors)
+    assert counted("rejected") - before == sum(error.code() is Code.RESOURCE_EXHAUSTED for error in errors)
 
 
 async def test_beyond_the_rate_a_reading_that_still_serves_is_told(start: Any, say: Any) -> None:
     world = await limited(start, scaler_snapshot_ttl_seconds=10)
     world.verdicts.judgments[1] = say.calm()
-    before = counted("from_memory")
+    before = counted("cached")
     assert await world.active() is False
     assert [await value(world) for _ in range(4)] == [0.0] * 4
     assert [await world.active() for _ in range(MANY)] == [False] * MANY
     assert len(world.verdicts.asked) == 1
-    assert counted("from_memory") - before >= MANY - 35
+    assert counted("cached") - before >= MANY - 35
 
 
 async def test_beyond_the_rate_a_held_answer_that_asks_for_replicas_stands_in(start: Any, say: Any) -> None:
@@ -152,14 +152,14 @@ async def test_a_target_over_its_quota_is_an_error_and_no_zero(start: Any, say: 
     over = replace(world.registry.present.monitors[0], over_quota=TOO_LARGE)
     world.registry.change(monitors=(over, *world.registry.present.monitors[1:]))
     await wait_for_registrations(world)
-    before = counted("refused", "partitions")
+    before = counted("rejected", "partitions")
     world.verdicts.judgments[1] = say.unknown(Reason.NO_DATA)
     world.verdicts.holds[1] = Answer(0.0, False, say.now_ms - 60_000)
     for call in (world.metric(), world.active()):
         with pytest.raises(grpc.aio.AioRpcError) as raised:
             await call
         assert (raised.value.code(), raised.value.details()) == (Code.RESOURCE_EXHAUSTED, TOO_LARGE)
-    assert counted("refused", "partitions") - before == 2
+    assert counted("rejected", "partitions") - before == 2
 
 
 async def test_a_target_over_its_quota_keeps_the_replicas_that_were_held(start: Any, say: Any) -> None:
@@ -180,9 +180,9 @@ async def test_a_frozen_monitor_keeps_its_answer_beyond_the_rate(start: Any, say
     ends = {"since_ms": say.now_ms - 1000, "until_ms": say.now_ms + 3_600_000, "reason": "a move"}
     world.registry.change(freezes=(Freeze("a", 1, cluster=None, monitor_id=1, **ends),), now_ms=say.now_ms)
     await wait_for_registrations(world)
-    before = counted("from_memory")
+    before = counted("cached")
     assert [await value(world) for _ in range(MANY)] == [1500.0] * MANY, "not the reading that would still serve"
-    assert counted("from_memory") - before > 0
+    assert counted("cached") - before > 0
 
 
 async def test_where_the_rate_is_used_up_before_a_freeze_nothing_newer_is_told(start: Any, say: Any) -> None:

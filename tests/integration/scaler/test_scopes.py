@@ -53,7 +53,7 @@ async def partial(start: Starting, say: Any) -> Any:
     world = await start()
     part = replace(world.registry.present.monitors[0], partial="The monitor means 101 topics, at most 100.")
     world.registry.change(monitors=(part, *world.registry.present.monitors[1:]))
-    world.hints.put_nowait("lagscale_registry")
+    world.notifications.put_nowait("lagscale_registry")
     await say.eventually(lambda: world.scaler._registrations.directory.registrations.monitors[0].partial != "")
     return world
 
@@ -86,7 +86,7 @@ async def test_a_monitor_by_pattern_stands_beside_others_in_one_service_type(sta
     logs, metrics, *others = world.registry.present.monitors
     by_pattern = replace(metrics, topics=("topic-a", "topic-b"), target_ids=(2, 9))
     world.registry.change(monitors=(logs, by_pattern, *others))
-    world.hints.put_nowait("lagscale_registry")
+    world.notifications.put_nowait("lagscale_registry")
     await say.eventually(lambda: world.scaler._registrations.directory.registrations.monitors[1].target_ids == (2, 9))
     world.verdicts.judgments |= {1: say.calm(), 2: say.sustained(7)}
     both = "ingest-logs,ingest-metrics"

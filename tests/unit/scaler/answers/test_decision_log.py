@@ -64,7 +64,7 @@ def world() -> World:
 
 
 def lost() -> float:
-    return float(metrics.DECISIONS_LOST._value.get())
+    return float(metrics.DECISIONS_DROPPED._value.get())
 
 
 async def test_a_row_holds_all_that_explains_it(world: World) -> None:

@@ -43,7 +43,7 @@ def test_a_restart_remembers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [None, [], {}, {"kept": 3}, {"kept": [[1, 2]]}, {"kept": [[[1, 2, ""], ["f"], 0, [1.0]]]}]
+    "content", [None, [], {}, {"stored": 3}, {"stored": [[1, 2]]}, {"stored": [[[1, 2, ""], ["f"], 0, [1.0]]]}]
 )
 def test_what_cannot_be_read_is_passed_over(content: Any) -> None:
     later = answers()

@@ -118,7 +118,7 @@ def test_the_memory_survives_a_restart(tmp_path: Path) -> None:
     assert (answer.value, answer.last_known_ms) == (900, BEGIN + 15_000)
 
 
-@pytest.mark.parametrize("content", [None, [], {}, {"clock": [1, 2]}, {"clock": [1, 2.0], "seen": {"m": [1]}}])
+@pytest.mark.parametrize("content", [None, [], {}, {"clock": [1, 2]}, {"clock": [1, 2.0], "entries": {"m": [1]}}])
 def test_a_memory_that_cannot_be_read_is_passed_over(content: object) -> None:
     last = LastKnownAnswers()
     last.restore(content)
@@ -145,7 +145,7 @@ def test_files_on_scratch_are_private(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", ["", "{", json.dumps({"form": 0, "content": {}}), json.dumps({"form": 1, "content": 3})]
+    "data", ["", "{", json.dumps({"format": 0, "content": {}}), json.dumps({"format": 2, "content": 3})]
 )
 def test_a_torn_or_older_file_is_passed_over(tmp_path: Path, data: str) -> None:
     (tmp_path / REGISTRATIONS).write_text(data)

@@ -29,10 +29,10 @@ def files(folder: Path, pair: Pair, client_ca: str) -> CertificateFiles:
 @pytest.mark.parametrize(
     ("fault", "named"),
     [
-        ("certificate", "LAGSCALE_SCALER_TLS_CERTIFICATE_FILE: holds no certificates"),
-        ("key", "LAGSCALE_SCALER_TLS_KEY_FILE: holds no private key"),
-        ("other key", "LAGSCALE_SCALER_TLS_KEY_FILE: is not the key of the certificate"),
-        ("authorities", "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE: holds no certificates"),
+        ("certificate", "LAGSCALE_SCALER_TLS_CERTIFICATE_FILE: contains no readable PEM certificates"),
+        ("key", "LAGSCALE_SCALER_TLS_KEY_FILE: contains no unencrypted PEM private key"),
+        ("other key", "LAGSCALE_SCALER_TLS_KEY_FILE: does not match the certificate"),
+        ("authorities", "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE: contains no readable PEM certificates"),
         ("missing", r"LAGSCALE_SCALER_TLS_KEY_FILE: cannot be read \(FileNotFoundError\)"),
         ("large", "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE: is too large"),
     ],
@@ -82,5 +82,5 @@ def test_an_expired_authority_beside_a_valid_one_is_no_fault(tmp_path: Path, aut
     latest = check(both, now).client_ca_expires_at
     assert latest is not None
     assert latest > now
-    with pytest.raises(SettingsInvalid, match="LAGSCALE_SCALER_TLS_CLIENT_CA_FILE: is not valid now"):
+    with pytest.raises(SettingsInvalid, match="LAGSCALE_SCALER_TLS_CLIENT_CA_FILE: is not currently valid"):
         check(read(files(tmp_path, authority.pair("localhost"), past.certificate)), now)

@@ -10,8 +10,8 @@ from lagscale.domain.policy.keys import KEYS
 from lagscale.domain.topics import TopicScope
 from lagscale.errors import InvalidInput
 from services.scaler.triggers.metadata import (
+    EXTERNAL_SCALER_KEYS,
     IGNORED_KEYS,
-    KEDA_KEYS,
     TRIGGER_KEYS,
     TriggerMetadata,
     TriggerReader,
@@ -35,7 +35,7 @@ def faults_of(metadata: Mapping[str, str]) -> dict[str, str]:
 def test_spaces_around_a_value_are_nothing() -> None:
     trigger = read({**INLINE, "lagThreshold": " 100 ", "topic": " orders.created "})
     assert trigger.scope == TopicScope(("orders.created",))
-    assert TriggerReader(5.0).policy(trigger, 1).lag_threshold == 100
+    assert TriggerReader(5.0).resolve_policy(trigger, 1).lag_threshold == 100
 
 
 @pytest.mark.parametrize("text", ["abc", "-1", "0", "1.5"])
@@ -58,7 +58,7 @@ def test_faults_of_the_trigger_and_of_the_policy_are_reported_together() -> None
     }
 
 
-def test_a_slip_of_the_pen_names_its_neighbour() -> None:
+def test_a_slip_of_the_pen_names_its_neighbor() -> None:
     assert "lagThreshold" in faults_of({"serviceType": "ingest-logs", "lagTreshold": "5"})["lagTreshold"]
 
 
@@ -66,7 +66,7 @@ def test_a_slip_before_from_env_is_a_slip_too() -> None:
     assert "did you mean topic" in faults_of({**INLINE, "topcFromEnv": "x"})["topcFromEnv"]
 
 
-@pytest.mark.parametrize("name", [*KEDA_KEYS, *IGNORED_KEYS, "somethingElse", "versionFromEnv"])
+@pytest.mark.parametrize("name", [*EXTERNAL_SCALER_KEYS, *IGNORED_KEYS, "somethingElse", "versionFromEnv"])
 def test_keys_of_keda_and_other_unknown_keys_are_passed_over(name: str) -> None:
     assert read({**INLINE, name: "whatever"}).given == {}
 
@@ -86,7 +86,7 @@ def test_persistent_lag_points_to_stuck_partitions() -> None:
 def test_no_topic_means_all_topics_of_the_group() -> None:
     trigger = read({**GROUP, "excludeTopics": " b.*, a,, a"})
     assert trigger.scope == TopicScope((), None, ("a", "b.*"))
-    assert trigger.measured == ("cluster", "consumerGroup", "excludeTopics")
+    assert trigger.scope_keys == ("cluster", "consumerGroup", "excludeTopics")
 
 
 def test_a_pattern_stands_in_place_of_a_topic() -> None:
@@ -110,7 +110,7 @@ def test_several_services_are_read_in_their_order() -> None:
     "name", ["cluster", "bootstrapServers", "consumerGroup", "topic", "topicPattern", "excludeTopics"]
 )
 def test_what_is_measured_cannot_stand_beside_a_service(name: str) -> None:
-    assert "beside serviceType" in faults_of({"serviceType": "ingest-logs", name: "x"})[name]
+    assert "combined with serviceType" in faults_of({"serviceType": "ingest-logs", name: "x"})[name]
 
 
 def test_a_trigger_without_anything_says_what_to_give() -> None:
@@ -159,7 +159,7 @@ def test_an_interval_below_the_tick_or_the_tenants_minimum_is_refused() -> None:
     reader = TriggerReader(5.0)
     trigger = reader.read({**INLINE, "samplingInterval": "10"})
     with pytest.raises(InvalidInput, match="minimum of 30"):
-        reader.policy(trigger, 30)
+        reader.resolve_policy(trigger, 30)
 
 
 def test_the_page_has_a_heading_for_every_key() -> None:

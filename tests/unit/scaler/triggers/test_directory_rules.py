@@ -103,4 +103,4 @@ def test_rules_that_cannot_be_read_silence_nobody() -> None:
     with capture_logs() as lines:
         subject = only(resolve(INLINE, limits={"keyOfTomorrow": {"min": "1"}}))
     assert subject.policy.lag_threshold == 500
-    assert [line["event"] for line in lines] == ["stored_rules_unreadable"]
+    assert [line["event"] for line in lines] == ["stored_tenant_rules_invalid"]

@@ -127,3 +127,8 @@ async def connect(url: str, role: str, *, application: str) -> AsyncConnection[A
 async def set_role(connection: AsyncConnection[Any], role: str) -> None:
     """Step down from the login user to the service's role."""
     await connection.execute(sql.SQL("set role {}").format(sql.Identifier(role)))
+
+
+async def set_tenant_context(connection: AsyncConnection[Any], tenant_id: int) -> None:
+    """Restrict the rest of the transaction to one tenant's rows."""
+    await connection.execute("select set_config('lagscale.tenant', %s, true)", [str(tenant_id)])

@@ -10,6 +10,7 @@ import sqlalchemy as sa
 
 from lagscale.domain.quotas import QUOTA_COLUMNS, Quota, api_field_of, describe_excess
 from lagscale.errors import QuotaExceeded
+from lagscale.store.queries import load
 from lagscale.store.registry import audit
 from lagscale.store.registry.session import RegistrySession, TenantSession, as_platform
 from lagscale.store.registry.tables import cluster, lag_target, monitor, monitor_target, target_state, tenant
@@ -42,12 +43,11 @@ class QuotaUsage:
 
 
 async def lock_registrations(session: TenantSession) -> None:
-    """Let the tenant's other creations wait until this one has ended, so that quotas are exact.
+    """Let the tenant's other registrations wait until this transaction ends, so that quotas are exact.
 
-    The same lock as auto-registration takes.
+    The scaler takes the same lock for inline monitors, and the scraper for links.
     """
-    lock = sa.text("select pg_advisory_xact_lock(hashtext('lagscale.register'), cast(:tenant as int))")
-    await session.execute(lock.bindparams(tenant=session.tenant_id))
+    await session.connection.exec_driver_sql(load("register_lock"), {"tenant": session.tenant_id})
 
 
 async def check_quota(session: TenantSession, quota: Quota, more: int = 1) -> None:

@@ -306,18 +306,18 @@ async def test_too_many_topics_are_told_and_the_former_ones_stay(scopes: Scopes)
 
     wait_until(limit_reported, 20, "the limit was told")
     found = await scopes.registration(monitor)
-    assert "at most 2" in found.partial
+    assert "at most 2" in found.partial_reason
     # A cluster that does not answer makes the part no whole.
     scopes.client.problem = PollProblem(PollCode.TIMEOUT)
     scopes.resolver.run_once()
-    assert (await scopes.registration(monitor)).partial != ""
+    assert (await scopes.registration(monitor)).partial_reason != ""
     scopes.client.problem = None
     version = await scopes.registrations.version()
     scopes.world.ask(
         "update monitor set exclude_topics = %s, version = version + 1 where id = %s", [f"{scopes.prefix}.c"], monitor
     )
     scopes.found(monitor, "a", "b")
-    assert (await scopes.registration(monitor)).partial == ""
+    assert (await scopes.registration(monitor)).partial_reason == ""
     assert await scopes.registrations.version() > version
 
 

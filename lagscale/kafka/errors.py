@@ -6,29 +6,24 @@ from collections.abc import Mapping
 
 from confluent_kafka import KafkaError
 
-AUTHENTICATION_FAILED = "authentication_failed"
-AUTHORIZATION_FAILED = "authorization_failed"
-TLS_FAILED = "tls_failed"
-UNREACHABLE = "unreachable"
-TIMEOUT = "timeout"
-NO_TOPIC = "no_topic"
+from lagscale.domain.state_codes import StateCode
 
-ERROR_STATES: Mapping[int, str] = {
-    KafkaError._AUTHENTICATION: AUTHENTICATION_FAILED,
-    KafkaError.SASL_AUTHENTICATION_FAILED: AUTHENTICATION_FAILED,
-    KafkaError.UNSUPPORTED_SASL_MECHANISM: AUTHENTICATION_FAILED,
-    KafkaError.ILLEGAL_SASL_STATE: AUTHENTICATION_FAILED,
-    KafkaError._SSL: TLS_FAILED,
-    KafkaError._TRANSPORT: UNREACHABLE,
-    KafkaError._RESOLVE: UNREACHABLE,
-    KafkaError._ALL_BROKERS_DOWN: UNREACHABLE,
-    KafkaError._TIMED_OUT: TIMEOUT,
-    KafkaError._TIMED_OUT_QUEUE: TIMEOUT,
-    KafkaError.REQUEST_TIMED_OUT: TIMEOUT,
-    KafkaError.TOPIC_AUTHORIZATION_FAILED: AUTHORIZATION_FAILED,
-    KafkaError.GROUP_AUTHORIZATION_FAILED: AUTHORIZATION_FAILED,
-    KafkaError.CLUSTER_AUTHORIZATION_FAILED: AUTHORIZATION_FAILED,
-    KafkaError.UNKNOWN_TOPIC_OR_PART: NO_TOPIC,
+ERROR_STATES: Mapping[int, StateCode] = {
+    KafkaError._AUTHENTICATION: StateCode.AUTHENTICATION_FAILED,
+    KafkaError.SASL_AUTHENTICATION_FAILED: StateCode.AUTHENTICATION_FAILED,
+    KafkaError.UNSUPPORTED_SASL_MECHANISM: StateCode.AUTHENTICATION_FAILED,
+    KafkaError.ILLEGAL_SASL_STATE: StateCode.AUTHENTICATION_FAILED,
+    KafkaError._SSL: StateCode.TLS_FAILED,
+    KafkaError._TRANSPORT: StateCode.UNREACHABLE,
+    KafkaError._RESOLVE: StateCode.UNREACHABLE,
+    KafkaError._ALL_BROKERS_DOWN: StateCode.UNREACHABLE,
+    KafkaError._TIMED_OUT: StateCode.TIMEOUT,
+    KafkaError._TIMED_OUT_QUEUE: StateCode.TIMEOUT,
+    KafkaError.REQUEST_TIMED_OUT: StateCode.TIMEOUT,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: StateCode.AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED: StateCode.AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: StateCode.AUTHORIZATION_FAILED,
+    KafkaError.UNKNOWN_TOPIC_OR_PART: StateCode.NO_TOPIC,
 }
 #: What the connection says is the reason behind a request that only timed out; the most telling one first.
-ROOT_CAUSES = (AUTHENTICATION_FAILED, TLS_FAILED, UNREACHABLE)
+ROOT_CAUSES = (StateCode.AUTHENTICATION_FAILED, StateCode.TLS_FAILED, StateCode.UNREACHABLE)

@@ -21,7 +21,8 @@ from confluent_kafka import (
 from confluent_kafka.admin import AclOperation, AdminClient
 from confluent_kafka.admin import OffsetSpec as _Spec
 
-from lagscale.kafka.errors import AUTHORIZATION_FAILED, ERROR_STATES, NO_TOPIC
+from lagscale.domain.state_codes import StateCode
+from lagscale.kafka.errors import ERROR_STATES
 from lagscale.kafka.probe.connect import ApiVersions
 from lagscale.kafka.probe.result import AccessCheck, AccessStatus, GroupResult, TopicResult
 
@@ -90,7 +91,7 @@ class AccessChecker:
         partitions: list[TopicPartition] = []
         for name in names:
             found = self._await_result(pending[name])
-            absent = found == NO_TOPIC
+            absent = found == StateCode.NO_TOPIC
             is_readable = not isinstance(found, str)
             self.topics[name] = TopicResult(name, len(found.partitions) if is_readable else 0 if absent else None)
             # A broker tells only those that the topic is not there who may know it.
@@ -206,12 +207,12 @@ class AccessChecker:
 
 
 def _to_access_status(problem: str) -> AccessStatus:
-    return AccessStatus.DENIED if problem == AUTHORIZATION_FAILED else AccessStatus.UNKNOWN
+    return AccessStatus.DENIED if problem == StateCode.AUTHORIZATION_FAILED else AccessStatus.UNKNOWN
 
 
 def _explain_problem(problem: str) -> str:
     """What to say of an error that is neither a missing right nor a lack of time."""
-    if problem in {"timeout", "unreachable", AUTHORIZATION_FAILED}:
+    if problem in {StateCode.TIMEOUT, StateCode.UNREACHABLE, StateCode.AUTHORIZATION_FAILED}:
         return ""
     return f"The cluster answered with an error ({problem}); try again."
 

@@ -11,8 +11,9 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
+from lagscale.domain.state_codes import StateCode
 from lagscale.kafka.addresses import AddressRefused, AddressRules, split_server
-from lagscale.kafka.errors import AUTHENTICATION_FAILED, ERROR_STATES, TIMEOUT, TLS_FAILED, UNREACHABLE
+from lagscale.kafka.errors import ERROR_STATES
 from lagscale.kafka.probe.result import AddressResult, ProbeStep, StepOutcome
 from lagscale.kafka.resolver_guard import open_admin
 
@@ -90,7 +91,11 @@ class ProbeClient:
         while not future.done():
             # Errors and lines of the log are served here. A refusal will be one again, so nothing is waited for.
             self.admin.poll(_POLL_SECONDS)
-            refused = [error for error in self._errors if _classify_error(error) in {AUTHENTICATION_FAILED, TLS_FAILED}]
+            refused = [
+                error
+                for error in self._errors
+                if _classify_error(error) in {StateCode.AUTHENTICATION_FAILED, StateCode.TLS_FAILED}
+            ]
             if refused and not future.done():
                 raise KafkaException(refused[0])
             down = [error for error in self._errors if error.code() == KafkaError._ALL_BROKERS_DOWN]
@@ -109,19 +114,22 @@ class ProbeClient:
     def explain_failure(self) -> tuple[str, str]:
         """Named state and text of why nobody answered."""
         failures = [(_classify_error(error), error.str()) for error in self._errors]
-        for kind, explain in ((AUTHENTICATION_FAILED, _explain_sasl_error), (TLS_FAILED, _explain_tls_error)):
+        for kind, explain in (
+            (StateCode.AUTHENTICATION_FAILED, _explain_sasl_error),
+            (StateCode.TLS_FAILED, _explain_tls_error),
+        ):
             for found, line in failures:
                 if found == kind:
                     return kind, explain(line)
         for phrase, text in _UNREACHABLE_TEXTS:
             if any(phrase in line for _, line in failures):
-                return UNREACHABLE, text
-        if any(found == UNREACHABLE for found, _ in failures):
+                return StateCode.UNREACHABLE, text
+        if any(found == StateCode.UNREACHABLE for found, _ in failures):
             return (
-                UNREACHABLE,
+                StateCode.UNREACHABLE,
                 "Something listens there, but does not answer as Kafka does; check the protocol and the port.",
             )
-        return TIMEOUT, "There was no answer in time; check the protocol and the port."
+        return StateCode.TIMEOUT, "There was no answer in time; check the protocol and the port."
 
 
 def probe_address(
@@ -149,9 +157,9 @@ def probe_address(
         if probe_client.list_refused_listeners([address]):
             address_result.tls, address_result.authenticated = (OK if tls else _NOT_USED), (OK if sasl else _NOT_USED)
             address_result.answered = OK
-        elif kind == TLS_FAILED:
+        elif kind == StateCode.TLS_FAILED:
             address_result.tls = failed
-        elif kind == AUTHENTICATION_FAILED:
+        elif kind == StateCode.AUTHENTICATION_FAILED:
             address_result.tls, address_result.authenticated = (OK if tls else _NOT_USED), failed
         else:
             address_result.answered = failed
@@ -218,8 +226,8 @@ def _classify_error(error: KafkaError) -> str:
     # Alerts of TLS arrive as a lost connection.
     text = error.str()
     if "SSL handshake failed" in text or ("SSL" in text and "alert" in text):
-        return TLS_FAILED
-    return ERROR_STATES.get(error.code(), UNREACHABLE)
+        return StateCode.TLS_FAILED
+    return ERROR_STATES.get(error.code(), StateCode.UNREACHABLE)
 
 
 def _explain_tls_error(line: str) -> str:

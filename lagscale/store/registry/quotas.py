@@ -9,14 +9,13 @@ from typing import Any
 import sqlalchemy as sa
 
 from lagscale.domain.quotas import QUOTA_COLUMNS, Quota, api_field_of, describe_excess
+from lagscale.domain.state_codes import StateCode
 from lagscale.errors import QuotaExceeded
 from lagscale.store.queries import load
 from lagscale.store.registry import audit
 from lagscale.store.registry.session import RegistrySession, TenantSession, as_platform
 from lagscale.store.registry.tables import cluster, lag_target, monitor, monitor_target, target_state, tenant
 from lagscale.store.registry.versions import Precondition, WriteResult, check_precondition
-
-OVER_QUOTA = "over_quota"
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +120,7 @@ _POLLED = sa.exists().where(
     monitor.c.deleted_at.is_(None),
 )
 _STATES = lag_target.outerjoin(target_state, target_state.c.target_id == lag_target.c.id)
-_FITS = target_state.c.code != OVER_QUOTA
+_FITS = target_state.c.code != StateCode.OVER_QUOTA
 _LIVE = monitor.c.deleted_at.is_(None)
 _COUNTS: Mapping[Quota, sa.ScalarSelect[Any]] = {
     Quota.MONITORS: _count(monitor, _LIVE),
@@ -133,4 +132,4 @@ _COUNTS: Mapping[Quota, sa.ScalarSelect[Any]] = {
     .scalar_subquery(),
 }
 _UNMEASURED = _count(_STATES, _POLLED, target_state.c.partitions.is_(None))
-_REFUSED = _count(_STATES, _POLLED, target_state.c.code == OVER_QUOTA)
+_REFUSED = _count(_STATES, _POLLED, target_state.c.code == StateCode.OVER_QUOTA)

@@ -15,9 +15,9 @@ import structlog
 from lagscale.errors import SettingsInvalid
 from lagscale.health_http import HealthServer
 from lagscale.settings import SingleMonitorSettings, load, split_address
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.encryption import Keyring
 from lagscale.store.samples.write import REMOVAL_SECONDS
-from lagscale.store.sync_connection import ScraperDatabase
 from lagscale.telemetry import configure_logging
 from services.scraper import metrics
 from services.scraper.deadlines import REMOVAL_MARGIN_SECONDS, THREAD_JOIN_SECONDS

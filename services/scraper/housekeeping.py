@@ -11,8 +11,8 @@ from collections.abc import Callable
 import structlog
 
 from lagscale.errors import LagscaleError
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.samples.write import PostgresSamples
-from lagscale.store.sync_connection import ScraperDatabase
 from services.scraper.deadlines import HOUSEKEEPING_DELAY_SECONDS, HOUSEKEEPING_INTERVAL_SECONDS
 
 log = structlog.get_logger(__name__)

@@ -69,7 +69,7 @@ class PostgresFreezes:
         }
         async with translate_errors(), self._pool.connection() as connection, connection.transaction():
             await set_tenant_context(connection, key.tenant_id)
-            await connection.execute(load("frozen_keep"), _parameters(key, freeze_ids) | parameters)
+            await connection.execute(load("frozen_answer_insert"), _parameters(key, freeze_ids) | parameters)
             found = await _find_answer(connection, key, freeze_ids)
         # Removed meanwhile: the next answer is measured again.
         return answer if found is None else found
@@ -80,7 +80,7 @@ async def _find_answer(
 ) -> FrozenAnswer | None:
     await set_tenant_context(connection, key.tenant_id)
     async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(load("frozen_kept"), _parameters(key, freeze_ids))
+        await cursor.execute(load("frozen_answer_select"), _parameters(key, freeze_ids))
         row = await cursor.fetchone()
     if row is None:
         return None

@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import structlog
 
 from lagscale.errors import LagscaleError
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.records import Lease
-from lagscale.store.sync_connection import ScraperDatabase
 from services.scraper.deadlines import LARGE_IDLE_SECONDS, LARGE_PAUSE_FACTOR, LARGE_ROUND_SECONDS
 from services.scraper.engine.options import EngineOptions, build_opener
 from services.scraper.planning.plan import ClusterPlan, GroupPlan, Slot

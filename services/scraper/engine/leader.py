@@ -8,9 +8,9 @@ from typing import Any
 import structlog
 
 from lagscale.errors import LagscaleError
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.records import Lease
 from lagscale.store.scraping import leases, targets
-from lagscale.store.sync_connection import ScraperDatabase
 from services.scraper.deadlines import (
     BACKGROUND_CLIENTS_DIVISOR,
     MAX_PROBES,

@@ -12,7 +12,7 @@ import pyarrow as pa
 import structlog
 
 from lagscale.errors import LagscaleError
-from lagscale.store.sync_connection import ScraperDatabase
+from lagscale.store.connection import ScraperDatabase
 from services.scraper.deadlines import POLL_THREADS, compute_start_delay_seconds
 from services.scraper.engine.options import EngineOptions, build_opener
 from services.scraper.engine.rows import build_batches, build_rows

@@ -16,9 +16,9 @@ from psycopg.types.json import Jsonb
 
 from devstack.broker import Broker
 from devstack.server import wait_until
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.encryption import Keyring, generate_key
 from lagscale.store.scraping import leases, targets
-from lagscale.store.sync_connection import ScraperDatabase
 from services.scraper.engine import worker
 from services.scraper.kafka.cluster import KafkaCluster
 from services.scraper.planning.planner import PollPlanner

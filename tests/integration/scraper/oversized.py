@@ -7,8 +7,8 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from multiprocessing.process import BaseProcess
 
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.records import Lease
-from lagscale.store.sync_connection import ScraperDatabase
 from services.scraper.engine.large_groups import ClientProvider, LargeGroupPoller
 from services.scraper.engine.options import EngineOptions
 from services.scraper.planning.plan import ClusterPlan

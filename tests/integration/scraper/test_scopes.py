@@ -17,11 +17,10 @@ from lagscale.domain.policy.policy import Policy
 from lagscale.domain.state_codes import StateCode
 from lagscale.domain.verdict.contract import Judgment, Reason, Verdict, VerdictRequest
 from lagscale.errors import StoreUnavailable
-from lagscale.store.connection import open_pool
+from lagscale.store.connection import ScraperDatabase, open_pool
 from lagscale.store.records import Registration
 from lagscale.store.registrations.load import ROLE, PostgresRegistrations
 from lagscale.store.scraping import leases
-from lagscale.store.sync_connection import ScraperDatabase
 from lagscale.store.verdicts.judge import PostgresVerdicts
 from services.scraper.engine.leader import Leader
 from services.scraper.kafka.clients import Clients

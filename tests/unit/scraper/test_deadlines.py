@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from lagscale.kafka.client import build_client_config
-from lagscale.store import sync_connection
+from lagscale.store import connection
 from lagscale.store.samples.write import REMOVAL_SECONDS
 from services.scraper import deadlines as d
 from services.scraper.settings import ScraperSettings
@@ -25,7 +25,7 @@ def ascending(*seconds: float) -> bool:
 
 def settings_of_sessions() -> dict[str, float]:
     """Seconds by name, from the limits of the scraper's database sessions."""
-    found = re.findall(r"set (\w+) = '(\d+)s'", sync_connection._LIMITS)
+    found = re.findall(r"set (\w+) = '(\d+)s'", connection._SCRAPER_SETTINGS)
     return {name: float(seconds) for name, seconds in found}
 
 
@@ -80,9 +80,9 @@ def test_the_server_ends_a_statement_before_its_client_gives_up_and_before_the_l
     session = settings_of_sessions()
     assert ascending(
         session["idle_in_transaction_session_timeout"], session["statement_timeout"],
-        sync_connection.RESPONSE_TIMEOUT_SECONDS,
+        connection.SCRAPER_RESPONSE_TIMEOUT_SECONDS,
     )  # fmt: skip
-    assert sync_connection.RESPONSE_TIMEOUT_SECONDS <= d.MIN_LEASE_SECONDS
+    assert connection.SCRAPER_RESPONSE_TIMEOUT_SECONDS <= d.MIN_LEASE_SECONDS
     assert d.REMOVAL_MARGIN_SECONDS > 0
     assert REMOVAL_SECONDS < d.HOUSEKEEPING_INTERVAL_SECONDS
 

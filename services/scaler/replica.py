@@ -22,7 +22,12 @@ from services.scaler.answers.frozen import FreezeStore, FrozenAnswerCache
 from services.scaler.answers.last_known import LastKnownAnswers
 from services.scaler.answers.rate_limit import CallRateLimiter
 from services.scaler.answers.snapshots import SnapshotCache, VerdictSource
-from services.scaler.grpc.callers import identify_by_certificate, identify_by_required_certificate, identify_default
+from services.scaler.grpc.callers import (
+    CallerIdentifier,
+    identify_by_certificate,
+    identify_by_required_certificate,
+    identify_default,
+)
 from services.scaler.grpc.server import GrpcServer, Listener, grpc_address
 from services.scaler.grpc.servicer import Servicer
 from services.scaler.grpc.streams import ConnectionAges, Streams
@@ -73,24 +78,14 @@ class Scaler:
             settings.scaler_max_connection_age_seconds, settings.scaler_max_connection_age_grace_seconds
         )
         self._frozen = FrozenAnswerCache(dependencies.freezes, dependencies.verdicts, self._last)
-        call_seconds = settings.scaler_call_timeout_seconds
         self._streams = Streams(
-            self._snapshots, self._registrations, ages, call_seconds, is_frozen=self._frozen.select_active
-        )
-        answers = AnswerService(
             self._snapshots,
-            dependencies.registrations,
-            self._last,
-            self._decision_log,
-            self._frozen,
-            call_limiter=CallRateLimiter(self._registrations.calls_per_second),
+            self._registrations,
+            ages,
+            settings.scaler_call_timeout_seconds,
+            is_frozen=self._frozen.select_active,
         )
-        identify_caller = identify_by_certificate if settings.requires_client_certificates else identify_default
-        if settings.scaler_grpc_security == "mtls":
-            identify_caller = identify_by_required_certificate
-        self._servicer = Servicer(
-            reader, self._registrations, answers, self._streams, call_seconds, identify_caller=identify_caller
-        )
+        self._servicer = self._build_servicer(reader, dependencies.registrations)
         self._certificates = _build_reloader(settings)
         self._server = GrpcServer(self._servicer, ages, reuse_address=settings.scaler_reuse_port)
         self._health = ScalerHealth(
@@ -100,6 +95,21 @@ class Scaler:
         #: Ports of gRPC, in the order of the addresses.
         self.ports: list[int] = []
         self._tasks: list[asyncio.Task[None]] = []
+
+    def _build_servicer(self, reader: TriggerReader, registrations: RegistrationStore) -> Servicer:
+        limiter = CallRateLimiter(self._registrations.calls_per_second)
+        answers = AnswerService(
+            self._snapshots, registrations, self._last, self._decision_log, self._frozen, call_limiter=limiter
+        )
+        return Servicer(
+            reader,
+            self._registrations,
+            answers,
+            self._streams,
+            self._settings.scaler_call_timeout_seconds,
+            call_limiter=limiter,
+            identify_caller=_select_identifier(self._settings),
+        )
 
     async def start(self, address: str) -> tuple[int, int]:
         """Serve at the address, and at the second one if it is set; returns the gRPC port and the HTTP port.
@@ -225,6 +235,12 @@ class Scaler:
                 self._frozen.retain(() if directory is None else directory.registrations.freezes)
                 await asyncio.to_thread(self._local_cache.write, FROZEN, self._frozen.dump())
             await asyncio.sleep(max(timing.CACHE_WRITE_SECONDS, took / timing.CACHE_WRITE_SHARE))
+
+
+def _select_identifier(settings: ScalerSettings) -> CallerIdentifier:
+    if settings.scaler_grpc_security == "mtls":
+        return identify_by_required_certificate
+    return identify_by_certificate if settings.requires_client_certificates else identify_default
 
 
 def _build_reloader(settings: ScalerSettings) -> CertificateReloader | None:

@@ -41,7 +41,7 @@ def main() -> int:
     try:
         settings = load(ScraperSettings)
         if SingleMonitorSettings.is_configured(os.environ):
-            SingleMonitorSettings.read(os.environ)
+            SingleMonitorSettings.parse(os.environ)
         Keyring(settings.secret_keys.get_secret_value())
     except SettingsInvalid as invalid:
         print(f"lagscale-scraper: {invalid.message}", file=sys.stderr)

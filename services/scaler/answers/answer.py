@@ -32,7 +32,7 @@ from services.scaler.answers.frozen import FrozenAnswerCache
 from services.scaler.answers.last_known import LastKnownAnswers
 from services.scaler.answers.rate_limit import CallRateLimiter
 from services.scaler.answers.snapshots import Snapshot, SnapshotCache
-from services.scaler.triggers.directory import ResolvedMonitor, ResolvedTrigger
+from services.scaler.triggers.directory import ResolvedMonitor
 from services.scaler.triggers.registrations import RegistrationStore
 
 log = structlog.get_logger(__name__)
@@ -93,14 +93,6 @@ class AnswerService:
             _CACHE_SIZE, timing.REGISTRATION_TTL_SECONDS
         )
         self._tasks: set[asyncio.Task[None]] = set()
-
-    def admit_stream(self, resolved: ResolvedTrigger) -> None:
-        """Count the opening of a stream.
-
-        Raises:
-            LagscaleError: the tenant exceeds its call quota, or none of the monitors exists.
-        """
-        self._call_limiter.admit_stream(resolved)
 
     async def get_answer(
         self, monitor: ResolvedMonitor, deadline: float, *, begins_poll: bool = False, counted: bool = True

@@ -14,6 +14,7 @@ import structlog
 from lagscale.errors import DataUnavailable, LagscaleError
 from services.scaler import metrics
 from services.scaler.answers.answer import AnswerService
+from services.scaler.answers.rate_limit import CallRateLimiter
 from services.scaler.grpc.callers import CallerIdentifier
 from services.scaler.grpc.proto import externalscaler_pb2 as pb
 from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
@@ -41,10 +42,12 @@ class Servicer(pb_grpc.ExternalScalerServicer):  # type: ignore[misc]
         streams: Streams,
         call_seconds: float,
         *,
+        call_limiter: CallRateLimiter,
         identify_caller: CallerIdentifier,
     ) -> None:
         self._reader = reader
         self._identify_caller = identify_caller
+        self._call_limiter = call_limiter
         self._registrations = registrations
         self._answers = answers
         self._streams = streams
@@ -85,7 +88,7 @@ class Servicer(pb_grpc.ExternalScalerServicer):  # type: ignore[misc]
             return await is_active(self._answers, resolved, deadline, counted=False)
 
         async for active in self._streams.stream_activity(
-            self._bind_resolver(request, context), read_activity, context, self._answers.admit_stream
+            self._bind_resolver(request, context), read_activity, context, self._call_limiter.admit_stream
         ):
             yield pb.IsActiveResponse(result=active)
 

@@ -11,11 +11,9 @@ from dataclasses import dataclass, field
 from lagscale.domain.state_codes import StateCode
 from lagscale.errors import SecretReferenceBroken, SecretsUnreadable, TokenUnavailable
 from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
-from lagscale.kafka.client import build_client_config
-from lagscale.kafka.features import FeatureMissing
+from lagscale.kafka.client import FeatureMissing, build_client_config
 from lagscale.kafka.secrets import SecretSources, resolve_secrets
-from lagscale.kafka.token_makers import build_token_fetcher
-from lagscale.kafka.tokens import TokenCache, TokenSource
+from lagscale.kafka.tokens import TokenCache, TokenSource, build_token_fetcher
 from lagscale.store.encryption import Keyring
 from lagscale.store.scraping.targets import ClusterEntry
 from services.scraper.kafka.clients import Clients
@@ -80,7 +78,7 @@ class ClusterOpener:
         source = self._build_token_source(cluster, version, secret_values)
         if source is not None and source.token() is None:
             return PollProblem(StateCode.TOKEN_PENDING)
-        number = None if source is None else source.number
+        number = None if source is None else source.generation
         provide_token = None if source is None else source.provide_token
         return self.clients.get(
             cluster.cluster_id,

@@ -1,4 +1,4 @@
-"""A replica without its store, restarted, asked by probes, and stopped: what it says and what it never says."""
+"""A replica without its store, its restart, probes and shutdown."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ async def until_health(world: Any, serving: bool) -> None:
             world.notifications.put_nowait("lagscale_registry")
 
 
-async def test_probes_tell_the_store_from_readiness(start: Any) -> None:
+async def test_readiness_does_not_depend_on_the_store(start: Any) -> None:
     world = await start()
     await until_health(world, True)
     assert await health(world, "") == SERVING
@@ -70,7 +70,7 @@ async def test_metrics_and_unknown_paths(start: Any, say: Any) -> None:
     assert (await probe(world, "/nothing"))[0] == 404
 
 
-async def test_without_scratch_and_store_it_starts_but_is_not_ready(start: Any) -> None:
+async def test_without_local_cache_and_store_it_starts_but_is_not_ready(start: Any) -> None:
     world = await start(registry_failure=StoreUnavailable(), scaler_call_timeout_seconds=0.2)
     code, body = await probe(world, "/readyz")
     assert (code, body["checks"]["registrations_loaded"]) == (503, False)
@@ -84,7 +84,7 @@ async def test_without_scratch_and_store_it_starts_but_is_not_ready(start: Any) 
     assert len((await world.stub.GetMetricSpec(world.ref())).metricSpecs) == 1
 
 
-async def test_a_restart_without_the_store_answers_from_scratch(start: Any, say: Any) -> None:
+async def test_a_restart_without_the_store_answers_from_the_local_cache(start: Any, say: Any) -> None:
     first = await start()
     first.verdicts.judgments = {1: say.sustained(900), 2: say.calm()}
     await first.active()
@@ -106,7 +106,7 @@ async def test_a_restart_without_the_store_answers_from_scratch(start: Any, say:
     assert time.monotonic() - started < 5
 
 
-async def test_a_changed_registration_is_known_at_once(start: Any, say: Any) -> None:
+async def test_a_changed_registration_is_loaded_at_once(start: Any, say: Any) -> None:
     world = await start()
     world.registry.change(monitors=(say.monitor(1, "ingest-logs", lagThreshold="7"), say.monitor(9, "brand-new")))
     world.notifications.put_nowait("lagscale_registry")
@@ -115,7 +115,7 @@ async def test_a_changed_registration_is_known_at_once(start: Any, say: Any) -> 
     assert (await world.stub.GetMetricSpec(world.ref("brand-new"))).metricSpecs[0].metricName == "brand-new"
 
 
-async def test_a_stop_is_told_and_ends_no_call(start: Any, say: Any) -> None:
+async def test_a_stop_is_announced_and_ends_no_call(start: Any, say: Any) -> None:
     world = await start(scaler_drain_seconds=0.5, scaler_call_timeout_seconds=3)
     world.verdicts.judgments[1] = say.calm()
     await until_health(world, True)

@@ -1,4 +1,4 @@
-"""Triggers that list no topics: what is registered for them, and what KEDA gets of a part of the topics."""
+"""Triggers that list no topics: their registration, and the answers from partial topics."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ Starting = Callable[..., Awaitable[Any]]
 
 
 @pytest.mark.parametrize("pattern", ["orders\\..*", None])
-async def test_an_inline_trigger_without_a_list_is_registered_for_the_scraper_to_look_up(
+async def test_an_inline_trigger_without_a_list_is_registered_for_topic_discovery(
     shared_url: str, pattern: str | None
 ) -> None:
     name = f"t-{uuid.uuid4().hex[:12]}"
@@ -59,7 +59,7 @@ async def partial(start: Starting, say: Any) -> Any:
     return world
 
 
-async def test_a_part_of_the_topics_is_never_calm_and_never_held(start: Starting, say: Any) -> None:
+async def test_partial_topics_are_never_calm_and_have_no_last_known_answer(start: Starting, say: Any) -> None:
     world = await partial(start, say)
     world.verdicts.judgments[1] = say.calm()
     for call in (world.metric, world.active):
@@ -69,20 +69,20 @@ async def test_a_part_of_the_topics_is_never_calm_and_never_held(start: Starting
         assert "at most 100" in raised.value.details()
 
 
-async def test_lag_that_lasts_in_a_part_is_told(start: Starting, say: Any) -> None:
+async def test_sustained_lag_in_partial_topics_is_answered(start: Starting, say: Any) -> None:
     world = await partial(start, say)
     world.verdicts.judgments[1] = say.sustained(700, members=3)
     assert (await world.metric()).metricValues[0].metricValueFloat == 1500.0
     assert await world.active() is True
 
 
-async def test_the_target_of_a_part_stays_constant(start: Starting, say: Any) -> None:
+async def test_the_target_lag_of_partial_topics_stays_constant(start: Starting, say: Any) -> None:
     world = await partial(start, say)
     spec = await world.stub.GetMetricSpec(world.ref(), timeout=5)
     assert [one.targetSizeFloat for one in spec.metricSpecs] == [500.0]
 
 
-async def test_a_monitor_by_pattern_stands_beside_others_in_one_service_type(start: Starting, say: Any) -> None:
+async def test_a_monitor_by_pattern_can_be_combined_with_others_in_one_service_type(start: Starting, say: Any) -> None:
     world = await start()
     logs, metrics, *others = world.registry.present.monitors
     by_pattern = replace(metrics, topics=("topic-a", "topic-b"), target_ids=(2, 9))

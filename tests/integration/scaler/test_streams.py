@@ -1,4 +1,4 @@
-"""KEDA's two streams: the state at once, every change, silence while unknown, and a clean end."""
+"""KEDA's two streams: the activity at once, every change, nothing while unknown, and a clean end."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ async def read(call: Any, seconds: float = 5.0) -> Any:
     return await asyncio.wait_for(call.read(), seconds)
 
 
-async def test_activity_is_told_at_once_and_on_every_change(start: Any, say: Any) -> None:
+async def test_activity_is_sent_at_once_and_on_every_change(start: Any, say: Any) -> None:
     world = await start()
     world.verdicts.judgments[1] = say.calm()
     call = world.stub.StreamIsActive(world.ref())
@@ -30,7 +30,7 @@ async def test_activity_is_told_at_once_and_on_every_change(start: Any, say: Any
     call.cancel()
 
 
-async def test_all_streams_are_read_by_one_question(start: Any, say: Any) -> None:
+async def test_all_streams_share_one_query(start: Any, say: Any) -> None:
     world = await start()
     world.verdicts.judgments = {1: say.calm(), 2: say.calm()}
     calls = [world.stub.StreamIsActive(world.ref(name)) for name in ("ingest-logs", "ingest-metrics") for _ in range(5)]
@@ -44,7 +44,7 @@ async def test_all_streams_are_read_by_one_question(start: Any, say: Any) -> Non
         call.cancel()
 
 
-async def test_true_is_said_again_while_active(start: Any, say: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_true_is_repeated_while_active(start: Any, say: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("services.scaler.timing.STREAM_REPEAT_SECONDS", 0.05)
     world = await start()
     world.verdicts.judgments[1] = say.sustained(9)
@@ -53,7 +53,7 @@ async def test_true_is_said_again_while_active(start: Any, say: Any, monkeypatch
     call.cancel()
 
 
-async def test_nothing_is_said_while_unknown_unless_an_answer_is_held(start: Any, say: Any) -> None:
+async def test_nothing_is_sent_while_unknown_without_a_last_known_answer(start: Any, say: Any) -> None:
     world = await start()
     world.verdicts.judgments[1] = say.unknown()
     call = world.stub.StreamIsActive(world.ref())
@@ -67,7 +67,7 @@ async def test_nothing_is_said_while_unknown_unless_an_answer_is_held(start: Any
     call.cancel()
 
 
-async def test_a_stream_outlives_the_store_and_says_true_of_what_worked(start: Any, say: Any) -> None:
+async def test_a_stream_survives_an_outage_of_the_store(start: Any, say: Any) -> None:
     world = await start()
     world.verdicts.judgments[1] = say.calm()
     call = world.stub.StreamIsActive(world.ref())
@@ -83,7 +83,7 @@ async def test_a_stream_outlives_the_store_and_says_true_of_what_worked(start: A
     call.cancel()
 
 
-async def test_the_spec_is_told_at_once_and_on_change(start: Any, say: Any) -> None:
+async def test_the_spec_is_sent_at_once_and_on_every_change(start: Any, say: Any) -> None:
     world = await start()
     call = world.stub.StreamMetricSpec(world.ref())
     assert (await read(call)).metricSpecs[0].targetSize == 500
@@ -94,7 +94,9 @@ async def test_the_spec_is_told_at_once_and_on_change(start: Any, say: Any) -> N
     call.cancel()
 
 
-async def test_streams_end_with_ok_when_their_monitor_goes_and_when_the_replica_stops(start: Any, say: Any) -> None:
+async def test_streams_end_with_ok_when_their_monitor_is_deleted_and_when_the_replica_stops(
+    start: Any, say: Any
+) -> None:
     world = await start()
     world.verdicts.judgments = {1: say.calm(), 2: say.calm()}
     gone = [world.stub.StreamIsActive(world.ref()), world.stub.StreamMetricSpec(world.ref())]

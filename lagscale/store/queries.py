@@ -24,6 +24,7 @@ from typing import Final
 
 from lagscale.domain.lag.rounds import MEMBERS_MAX_AGE_MS, Note
 from lagscale.domain.lag.samples import Flag
+from lagscale.domain.state_codes import StateCode
 from lagscale.domain.verdict.value import RECOVERY_MIN_SAMPLES
 from lagscale.store.samples.columns import ROUND_COLUMNS, ROW_COLUMNS
 
@@ -45,6 +46,7 @@ CONSTANTS: Final[Mapping[str, Mapping[str, str]]] = {
         group: {str(member.name): str(member.value) for member in members}
         for group, members in (("flag", Flag), ("note", Note), ("limit", Limit))
     },
+    "code": {code.name: f"'{code}'" for code in StateCode},
     "columns": {"ROW": ", ".join(ROW_COLUMNS), "ROUND": ", ".join(ROUND_COLUMNS)},
 }
 

@@ -25,6 +25,7 @@ from typing import Final
 from lagscale.domain.lag.rounds import Note
 from lagscale.domain.lag.samples import Flag
 from lagscale.domain.policy.policy import MEMBERS_MAX_AGE_MS
+from lagscale.domain.state_codes import StateCode
 from lagscale.domain.verdict.recovering import MIN_SAMPLES
 from lagscale.store.samples.columns import ROUND_COLUMNS, ROW_COLUMNS
 
@@ -46,6 +47,7 @@ CONSTANTS: Final[Mapping[str, Mapping[str, str]]] = {
         group: {str(member.name): str(member.value) for member in members}
         for group, members in (("flag", Flag), ("note", Note), ("limit", Limit))
     },
+    "code": {code.name: f"'{code}'" for code in StateCode},
     "columns": {"ROW": ", ".join(ROW_COLUMNS), "ROUND": ", ".join(ROUND_COLUMNS)},
 }
 

@@ -16,7 +16,7 @@ from lagscale.store.records import AppendResult, Lease
 
 
 class MemorySamples:
-    """Samples of all tenants in one process: a `SampleStore` and a `VerdictStore`.
+    """Samples of all tenants in one process: what the scraper writes to, and a `VerdictSource`.
 
     Args:
         now_ms: the store's clock, milliseconds since 1970; the one clock that decides freshness.

@@ -48,7 +48,7 @@ class TopicIncarnation:
 
 
 class PostgresSamples:
-    """`SampleStore` in SQL. Its statements serve all tenants; the role's policies allow just that."""
+    """Samples in PostgreSQL. The statements serve all tenants; the role's policies allow just that."""
 
     def __init__(self, database: ScraperDatabase) -> None:
         self._database = database

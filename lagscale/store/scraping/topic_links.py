@@ -128,7 +128,7 @@ def change(
     }
     with database.transaction() as connection:
         # The lock of creating and changing monitors, in a statement of its own: the next one sees what others wrote.
-        connection.execute("select pg_advisory_xact_lock(hashtext('lagscale.register'), %s::int)", [entry.tenant_id])
+        connection.execute(load("register_lock"), parameters)
         row = connection.execute(load("scope_version"), parameters).fetchone()
         if row is None or row[0] != entry.version:
             return False

@@ -1,4 +1,4 @@
-"""The async adapter of `VerdictStore`: judges by SQL. Used by the scaler, and by the API for one tenant's monitors."""
+"""The async adapter that judges by SQL. Used by the scaler, and by the API for one tenant's monitors."""
 
 from __future__ import annotations
 

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from lagscale.domain.lag.rounds import SampleRow
+from lagscale.domain.state_codes import StateCode
 from lagscale.errors import LagscaleError, LeaseLost
 from lagscale.store.connection import ScraperDatabase
 from lagscale.store.records import AppendResult, Lease
@@ -89,6 +90,6 @@ def _collect_states(rows: Sequence[Row], kind: int) -> list[targets.PollState]:
     """The states of clusters or targets; of a cluster that is split among rows, an error comes before `ok`."""
     states: dict[int, targets.PollState] = {}
     for row in rows:
-        if row["kind"] == kind and (row["id"] not in states or states[row["id"]].code == "ok"):
+        if row["kind"] == kind and (row["id"] not in states or states[row["id"]].code == StateCode.OK):
             states[row["id"]] = targets.PollState(row["id"], row["code"], row["message"], row.get("partitions"))
     return list(states.values())

@@ -16,6 +16,7 @@ from typing import Protocol
 
 import structlog
 
+from lagscale.domain.state_codes import StateCode
 from lagscale.errors import LagscaleError, LeaseLost
 from lagscale.store.connection import ScraperDatabase
 from lagscale.store.records import Lease
@@ -31,7 +32,7 @@ from services.scraper.deadlines import (
     TOPIC_RETRY_SECONDS,
     UNRESPONSIVE_TOPIC_QUERY_SECONDS,
 )
-from services.scraper.kafka.status import PollCode, PollProblem
+from services.scraper.kafka.status import PollProblem
 from services.scraper.planning.quotas import interleave
 from services.scraper.polling.poll import ClientOpener, GroupClient
 from services.scraper.topics.links import compute_links, keep_links
@@ -159,7 +160,7 @@ class TopicDiscovery(threading.Thread):
             period = max(self._limits.seconds, min(entry.sampling_ms / 1000, MAX_DISCOVERY_SECONDS))
             query = _build_query(entry)
             tenants[entry.cluster_id] = entry.tenant_id
-            is_new = entry.code is None or (entry.resolved_ms is None and entry.code != PollCode.TOO_MANY_TOPICS)
+            is_new = entry.code is None or (entry.resolved_ms is None and entry.code != StateCode.TOO_MANY_TOPICS)
             # A new monitor has its turn in the next pass; half a pass of jitter must not cost a whole one.
             interval = self._limits.seconds if is_new else period
             if query in self._failed:

@@ -34,7 +34,7 @@ ANSWER: dict[str, Any] = {
          "lastKnown": False, "differs": False},
     ],
 }  # fmt: skip
-MISSING = {"type": "urn:lagscale:problem:not-found", "detail": "There is no such object for this caller."}
+MISSING = {"type": "urn:lagscale:problem:not-found", "detail": "Object not found."}
 
 
 @pytest.fixture(autouse=True)

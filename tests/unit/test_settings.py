@@ -185,12 +185,12 @@ _SECURITY, _SECOND = "LAGSCALE_SCALER_GRPC_SECURITY", "LAGSCALE_SCALER_MTLS_LIST
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({_SECURITY: "mtls"}, "CERTIFICATE_FILE and .*KEY_FILE and .*CLIENT_CA_FILE; set what is missing"),
-        ({**_TLS, _SECURITY: "tls"}, "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE would not be used"),
-        ({_SECURITY: "tls"}, "needs LAGSCALE_SCALER_TLS_CERTIFICATE_FILE and LAGSCALE_SCALER_TLS_KEY_FILE; set"),
-        ({_SECOND: ":50052"}, "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE; set what is missing"),
-        (_TLS, "would not be used; set LAGSCALE_SCALER_GRPC_SECURITY"),
-        ({**_TLS, _SECURITY: "mtls", _SECOND: ":50052"}, "LAGSCALE_SCALER_MTLS_LISTEN is for a first address"),
+        ({_SECURITY: "mtls"}, "TLS requires .*CERTIFICATE_FILE and .*KEY_FILE and .*CLIENT_CA_FILE"),
+        ({**_TLS, _SECURITY: "tls"}, "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE is unused"),
+        ({_SECURITY: "tls"}, "requires LAGSCALE_SCALER_TLS_CERTIFICATE_FILE and LAGSCALE_SCALER_TLS_KEY_FILE$"),
+        ({_SECOND: ":50052"}, "TLS requires .*LAGSCALE_SCALER_TLS_CLIENT_CA_FILE$"),
+        (_TLS, "is unused; set LAGSCALE_SCALER_GRPC_SECURITY"),
+        ({**_TLS, _SECURITY: "mtls", _SECOND: ":50052"}, "LAGSCALE_SCALER_MTLS_LISTEN requires a first address"),
         ({_SECURITY: "ssl"}, "LAGSCALE_SCALER_GRPC_SECURITY: "),
     ],
 )

@@ -100,7 +100,7 @@ class WarningOut(ApiSchema):
     """Something that is no fault of the request, and may still keep it from working."""
 
     field: str = Field(examples=["bootstrapServers.0"])
-    text: str = Field(examples=["kafka-0.kafka:9092: Nobody listens on this port, or the network does not lead there."])
+    text: str = Field(examples=["kafka-0.kafka:9092: Connection refused: nothing listens on this port."])
 
 
 class MonitorIn(ApiSchema):

@@ -11,9 +11,7 @@ class ProbeStepOut(ApiSchema):
     """One step."""
 
     outcome: str = Field(examples=["ok"], description="`ok`, `failed`, `not_tried` or `not_used`.")
-    text: str = Field(
-        default="", examples=["The broker refuses the credentials; check mechanism, user name and password."]
-    )
+    text: str = Field(default="", examples=["Authentication failed; check mechanism, user name and password."])
 
 
 class AddressCheckOut(ApiSchema):

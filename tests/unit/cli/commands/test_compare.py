@@ -34,7 +34,7 @@ ANSWER: dict[str, Any] = {
          "lastKnown": False, "differs": False},
     ],
 }  # fmt: skip
-MISSING = {"type": "urn:lagscale:problem:not-found", "detail": "There is no such object for this caller."}
+MISSING = {"type": "urn:lagscale:problem:not-found", "detail": "Object not found."}
 
 
 @pytest.fixture(autouse=True)
@@ -102,7 +102,7 @@ def test_a_tenants_monitors_are_a_table_and_one_that_fails_stops_no_other(
     shown, error = capsys.readouterr()
     assert "4 / 1" in shown
     assert "2.25 / 1.5" in shown
-    assert "shop/gone: There is no such object" in shown
+    assert "shop/gone: Object not found" in shown
     assert error == "lagscale: 1 of 2 monitors could not be compared.\n"
 
 

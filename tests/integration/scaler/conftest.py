@@ -13,7 +13,7 @@ from typing import Any
 import grpc
 import pytest
 
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import compute_content_hash
 from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict, VerdictRequest
 from lagscale.errors import LagscaleError
@@ -150,7 +150,7 @@ class FakeFreezes:
 def monitor(number: int, name: str, *, tenant: int = 1, overridable: bool = False, **given: str) -> Registration:
     """A registration whose only target has the monitor's number."""
     return Registration(
-        number, tenant, name, "main", "group", (f"topic-{name}",), Policy.parse(given), given, (number,), overridable,
+        number, tenant, name, "main", "group", (f"topic-{name}",), parse_policy(given), given, (number,), overridable,
         compute_content_hash("main", "group", [f"topic-{name}"], given), 1,
     )  # fmt: skip
 

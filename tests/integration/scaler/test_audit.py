@@ -10,7 +10,7 @@ import psycopg
 import pytest
 from psycopg import errors as pg
 
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash
 from lagscale.errors import NotFound, QuotaExceeded
 from lagscale.store.records import InlineMonitor
@@ -36,7 +36,7 @@ def build_inline_monitor(tenant: int, topic: str, namespace: str = "shop-prod") 
     given = {"lagThreshold": "7"}
     digest = compute_content_hash("main", "orders", (topic,), given)
     name = build_inline_name("orders", (topic,), digest)
-    policy = Policy.parse(given)
+    policy = parse_policy(given)
     asked_by = {"instance": "default", "namespace": namespace}
     return InlineMonitor(tenant, name, "main", "orders", (topic,), given, policy, digest, asked_by=asked_by)
 

@@ -10,7 +10,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash
 from lagscale.errors import NotFound, QuotaExceeded, StoreUnavailable
 from lagscale.store.connection import open_pool
@@ -47,7 +47,7 @@ def build_inline_monitor(tenant: int, *topics: str, **given: str) -> InlineMonit
         "orders",
         topics,
         given,
-        Policy.parse(given),
+        parse_policy(given),
         digest,
     )
 

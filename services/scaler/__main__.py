@@ -38,7 +38,7 @@ def main() -> int:
     ).parse_args()
     try:
         settings = load(ScalerSettings)
-        single = SingleMonitorSettings.read(os.environ) if SingleMonitorSettings.is_configured(os.environ) else None
+        single = SingleMonitorSettings.parse(os.environ) if SingleMonitorSettings.is_configured(os.environ) else None
         address = resolve_listen_address(settings.scaler_grpc_listen, os.environ.get("GRPC_PORT"))
     except SettingsInvalid as invalid:
         print(f"lagscale-scaler: {invalid.message}", file=sys.stderr)

@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.support.command_line import Command
 from tests.unit.cli.commands.test_apply import monitor, written
-from tests.unit.cli.conftest import Command
 from tests.unit.cli.fake_api import Answer, FakeApi, problem
 
 MANY = 60

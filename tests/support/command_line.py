@@ -23,10 +23,15 @@ class CommandResult:
 Command = Callable[..., CommandResult]
 
 
-def run_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> CommandResult:
-    """Run `lagscale` with these arguments; the logging of this process stays that of the test run."""
+def run_main(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
+    """Run `lagscale` with these arguments and return its exit code; the logging of the test run stays."""
     monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
     monkeypatch.setattr(sys, "argv", ["lagscale", *arguments])
+    return cli.main()
+
+
+def run_command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: str) -> CommandResult:
+    """Run `lagscale` with these arguments; earlier output is dropped."""
     capsys.readouterr()
-    code = cli.main()
+    code = run_main(monkeypatch, *arguments)
     return CommandResult(code, *capsys.readouterr())

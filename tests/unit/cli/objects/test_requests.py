@@ -1,4 +1,4 @@
-"""Many monitors of a tenant in one request: what is asked, and what becomes of each when one is refused."""
+"""Bulk requests for the monitors of a tenant: their number, and the result of each monitor if one is rejected."""
 
 from __future__ import annotations
 

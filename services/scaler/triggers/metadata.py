@@ -11,8 +11,9 @@ from typing import Final
 
 from cachetools import LRUCache
 
-from lagscale.domain.policy.keda_keys import KEDA_KEYS, KeyTarget
+from lagscale.domain.policy.keda_keys import KEDA_KEYS
 from lagscale.domain.policy.keys import KEYS, KEYS_BY_NAME
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.policy.tenant_rules import NO_RULES, PolicyRules
 from lagscale.domain.tenancy import compute_edit_distance
@@ -73,16 +74,16 @@ TRIGGER_KEYS: Final = (
 )
 #: Keys that KEDA's external scaler itself reads.
 EXTERNAL_SCALER_KEYS: Final = ("scalerAddress", "enableTLS", "unsafeSsl", "caCert", "tlsClientCert", "tlsClientKey")
+_SCOPE_NAMES: Final = {"topics": "topic", "pattern": "topicPattern", "exclude": "excludeTopics"}
+_KEYS_BY_NAME: Final = {key.name: key for key in TRIGGER_KEYS}
 #: Keys of KEDA's `kafka` trigger that a copied trigger still has; the cluster's registration defines their meaning.
-IGNORED_KEYS: Final = tuple(
-    key.name
-    for key in KEDA_KEYS.values()
-    if key.target in {KeyTarget.SECURITY, KeyTarget.SECRET, KeyTarget.NONE} and key.name not in EXTERNAL_SCALER_KEYS
+#: `gssapi`, a value of KEDA's `sasl`, is ignored as a key, too.
+IGNORED_KEYS: Final = (
+    *(name for name in KEDA_KEYS if name not in {*_KEYS_BY_NAME, *KEYS_BY_NAME, *EXTERNAL_SCALER_KEYS}),
+    "gssapi",
 )
 _STUCK = "is not supported: Lagscale detects stuck partitions by time; remove it and use stuckAfterSeconds"
 
-_SCOPE_NAMES: Final = {"topics": "topic", "pattern": "topicPattern", "exclude": "excludeTopics"}
-_KEYS_BY_NAME: Final = {key.name: key for key in TRIGGER_KEYS}
 _READ: Final = frozenset(_KEYS_BY_NAME) | frozenset(KEYS_BY_NAME) | {"excludePersistentLag"}
 _READ_OR_ENV: Final = _READ | {name + _FROM_ENV for name in _READ}
 _ACCEPTED: Final = _READ | frozenset(EXTERNAL_SCALER_KEYS) | frozenset(IGNORED_KEYS)
@@ -167,7 +168,7 @@ class TriggerReader:
             return rules.policy(trigger.given, tick_seconds=self._tick, minimum_interval=minimum_interval)
         policy = trigger.policies.get(minimum_interval)
         if policy is None:
-            policy = Policy.parse(trigger.given, tick_seconds=self._tick, minimum_interval=minimum_interval)
+            policy = parse_policy(trigger.given, tick_seconds=self._tick, minimum_interval=minimum_interval)
             trigger.policies[minimum_interval] = policy
         return policy
 
@@ -193,7 +194,7 @@ class TriggerReader:
 
     def _check_policy(self, given: Mapping[str, str], named: set[str]) -> list[FieldError]:
         try:
-            Policy.parse(given, tick_seconds=self._tick)
+            parse_policy(given, tick_seconds=self._tick)
         except InvalidInput as invalid:
             return [field_error for field_error in invalid.field_errors if field_error.field not in named]
         return []
@@ -273,7 +274,7 @@ def render_docs() -> str:
         lines += [
             f"### `{policy_key.name}`",
             "",
-            f"{_render_sentence(policy_key.description)} Type: {policy_key.value_type.value}; default: {policy_key.default}.{override_note}",
+            f"{_render_sentence(policy_key.description)} Type: {policy_key.value_type.value}; default: {policy_key.default_text}.{override_note}",
             "",
         ]
     lines += [

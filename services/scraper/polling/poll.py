@@ -10,15 +10,18 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from lagscale.domain.lag.samples import Offsets
-from lagscale.store.scraping.targets import TargetEntry
+from lagscale.domain.state_codes import StateCode
+from lagscale.store.scraping.targets import ClusterEntry, TargetEntry
 from services.scraper.deadlines import MAX_SPREAD_SECONDS, POLL_THREADS, SLICE_GROUPS
-from services.scraper.kafka.status import PollCode, PollProblem
+from services.scraper.kafka.status import PollProblem
 from services.scraper.planning.plan import ClusterPlan, GroupPlan, Slot
 from services.scraper.planning.quotas import filter_by_quota
 from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, PolledRound, TopicDescription
+
+ClientT_co = TypeVar("ClientT_co", covariant=True)
 
 
 class GroupClient(Protocol):
@@ -34,6 +37,18 @@ class GroupClient(Protocol):
         self, names: Sequence[str], until: float
     ) -> Callable[[], Mapping[str, GroupDescription | PollProblem]]:
         """States and member counts; call the result to collect."""
+        ...
+
+
+class ClientOpener(Protocol[ClientT_co]):
+    """Opens the clients of clusters."""
+
+    def open(self, cluster: ClusterEntry, *, responsive: bool) -> ClientT_co | PollProblem | None:
+        """The client until `release`, or why there is none; None while none is free."""
+        ...
+
+    def release(self, client: object) -> None:
+        """End one use of a client."""
         ...
 
 
@@ -75,10 +90,6 @@ class ClusterPollResult:
     targets: tuple[TargetPollResult, ...]
 
 
-#: A cluster's client, or why there is none; None while none is free.
-OpenClient = Callable[[ClusterPlan], PollClient | PollProblem | None]
-#: Ends one use of a client.
-CloseClient = Callable[[Any], None]
 ClockMs = Callable[[], int]
 
 
@@ -101,11 +112,9 @@ class PollTimer:
 
 def poll_slot(
     slot: Slot,
-    open_cluster: OpenClient,
+    opener: ClientOpener[PollClient],
     clock: ClockMs,
     clock_error_ms: int,
-    *,
-    close_cluster: CloseClient,
     threads: int = POLL_THREADS,
 ) -> list[ClusterPollResult]:
     """Poll all clusters of the slot at once; it ends soon after the slot's time limit.
@@ -115,10 +124,9 @@ def poll_slot(
 
     Args:
         slot: what to poll.
-        open_cluster: opens the client of a cluster.
+        opener: of the clusters' clients.
         clock: the database's clock in whole milliseconds.
         clock_error_ms: maximum error of that clock.
-        close_cluster: called after the last request to a cluster.
         threads: clusters polled at once.
     """
     until = time.monotonic() + slot.seconds
@@ -127,13 +135,13 @@ def poll_slot(
     def poll_one(plan: ClusterPlan) -> ClusterPollResult | None:
         if time.monotonic() >= until:
             return None
-        client = open_cluster(plan)
+        client = opener.open(plan.cluster, responsive=plan.responsive)
         if client is None or isinstance(client, PollProblem):
             return None if client is None else _build_failure(plan, client)
         try:
             return _poll_cluster(plan, client, timer, until)
         finally:
-            close_cluster(client)
+            opener.release(client)
 
     if len(slot.clusters) == 1:
         answers = [poll_one(slot.clusters[0])]
@@ -149,7 +157,7 @@ def _poll_cluster(plan: ClusterPlan, client: PollClient, timer: PollTimer, until
     if common is not None:
         return _build_failure(plan, common)
     shares = client.find_share_groups([group.name for group in plan.groups], until)
-    refused = PollProblem(PollCode.SHARE_GROUP)
+    refused = PollProblem(StateCode.SHARE_GROUP)
     answers = [
         TargetPollResult(t, None, refused) for group in plan.groups if group.name in shares for t in group.targets
     ]
@@ -167,12 +175,12 @@ def _poll_cluster(plan: ClusterPlan, client: PollClient, timer: PollTimer, until
         pending = following.request_ends()
     if pending is not None:
         answers += pending()
-    return ClusterPollResult(plan.cluster.cluster_id, plan.cluster.tenant_id, PollProblem(PollCode.OK), tuple(answers))
+    return ClusterPollResult(plan.cluster.cluster_id, plan.cluster.tenant_id, PollProblem(StateCode.OK), tuple(answers))
 
 
 def _find_common_problem(topics: Mapping[str, TopicDescription | PollProblem]) -> PollProblem | None:
     """The problem of the cluster, if no topic could be described for a reason that is not the topic's own."""
-    own = {PollCode.NO_TOPIC, PollCode.AUTHORIZATION_FAILED, PollCode.FAILED}
+    own = {StateCode.NO_TOPIC, StateCode.AUTHORIZATION_FAILED, StateCode.FAILED}
     problems = [described for described in topics.values() if isinstance(described, PollProblem)]
     if topics and len(problems) == len(topics):
         return next((problem for problem in problems if problem.code not in own), None)
@@ -181,7 +189,7 @@ def _find_common_problem(topics: Mapping[str, TopicDescription | PollProblem]) -
 
 def _build_failure(plan: ClusterPlan, problem: PollProblem) -> ClusterPollResult:
     targets = tuple(
-        TargetPollResult(target, None, PollProblem(PollCode.CLUSTER))
+        TargetPollResult(target, None, PollProblem(StateCode.CLUSTER))
         for group in plan.groups
         for target in group.targets
     )
@@ -245,9 +253,9 @@ class _GroupSlice:
         ends: Ends,
         described: GroupDescription | PollProblem | None,
     ) -> TargetPollResult:
-        topic = self._topics.get(target.topic, PollProblem(PollCode.TIMEOUT))
+        topic = self._topics.get(target.topic, PollProblem(StateCode.TIMEOUT))
         members = described if isinstance(described, GroupDescription) else None
-        if isinstance(topic, PollProblem) and topic.code is not PollCode.NO_TOPIC:
+        if isinstance(topic, PollProblem) and topic.code is not StateCode.NO_TOPIC:
             return TargetPollResult(target, None, topic)
         if isinstance(topic, PollProblem):
             offsets: tuple[Offsets | None, ...] = ()
@@ -260,7 +268,7 @@ class _GroupSlice:
             )
             topic_id = topic.topic_id
             complete = None not in offsets
-            problem = PollProblem(PollCode.OK) if complete else PollProblem(PollCode.INCOMPLETE)
+            problem = PollProblem(StateCode.OK) if complete else PollProblem(StateCode.INCOMPLETE)
             if isinstance(commits, PollProblem):
                 problem = commits
         polled = PolledRound(

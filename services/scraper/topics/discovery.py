@@ -16,6 +16,7 @@ from typing import Protocol
 
 import structlog
 
+from lagscale.domain.state_codes import StateCode
 from lagscale.errors import LagscaleError, LeaseLost
 from lagscale.store.connection import ScraperDatabase
 from lagscale.store.records import Lease
@@ -31,9 +32,9 @@ from services.scraper.deadlines import (
     TOPIC_RETRY_SECONDS,
     UNRESPONSIVE_TOPIC_QUERY_SECONDS,
 )
-from services.scraper.kafka.status import PollCode, PollProblem
+from services.scraper.kafka.status import PollProblem
 from services.scraper.planning.quotas import interleave
-from services.scraper.polling.poll import CloseClient, GroupClient
+from services.scraper.polling.poll import ClientOpener, GroupClient
 from services.scraper.topics.links import compute_links, keep_links
 
 log = structlog.get_logger(__name__)
@@ -48,8 +49,6 @@ class TopicClient(GroupClient, Protocol):
 
 
 TopicsAnswer = frozenset[str] | PollProblem
-#: A cluster's client, or why there is none; None while none is free.
-OpenTopicClient = Callable[[ClusterEntry], TopicClient | PollProblem | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +67,14 @@ class _TopicQuery:
     group: str | None
 
 
-class TopicDiscovery:
+class TopicDiscovery(threading.Thread):
     """Discovers topics while this scraper leads.
 
     Args:
         database: a connection of its own.
-        open_cluster: opens the client of a cluster.
+        opener: of the clusters' clients.
         limits: interval, and topics of one monitor.
         lease: the current lease; None while another scraper leads.
-        close_cluster: called after the last request to a cluster.
         on_pass: called after each pass with the number of monitors by state.
         clock: seconds, for what is due.
     """
@@ -84,16 +82,15 @@ class TopicDiscovery:
     def __init__(
         self,
         database: ScraperDatabase,
-        open_cluster: OpenTopicClient,
+        opener: ClientOpener[TopicClient],
         limits: DiscoveryLimits,
         lease: Callable[[], Lease | None],
         *,
-        close_cluster: CloseClient,
         on_pass: Callable[[Mapping[str, int]], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._database = database
-        self._open, self._close = open_cluster, close_cluster
+        super().__init__(name="topic-discovery", daemon=True)
+        self._database, self._opener = database, opener
         self._limits = limits
         self._lease = lease
         self._on_pass = on_pass
@@ -106,20 +103,11 @@ class TopicDiscovery:
         self._states: dict[int, ScopeState] = {}
         self._written_at: dict[int, float] = {}
         self._epoch = -1
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="topic-discovery", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
+        self._stop_asked = threading.Event()
 
     def stop(self) -> None:
         """Stop after the current pass."""
-        self._stop.set()
-
-    def is_responsive(self, cluster_id: int) -> bool:
-        """Whether the cluster answered its last query."""
-        return cluster_id in self._responsive
+        self._stop_asked.set()
 
     def run_once(self) -> None:
         """One pass: run the due queries and store the resulting links and states.
@@ -134,7 +122,7 @@ class TopicDiscovery:
             self._epoch = lease.epoch
             self._states.clear()
             self._written_at.clear()
-        entries, clusters = topic_links.read(self._database)
+        entries, clusters = topic_links.read_scopes(self._database)
         due = self._find_due(entries)
         at_ms, _ = self._database.now_ms()
         answers = self._run_queries({query for query in due if query.cluster_id in clusters}, clusters)
@@ -151,8 +139,9 @@ class TopicDiscovery:
         self._states = {number: state for number, state in self._states.items() if number in live}
         self._on_pass(Counter(state.code for state in self._states.values()))
 
-    def _run(self) -> None:
-        while not self._stop.wait(self._limits.seconds):
+    def run(self) -> None:
+        """Run a pass at each interval, until `stop`."""
+        while not self._stop_asked.wait(self._limits.seconds):
             try:
                 self.run_once()
             except LagscaleError as error:
@@ -171,7 +160,7 @@ class TopicDiscovery:
             period = max(self._limits.seconds, min(entry.sampling_ms / 1000, MAX_DISCOVERY_SECONDS))
             query = _build_query(entry)
             tenants[entry.cluster_id] = entry.tenant_id
-            is_new = entry.code is None or (entry.resolved_ms is None and entry.code != PollCode.TOO_MANY_TOPICS)
+            is_new = entry.code is None or (entry.resolved_ms is None and entry.code != StateCode.TOO_MANY_TOPICS)
             # A new monitor has its turn in the next pass; half a pass of jitter must not cost a whole one.
             interval = self._limits.seconds if is_new else period
             if query in self._failed:
@@ -219,19 +208,19 @@ class TopicDiscovery:
         return {query: answer for answers in cluster_answers for query, answer in answers.items()}
 
     def _query_cluster(self, cluster: ClusterEntry, queries: Sequence[_TopicQuery]) -> dict[_TopicQuery, TopicsAnswer]:
-        client = self._open(cluster)
+        client = self._opener.open(cluster, responsive=cluster.cluster_id in self._responsive)
         if client is None or isinstance(client, PollProblem):
             return {} if client is None else dict.fromkeys(queries, client)
         try:
             return self._query_client(client, cluster, queries)
         finally:
-            self._close(client)
+            self._opener.release(client)
 
     def _query_client(
         self, client: TopicClient, cluster: ClusterEntry, queries: Sequence[_TopicQuery]
     ) -> dict[_TopicQuery, TopicsAnswer]:
         until = time.monotonic() + (
-            TOPIC_QUERY_SECONDS if self.is_responsive(cluster.cluster_id) else UNRESPONSIVE_TOPIC_QUERY_SECONDS
+            TOPIC_QUERY_SECONDS if cluster.cluster_id in self._responsive else UNRESPONSIVE_TOPIC_QUERY_SECONDS
         )
         groups = [query.group for query in queries if query.group is not None]
         answers: dict[_TopicQuery, TopicsAnswer] = {
@@ -261,7 +250,7 @@ class TopicDiscovery:
         now = self._clock()
         due = [state for state in unchanged if self._needs_write(state, now)]
         try:
-            topic_links.write_states(self._database, due, lease)
+            topic_links.write_scope_states(self._database, due, lease)
         except LeaseLost:
             log.info("lease_lost", during="topic_discovery")
             return
@@ -271,7 +260,7 @@ class TopicDiscovery:
 
     def _store_change(self, entry: ScopeEntry, change: topic_links.LinkChange, state: ScopeState, lease: Lease) -> bool:
         try:
-            done = topic_links.change(self._database, entry, change, state, lease)
+            done = topic_links.apply_change(self._database, entry, change, state, lease)
         except LagscaleError as error:
             # The next pass decides again from the stored links.
             self._states.pop(entry.monitor_id, None)

@@ -103,7 +103,7 @@ class World:
         """One tick as Spark would run it: lease, plan, poll and write of each slot."""
         lease = leases.acquire(self.database, self.options.holder, 30)
         assert lease is not None
-        polling = targets.read(self.database)
+        polling = targets.read_inventory(self.database)
         at_ms, _ = self.database.now_ms()
         # Planned on a clock that always moves by a tick, so that no test waits for one.
         self.at_ms = max(at_ms, self.at_ms + TICK_MS)
@@ -130,7 +130,7 @@ class World:
     # The broker's side.
 
     def open(self) -> KafkaCluster:
-        """A client of its own, past all that workers keep."""
+        """A client of its own, not one of the workers'."""
         return KafkaCluster({"bootstrap.servers": self.broker.address})
 
     def soon(self) -> float:
@@ -188,12 +188,12 @@ def world(migrated_url: str, broker: Broker) -> Iterator[World]:
 @pytest.fixture
 def make_world(migrated_url: str) -> Iterator[Callable[[Broker], World]]:
     """A world on a broker of one's own."""
-    made: list[World] = []
+    worlds: list[World] = []
 
     def make(broker: Broker) -> World:
-        made.append(World(migrated_url, broker))
-        return made[-1]
+        worlds.append(World(migrated_url, broker))
+        return worlds[-1]
 
     yield make
-    for world in made:
+    for world in worlds:
         world.close()

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli.conftest import Api, Command
+from tests.integration.cli.conftest import Api
 from tests.integration.cli.manifest_files import SHOP, change, tenant_in
+from tests.support.command_line import Command
 
 pytestmark = pytest.mark.integration
 

@@ -11,7 +11,7 @@ import pytest
 
 from services.cli import output
 from services.cli.commands import apply
-from tests.unit.cli.conftest import Command
+from tests.support.command_line import Command
 from tests.unit.cli.fake_api import Answer, FakeApi, problem
 
 KEY = "canary-key"

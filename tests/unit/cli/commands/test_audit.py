@@ -1,18 +1,17 @@
-"""`lagscale audit`: a table of what changed, or the API's lines as they are."""
+"""`lagscale audit`: a table of changes, or the JSON lines of the API."""
 
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import httpx
 import pytest
 
-from services.cli import __main__ as cli
 from services.cli.client import ApiClient
 from services.cli.commands import audit
 from services.cli.settings import CliSettings
+from tests.support.command_line import run_main
 
 UPDATE: dict[str, Any] = {
     "id": "7c0f5b0e-0000-4000-8000-000000000001", "at": "2030-01-01T00:00:00.123Z", "tenant": "shop",
@@ -43,9 +42,7 @@ def run(
         return ApiClient(settings, httpx.MockTransport(answering))
 
     monkeypatch.setattr(audit, "ApiClient", client)
-    monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
-    monkeypatch.setattr(sys, "argv", ["lagscale", "audit", *arguments])
-    return cli.main(), asked
+    return run_main(monkeypatch, "audit", *arguments), asked
 
 
 def test_it_shows_what_changed_by_its_path(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

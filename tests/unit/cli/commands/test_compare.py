@@ -1,19 +1,18 @@
-"""`lagscale compare`: which monitors are asked for, with which keys, and what is shown."""
+"""`lagscale compare`: selection of monitors, keys of the request, and output."""
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from services.cli import __main__ as cli
 from services.cli.client import ApiClient
 from services.cli.commands import compare
 from services.cli.settings import CliSettings
+from tests.support.command_line import run_main
 
 SIDE = {"value": 10.0, "active": True, "replicas": 2}
 ANSWER: dict[str, Any] = {
@@ -72,9 +71,7 @@ def run(monkeypatch: pytest.MonkeyPatch, api: Api, *arguments: str) -> int:
         return ApiClient(settings, httpx.MockTransport(api))
 
     monkeypatch.setattr(compare, "ApiClient", client)
-    monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
-    monkeypatch.setattr(sys, "argv", ["lagscale", "compare", *arguments])
-    return cli.main()
+    return run_main(monkeypatch, "compare", *arguments)
 
 
 def test_one_monitor_is_shown_with_plots_and_where_they_differ(

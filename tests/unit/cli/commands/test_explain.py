@@ -12,10 +12,8 @@ from rich.console import Console
 from services.cli.client import ApiClient
 from services.cli.commands import explain
 from services.cli.commands.explain import print_explanation
-from services.cli.commands.plot import PlotFrame, PlotPoint, draw_plot
-from services.cli.output import format_short
 from services.cli.settings import CliSettings
-from tests.unit.cli.test_cli import run
+from tests.support.command_line import run_main
 
 SENTENCE = "Partition 2 of orders has been above 500 for 130 s. KEDA was told value 1,500, active."
 ROW: dict[str, Any] = {
@@ -106,41 +104,10 @@ def test_an_unknown_verdict_shows_its_error() -> None:
     assert "total lag" not in shown
 
 
-def test_a_plot_shows_threshold_gaps_and_dips() -> None:
-    points = [
-        PlotPoint(0, 100, 100),
-        PlotPoint(10_000, 900, 900),
-        PlotPoint(20_000, 900, 300),
-        PlotPoint(60_000, 900, 900),
-    ]
-    lines = [line.plain for line in draw_plot(points, 500, PlotFrame(0, 100_000, 20_000), 26, 8)]
-    assert len(lines) == 8
-    assert lines[0].startswith("900 ┤")
-    (threshold,) = [line for line in lines if line.startswith("500 ┤")]
-    bars = threshold[5:]
-    assert "╌" in bars[:2]
-    assert "░" in bars
-    # The sample at 20 s stands for 20 s; then nothing is known until the next.
-    assert set(bars[10:12]) == {"╌"}
-    assert bars[12] == "█"
-
-
 def test_a_threshold_that_counts_no_messages_is_not_drawn() -> None:
     shown = page(threshold=None)
     assert "╌" not in shown
     assert "threshold" not in shown
-
-
-def test_some_lag_is_never_drawn_as_none() -> None:
-    lines = draw_plot([PlotPoint(0, 1, 1)], 500, PlotFrame(0, 10, 10), 20, 4)
-    assert "▁" in lines[-1].plain
-
-
-@pytest.mark.parametrize(
-    ("number", "text"), [(0, "0"), (950, "950"), (1_200, "1.2k"), (4_990, "5k"), (35_000_000, "35M"), (2e12, "2T")]
-)
-def test_numbers_beside_the_axis_are_short(number: float, text: str) -> None:
-    assert format_short(number) == text
 
 
 @pytest.mark.parametrize(("at", "wanted"), [([], ""), (["--at", "2030-01-01T00:00:00+01:00"], "at=2030-01-01T00%3A00%3A00%2B01%3A00")])  # fmt: skip
@@ -157,9 +124,9 @@ def test_the_moment_is_asked_of_the_api(
         return ApiClient(settings.model_copy(update={"api_key": SecretStr("key")}), httpx.MockTransport(answer))
 
     monkeypatch.setattr(explain, "ApiClient", client)
-    assert run(monkeypatch, "explain", "shop/orders", *at) == 0
+    assert run_main(monkeypatch, "explain", "shop/orders", *at) == 0
     assert SENTENCE[:40] in capsys.readouterr().out
-    assert run(monkeypatch, "explain", "shop/orders", *at, "--json") == 0
+    assert run_main(monkeypatch, "explain", "shop/orders", *at, "--json") == 0
     assert '"monitor": "orders"' in capsys.readouterr().out
     assert asked[0].url.path == "/v1/tenants/shop/monitors/orders/explain"
     assert asked[0].url.query.decode() == wanted

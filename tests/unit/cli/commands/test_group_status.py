@@ -1,18 +1,17 @@
-"""`lagscale state`: the group's state, the partitions that matter, and an exit code for what is unknown."""
+"""`lagscale state`: status of the group and of partitions, and the exit code if it is unknown."""
 
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import httpx
 import pytest
 
-from services.cli import __main__ as cli
 from services.cli.client import ApiClient
 from services.cli.commands import group_status
 from services.cli.settings import CliSettings
+from tests.support.command_line import run_main
 
 PARTITION: dict[str, Any] = {
     "topic": "[b]orders", "partition": 0, "status": "ok", "rule": "nothing_waits", "sentence": "Nothing waits.",
@@ -43,9 +42,7 @@ def run(monkeypatch: pytest.MonkeyPatch, body: dict[str, Any], *arguments: str) 
         return ApiClient(settings, httpx.MockTransport(answer))
 
     monkeypatch.setattr(group_status, "ApiClient", client)
-    monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
-    monkeypatch.setattr(sys, "argv", ["lagscale", "state", *arguments])
-    return cli.main()
+    return run_main(monkeypatch, "state", *arguments)
 
 
 def test_what_is_not_ok_is_shown_with_its_numbers(

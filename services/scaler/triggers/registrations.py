@@ -19,7 +19,6 @@ from services.scaler.broadcast import Broadcast
 from services.scaler.local_cache import LocalCache
 from services.scaler.triggers.directory import MonitorDirectory
 from services.scaler.triggers.metadata import TriggerReader
-from services.scaler.triggers.registrations import RegistrationStore
 
 log = structlog.get_logger(__name__)
 

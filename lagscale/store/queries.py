@@ -14,19 +14,18 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Final
+from typing import Any, Final
 
-from lagscale.domain.lag.rounds import Note
+from lagscale.domain.lag.rounds import MEMBERS_MAX_AGE_MS, Note
 from lagscale.domain.lag.samples import Flag
-from lagscale.domain.policy.policy import MEMBERS_MAX_AGE_MS
 from lagscale.domain.state_codes import StateCode
-from lagscale.domain.verdict.recovering import MIN_SAMPLES
+from lagscale.domain.verdict.value import RECOVERY_MIN_SAMPLES
 from lagscale.store.samples.columns import ROUND_COLUMNS, ROW_COLUMNS
 
 
@@ -34,7 +33,7 @@ class Limit(IntEnum):
     """Numbers that statements share with Python."""
 
     MEMBERS_MAX_AGE_MS = MEMBERS_MAX_AGE_MS
-    RECOVERY_MIN_SAMPLES = MIN_SAMPLES
+    RECOVERY_MIN_SAMPLES = RECOVERY_MIN_SAMPLES
     #: A row stamped further in the database's future is refused.
     FUTURE_TOLERANCE_MS = 1_000
     #: An unchanged state is written again when it was last seen so long ago.
@@ -186,6 +185,11 @@ def number_parameters(text: str) -> str:
         return f"${names.index(found[1]) + 1}"
 
     return _PARAMETER.sub(number, text).replace("%%", "%")
+
+
+def to_arrays(items: Sequence[object], **attributes: str) -> dict[str, Any]:
+    """Parameter -> the values of that attribute of all items, in order, for `unnest`."""
+    return {parameter: [getattr(item, name) for item in items] for parameter, name in attributes.items()}
 
 
 def _check_slots(name: str, contract: Contract, body: str) -> None:

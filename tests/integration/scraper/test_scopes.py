@@ -13,7 +13,7 @@ import pytest
 from devstack.server import wait_until
 from lagscale.domain.lag.rounds import Note
 from lagscale.domain.lag.samples import Flag
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.state_codes import StateCode
 from lagscale.domain.verdict.contract import Judgment, Reason, Verdict, VerdictRequest
 from lagscale.errors import StoreUnavailable
@@ -32,7 +32,7 @@ from tests.support.fake_opener import FakeOpener
 
 pytestmark = pytest.mark.integration
 World = Any
-POLICY = Policy.parse({"lagThreshold": "100", "sustainSeconds": "60", "workSeconds": "0"})
+POLICY = parse_policy({"lagThreshold": "100", "sustainSeconds": "60", "workSeconds": "0"})
 
 
 class Recorded:

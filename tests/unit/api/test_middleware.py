@@ -6,7 +6,7 @@ import pytest
 from starlette.types import Message, Receive, Scope, Send
 
 from lagscale.store.registry.origin import origin
-from services.api.client_address import ClientAddressMiddleware
+from services.api.middleware import ClientAddressMiddleware
 
 PROXIES = ("10.0.0.0/8", "192.0.2.1", "2001:db8::/32")
 

@@ -16,9 +16,10 @@ from ruamel.yaml.tokens import CommentToken
 from lagscale.domain.policy.keys import KEYS_BY_NAME
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.tenancy import is_name
+from services.api.bindings.schemas import BindingIn
 from services.api.clusters.schemas import ClusterIn
-from services.api.clusters.spec import build_cluster_spec
-from services.api.schemas import BindingIn, MonitorIn
+from services.api.clusters.security import build_cluster_spec
+from services.api.monitors.schemas import MonitorIn
 from services.cli.importing.kafka_keys import KEDA_KEYS
 from services.scaler.triggers.metadata import TriggerReader
 from tests.conventions.keda_schemas import validate

@@ -5,8 +5,9 @@ BIN := .venv/bin
 STAMP := .venv/.installed
 PYTHON ?= python3
 JOBS ?= 2
+SEED ?= default
 
-.PHONY: help install demo up down status test check bench fuzz mutations mutants lock proto
+.PHONY: help install demo up down status test check shuffle bench fuzz mutations mutants lock proto
 
 help: ## List the targets.
 	@grep -hE '^[a-z]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 12
@@ -44,7 +45,11 @@ test: $(STAMP) ## Everything: the quick part's linters, then all shelves of test
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 	@bash services/scaler/grpc/proto/generate.sh --check
-	$(BIN)/pytest tests -n $(JOBS) --no-loadscope-reorder --max-worker-restart 0
+	$(BIN)/pytest tests -n $(JOBS) --no-loadscope-reorder --max-worker-restart 0 --randomly-seed=$(SEED)
+
+shuffle: $(STAMP) ## The fast shelves ten times, each in another order.
+	@for run in 1 2 3 4 5 6 7 8 9 10; do \
+	  $(BIN)/pytest tests/conventions tests/unit -q -n $(JOBS) --randomly-seed=$$RANDOM$$RANDOM || exit 1; done
 
 bench: $(STAMP) ## Cost of a verdict, of a round of 5,000 groups, and of dead clusters for others; figures of one run.
 	$(BIN)/python -m tests.bench.verdict

@@ -41,7 +41,7 @@ class _Listener:
 
 
 class Broker:
-    """A broker. `LAGSCALE_KAFKA_BOOTSTRAP` beats all; then nothing is started or stopped.
+    """A broker. `LAGSCALE_DEVSTACK_KAFKA_BOOTSTRAP` beats all; then nothing is started or stopped.
 
     Args:
         name: its data folder within this clone; without one the data are new and removed at the end.
@@ -80,7 +80,7 @@ class Broker:
         more_disks: Sequence[Path] = (),
     ) -> None:
         self.secured = secured
-        self._given = os.environ.get("LAGSCALE_KAFKA_BOOTSTRAP") or given
+        self._given = os.environ.get("LAGSCALE_DEVSTACK_KAFKA_BOOTSTRAP") or given
         self._settings = dict(settings or {})
         self._advertised = {f"PLAIN{number}": address for number, address in (advertised or {}).items()}
         self._authorizer = authorizer

@@ -49,14 +49,14 @@ class Addresses:
         """The API's address for HTTP clients."""
         return f"http://{self.api}"
 
-    def environment(self, service: str, scratch: Path, tick_seconds: float) -> dict[str, str]:
+    def environment(self, service: str, cache: Path, tick_seconds: float) -> dict[str, str]:
         """The variables of one service; nothing of ours is inherited, so a test's environment changes nothing."""
         inherited = {name: text for name, text in os.environ.items() if not name.startswith("LAGSCALE_")}
         return {name: text for name, text in inherited.items() if name not in ONE_MONITOR} | {
             "LAGSCALE_DATABASE_URL": self.database_url,
             "LAGSCALE_SECRET_KEYS": self.secret_key,
             "LAGSCALE_TICK_SECONDS": f"{tick_seconds:g}",
-            "LAGSCALE_SCRATCH_DIR": str(scratch / service),
+            "LAGSCALE_CACHE_DIR": str(cache / service),
             "LAGSCALE_LOG_FORMAT": "json",
             **{
                 "scraper": {"LAGSCALE_SCRAPER_HTTP_LISTEN": self.scraper_http},
@@ -64,7 +64,7 @@ class Addresses:
                     "LAGSCALE_SCALER_GRPC_LISTEN": self.grpc,
                     "LAGSCALE_SCALER_HTTP_LISTEN": self.scaler_http,
                 },
-                "api": {"LAGSCALE_API_LISTEN": self.api, "LAGSCALE_ADMIN_KEY": self.admin_key},
+                "api": {"LAGSCALE_API_LISTEN": self.api, "LAGSCALE_API_ADMIN_KEY": self.admin_key},
                 "cli": {},
             }[service],
         }
@@ -80,7 +80,7 @@ class Stack:
 
     Args:
         database_url: an existing, empty or migrated database.
-        folder: for scratch and logs of this stack.
+        folder: for caches and logs of this stack.
         tick_seconds: the scraper's tick.
         extra: variables for every service, for example those of a one-monitor system.
         detached: the processes live on when this one ends.
@@ -114,7 +114,7 @@ class Stack:
             ServerFailed: it failed; with what it said.
         """
         server = Server("migration", self.folder / "migrate.log")
-        env = self.addresses.environment("cli", self.folder / "scratch", self._tick_seconds)
+        env = self.addresses.environment("cli", self.folder / "cache", self._tick_seconds)
         server.spawn([str(_SCRIPTS / "lagscale"), "migrate"], env, ROOT)
         assert server.process is not None  # noqa: S101  # `spawn` has just set it.
         if server.process.wait(120) != 0:
@@ -125,7 +125,7 @@ class Stack:
         name = name or service
         server = Server(name, self.folder / f"{name}.log", detached=self._detached)
         server.on_spawn = self._on_spawn
-        env = self.addresses.environment(service, self.folder / "scratch" / name, self._tick_seconds)
+        env = self.addresses.environment(service, self.folder / "cache" / name, self._tick_seconds)
         server.spawn([str(_SCRIPTS / f"lagscale-{service}")], env | self._extra | variables, self.folder)
         self.servers[name] = server
         return server

@@ -16,11 +16,11 @@ RUN pip wheel --no-deps --wheel-dir /wheels . \
 
 FROM python:3.11-slim-bookworm
 # The user's number is that of k8s/base.
-RUN useradd --uid 10001 --user-group --no-create-home --home-dir /scratch --shell /usr/sbin/nologin lagscale \
- && install -d -o lagscale -g lagscale /scratch
+RUN useradd --uid 10001 --user-group --no-create-home --home-dir /cache --shell /usr/sbin/nologin lagscale \
+ && install -d -o lagscale -g lagscale /cache
 COPY --from=build /opt/lagscale /opt/lagscale
-ENV PATH=/opt/lagscale/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 LAGSCALE_SCRATCH_DIR=/scratch
+ENV PATH=/opt/lagscale/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 LAGSCALE_CACHE_DIR=/cache
 USER 10001:10001
-WORKDIR /scratch
-VOLUME /scratch
+WORKDIR /cache
+VOLUME /cache
 ENTRYPOINT ["lagscale"]

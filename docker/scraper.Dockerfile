@@ -21,13 +21,13 @@ RUN apt-get update \
  && apt-get install --yes --no-install-recommends openjdk-17-jre-headless procps tini \
  && rm -rf /var/lib/apt/lists/*
 # The user has a name, because Hadoop's client library inside Spark asks for it; the number is that of k8s/base.
-RUN useradd --uid 10001 --user-group --no-create-home --home-dir /scratch --shell /usr/sbin/nologin lagscale \
- && install -d -o lagscale -g lagscale /scratch
+RUN useradd --uid 10001 --user-group --no-create-home --home-dir /cache --shell /usr/sbin/nologin lagscale \
+ && install -d -o lagscale -g lagscale /cache
 COPY --from=build /opt/lagscale /opt/lagscale
-ENV PATH=/opt/lagscale/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 LAGSCALE_SCRATCH_DIR=/scratch
+ENV PATH=/opt/lagscale/bin:$PATH PYTHONUNBUFFERED=1 PYTHONDONTWRITEBYTECODE=1 LAGSCALE_CACHE_DIR=/cache
 USER 10001:10001
-WORKDIR /scratch
-VOLUME /scratch
+WORKDIR /cache
+VOLUME /cache
 EXPOSE 8080
 # An init reaps what Spark leaves behind: the JVM and its Python workers.
 ENTRYPOINT ["tini", "--", "lagscale-scraper"]

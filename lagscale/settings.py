@@ -21,73 +21,116 @@ from lagscale.kafka.secret_references import TENANT_VARIABLE_PREFIX
 
 PREFIX = "LAGSCALE_"
 
-#: Every variable with our prefix, and who reads it. A variable outside this table stops the start: it is a slip.
-SETTING_OWNERS: Mapping[str, str] = {
-    "LAGSCALE_DATABASE_URL": "all",
-    "LAGSCALE_SECRET_KEYS": "all",
-    "LAGSCALE_SECRET_DIRECTORY": "all",
-    "LAGSCALE_TICK_SECONDS": "all",
-    "LAGSCALE_ALLOWED_ADDRESSES": "all",
-    "LAGSCALE_REFUSE_PRIVATE_ADDRESSES": "all",
-    "LAGSCALE_SCRATCH_DIR": "all",
-    "LAGSCALE_LOG_LEVEL": "all",
-    "LAGSCALE_LOG_FORMAT": "all",
-    "LAGSCALE_API_LISTEN": "api",
-    "LAGSCALE_ADMIN_KEY": "api",
-    "LAGSCALE_API_POOL_SIZE": "api",
-    "LAGSCALE_STORE_SECONDS": "api",
-    "LAGSCALE_STATES_SECONDS": "api",
-    "LAGSCALE_TRUSTED_PROXIES": "api",
-    "LAGSCALE_KEY_RATE": "api",
-    "LAGSCALE_KEY_BURST": "api",
-    "LAGSCALE_FAILURES_PER_MINUTE": "api",
-    "LAGSCALE_OIDC_ISSUER": "api",
-    "LAGSCALE_OIDC_AUDIENCES": "api",
-    "LAGSCALE_OIDC_ALGORITHMS": "api",
-    "LAGSCALE_OIDC_LEEWAY_SECONDS": "api",
-    "LAGSCALE_OIDC_CA_FILE": "api",
-    "LAGSCALE_OIDC_TENANT_CLAIM": "api",
-    "LAGSCALE_OIDC_TENANTS": "api",
-    "LAGSCALE_OIDC_ROLE_CLAIM": "api",
-    "LAGSCALE_OIDC_ROLES": "api",
-    "LAGSCALE_PREFLIGHT_SECONDS": "api",
-    "LAGSCALE_PREFLIGHTS_AT_ONCE": "api",
-    "LAGSCALE_SCALER_GRPC_LISTEN": "scaler",
-    "LAGSCALE_SCALER_GRPC_SECURITY": "scaler",
-    "LAGSCALE_SCALER_MTLS_LISTEN": "scaler",
-    "LAGSCALE_SCALER_TLS_CERTIFICATE_FILE": "scaler",
-    "LAGSCALE_SCALER_TLS_KEY_FILE": "scaler",
-    "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE": "scaler",
-    "LAGSCALE_SCALER_HTTP_LISTEN": "scaler",
-    "LAGSCALE_CALL_SECONDS": "scaler",
-    "LAGSCALE_SCALER_POOL_SIZE": "scaler",
-    "LAGSCALE_MEMO_SECONDS": "scaler",
-    "LAGSCALE_CONNECTION_AGE_SECONDS": "scaler",
-    "LAGSCALE_CONNECTION_GRACE_SECONDS": "scaler",
-    "LAGSCALE_DRAIN_SECONDS": "scaler",
-    "LAGSCALE_REUSE_ADDRESS": "scaler",
-    "LAGSCALE_SCRAPER_HTTP_LISTEN": "scraper",
-    "LAGSCALE_RETENTION_HOURS": "scraper",
-    "LAGSCALE_SPARK_MASTER": "scraper",
-    "LAGSCALE_SPARK_DRIVER_MEMORY": "scraper",
-    "LAGSCALE_SPARK_SLOTS": "scraper",
-    "LAGSCALE_TOPICS_SECONDS": "scraper",
-    "LAGSCALE_TOPICS_LIMIT": "scraper",
-    "LAGSCALE_CLIENTS_LIMIT": "scraper",
-    "LAGSCALE_TENANT_PARTITIONS": "scraper",
-    "LAGSCALE_API_URL": "cli",
-    "LAGSCALE_API_KEY": "cli",
-    "LAGSCALE_SCALER_URL": "cli",
-    "LAGSCALE_SCRAPER_URL": "cli",
-    "LAGSCALE_KAFKA_BOOTSTRAP": "devstack",
+#: Every variable with our prefix that some part of Lagscale reads. Any other stops the start: it is a typo.
+SETTING_NAMES = frozenset(
+    {
+        # all services
+        "LAGSCALE_DATABASE_URL",
+        "LAGSCALE_SECRET_KEYS",
+        "LAGSCALE_SECRET_DIR",
+        "LAGSCALE_TICK_SECONDS",
+        "LAGSCALE_ALLOWED_ADDRESSES",
+        "LAGSCALE_DENY_PRIVATE_ADDRESSES",
+        "LAGSCALE_CACHE_DIR",
+        "LAGSCALE_LOG_LEVEL",
+        "LAGSCALE_LOG_FORMAT",
+        # API
+        "LAGSCALE_API_LISTEN",
+        "LAGSCALE_API_ADMIN_KEY",
+        "LAGSCALE_API_POOL_SIZE",
+        "LAGSCALE_API_STORE_TIMEOUT_SECONDS",
+        "LAGSCALE_API_GROUP_STATUS_INTERVAL_SECONDS",
+        "LAGSCALE_API_TRUSTED_PROXIES",
+        "LAGSCALE_API_RATE_LIMIT",
+        "LAGSCALE_API_RATE_LIMIT_BURST",
+        "LAGSCALE_API_AUTH_FAILURES_PER_MINUTE",
+        "LAGSCALE_API_OIDC_ISSUER",
+        "LAGSCALE_API_OIDC_AUDIENCES",
+        "LAGSCALE_API_OIDC_ALGORITHMS",
+        "LAGSCALE_API_OIDC_LEEWAY_SECONDS",
+        "LAGSCALE_API_OIDC_CA_FILE",
+        "LAGSCALE_API_OIDC_TENANT_CLAIM",
+        "LAGSCALE_API_OIDC_TENANTS",
+        "LAGSCALE_API_OIDC_ROLE_CLAIM",
+        "LAGSCALE_API_OIDC_ROLES",
+        "LAGSCALE_API_PREFLIGHT_TIMEOUT_SECONDS",
+        "LAGSCALE_API_MAX_CONCURRENT_PREFLIGHTS",
+        # scaler
+        "LAGSCALE_SCALER_GRPC_LISTEN",
+        "LAGSCALE_SCALER_GRPC_SECURITY",
+        "LAGSCALE_SCALER_MTLS_LISTEN",
+        "LAGSCALE_SCALER_TLS_CERTIFICATE_FILE",
+        "LAGSCALE_SCALER_TLS_KEY_FILE",
+        "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE",
+        "LAGSCALE_SCALER_HTTP_LISTEN",
+        "LAGSCALE_SCALER_CALL_TIMEOUT_SECONDS",
+        "LAGSCALE_SCALER_POOL_SIZE",
+        "LAGSCALE_SCALER_SNAPSHOT_TTL_SECONDS",
+        "LAGSCALE_SCALER_MAX_CONNECTION_AGE_SECONDS",
+        "LAGSCALE_SCALER_MAX_CONNECTION_AGE_GRACE_SECONDS",
+        "LAGSCALE_SCALER_DRAIN_SECONDS",
+        "LAGSCALE_SCALER_REUSE_PORT",
+        # scraper
+        "LAGSCALE_SCRAPER_HTTP_LISTEN",
+        "LAGSCALE_SCRAPER_RETENTION_HOURS",
+        "LAGSCALE_SCRAPER_SPARK_MASTER",
+        "LAGSCALE_SCRAPER_SPARK_DRIVER_MEMORY",
+        "LAGSCALE_SCRAPER_SPARK_SLOTS",
+        "LAGSCALE_SCRAPER_TOPIC_DISCOVERY_INTERVAL_SECONDS",
+        "LAGSCALE_SCRAPER_MAX_TOPICS_PER_MONITOR",
+        "LAGSCALE_SCRAPER_MAX_KAFKA_CLIENTS",
+        "LAGSCALE_SCRAPER_MAX_TENANT_PARTITIONS_PER_TICK",
+        # command line
+        "LAGSCALE_API_URL",
+        "LAGSCALE_API_KEY",
+        "LAGSCALE_SCALER_URL",
+        "LAGSCALE_SCRAPER_URL",
+        # development
+        "LAGSCALE_DEVSTACK_KAFKA_BOOTSTRAP",
+    }
+)
+
+#: Former name of a setting -> its name today. A former name stops the start, and the text names the new one.
+RENAMED: Mapping[str, str] = {
+    "LAGSCALE_SECRET_DIRECTORY": "LAGSCALE_SECRET_DIR",
+    "LAGSCALE_SCRATCH_DIR": "LAGSCALE_CACHE_DIR",
+    "LAGSCALE_REFUSE_PRIVATE_ADDRESSES": "LAGSCALE_DENY_PRIVATE_ADDRESSES",
+    "LAGSCALE_ADMIN_KEY": "LAGSCALE_API_ADMIN_KEY",
+    "LAGSCALE_STORE_SECONDS": "LAGSCALE_API_STORE_TIMEOUT_SECONDS",
+    "LAGSCALE_STATES_SECONDS": "LAGSCALE_API_GROUP_STATUS_INTERVAL_SECONDS",
+    "LAGSCALE_TRUSTED_PROXIES": "LAGSCALE_API_TRUSTED_PROXIES",
+    "LAGSCALE_KEY_RATE": "LAGSCALE_API_RATE_LIMIT",
+    "LAGSCALE_KEY_BURST": "LAGSCALE_API_RATE_LIMIT_BURST",
+    "LAGSCALE_FAILURES_PER_MINUTE": "LAGSCALE_API_AUTH_FAILURES_PER_MINUTE",
+    "LAGSCALE_OIDC_ISSUER": "LAGSCALE_API_OIDC_ISSUER",
+    "LAGSCALE_OIDC_AUDIENCES": "LAGSCALE_API_OIDC_AUDIENCES",
+    "LAGSCALE_OIDC_ALGORITHMS": "LAGSCALE_API_OIDC_ALGORITHMS",
+    "LAGSCALE_OIDC_LEEWAY_SECONDS": "LAGSCALE_API_OIDC_LEEWAY_SECONDS",
+    "LAGSCALE_OIDC_CA_FILE": "LAGSCALE_API_OIDC_CA_FILE",
+    "LAGSCALE_OIDC_TENANT_CLAIM": "LAGSCALE_API_OIDC_TENANT_CLAIM",
+    "LAGSCALE_OIDC_TENANTS": "LAGSCALE_API_OIDC_TENANTS",
+    "LAGSCALE_OIDC_ROLE_CLAIM": "LAGSCALE_API_OIDC_ROLE_CLAIM",
+    "LAGSCALE_OIDC_ROLES": "LAGSCALE_API_OIDC_ROLES",
+    "LAGSCALE_PREFLIGHT_SECONDS": "LAGSCALE_API_PREFLIGHT_TIMEOUT_SECONDS",
+    "LAGSCALE_PREFLIGHTS_AT_ONCE": "LAGSCALE_API_MAX_CONCURRENT_PREFLIGHTS",
+    "LAGSCALE_CALL_SECONDS": "LAGSCALE_SCALER_CALL_TIMEOUT_SECONDS",
+    "LAGSCALE_MEMO_SECONDS": "LAGSCALE_SCALER_SNAPSHOT_TTL_SECONDS",
+    "LAGSCALE_CONNECTION_AGE_SECONDS": "LAGSCALE_SCALER_MAX_CONNECTION_AGE_SECONDS",
+    "LAGSCALE_CONNECTION_GRACE_SECONDS": "LAGSCALE_SCALER_MAX_CONNECTION_AGE_GRACE_SECONDS",
+    "LAGSCALE_DRAIN_SECONDS": "LAGSCALE_SCALER_DRAIN_SECONDS",
+    "LAGSCALE_REUSE_ADDRESS": "LAGSCALE_SCALER_REUSE_PORT",
+    "LAGSCALE_RETENTION_HOURS": "LAGSCALE_SCRAPER_RETENTION_HOURS",
+    "LAGSCALE_SPARK_MASTER": "LAGSCALE_SCRAPER_SPARK_MASTER",
+    "LAGSCALE_SPARK_DRIVER_MEMORY": "LAGSCALE_SCRAPER_SPARK_DRIVER_MEMORY",
+    "LAGSCALE_SPARK_SLOTS": "LAGSCALE_SCRAPER_SPARK_SLOTS",
+    "LAGSCALE_TOPICS_SECONDS": "LAGSCALE_SCRAPER_TOPIC_DISCOVERY_INTERVAL_SECONDS",
+    "LAGSCALE_TOPICS_LIMIT": "LAGSCALE_SCRAPER_MAX_TOPICS_PER_MONITOR",
+    "LAGSCALE_CLIENTS_LIMIT": "LAGSCALE_SCRAPER_MAX_KAFKA_CLIENTS",
+    "LAGSCALE_TENANT_PARTITIONS": "LAGSCALE_SCRAPER_MAX_TENANT_PARTITIONS_PER_TICK",
+    "LAGSCALE_KAFKA_BOOTSTRAP": "LAGSCALE_DEVSTACK_KAFKA_BOOTSTRAP",
 }
 
 Settings = TypeVar("Settings", bound=BaseSettings)
-
-
-def list_variable_names() -> frozenset[str]:
-    """The names of all variables with our prefix that some part of Lagscale reads."""
-    return frozenset(SETTING_OWNERS)
 
 
 def split_address(text: str) -> tuple[str, int]:
@@ -117,49 +160,52 @@ class ServiceSettings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", hide_input_in_errors=True)
 
     database_url: SecretStr = Field(
-        description="PostgreSQL or TimescaleDB, as in postgresql://user:password@db.example:5432/lagscale."
+        description="Connection URL of PostgreSQL or TimescaleDB, for example "
+        "postgresql://user:password@db.example:5432/lagscale."
     )
     secret_keys: SecretStr = Field(
         default=SecretStr(""),
-        description="Fernet keys for the clusters' secrets, by commas: the first encrypts, all decrypt. "
-        "Make one with `lagscale keys generate`.",
+        description="Comma-separated Fernet keys for cluster secrets: the first encrypts, all decrypt. Generate one with "
+        "`lagscale keys generate`.",
     )
-    secret_directory: Path | None = Field(
+    secret_dir: Path | None = Field(
         default=None,
-        description="Holds a directory for each tenant, by its name, with the secrets that its clusters refer to as "
-        "files. Mounted into scraper and API; read again at each poll.",
+        description="Directory with one subdirectory per tenant name, which holds the secret files that the tenant's clusters"
+        " refer to. Mount it into the scraper and the API; files are read again at each poll.",
     )
     tick_seconds: float = Field(
         default=5.0,
         ge=0.5,
         le=3600,
-        description="The scraper's tick in seconds; no monitor is polled more often. The same for all services.",
+        description="Length of the scraper's tick in seconds: the shortest sampling interval. Must be the same for all "
+        "services.",
     )
-    scratch_dir: Path = Field(
+    cache_dir: Path = Field(
         default_factory=lambda: Path(tempfile.gettempdir()) / "lagscale",
-        description="A writable directory that may be lost at any time: checkpoints, last known registrations.",
+        description="Writable directory for disposable data: Spark checkpoints and the scaler's local cache.",
     )
     allowed_addresses: str = Field(
         default="",
-        description="The only addresses that tenants' clusters may have, by commas: networks as in 10.2.0.0/16, ends of "
-        "hosts' names as in kafka.example, each with `:9092` if only that port. Not set: any. The same for scraper and API.",
+        description="Comma-separated allow list for the addresses of tenants' clusters: networks (10.2.0.0/16) or host name "
+        "suffixes (kafka.example), each optionally with a port (:9092). Not set: all addresses are allowed. Must "
+        "be the same for the scraper and the API.",
     )
-    refuse_private_addresses: bool = Field(
+    deny_private_addresses: bool = Field(
         default=False,
-        description="Refuse clusters at addresses that are not public (private, loopback, link-local) and not on the "
-        "list of allowed ones. The same for scraper and API.",
+        description="Deny clusters at non-public addresses (private, loopback, link-local) unless LAGSCALE_ALLOWED_ADDRESSES "
+        "lists them. Must be the same for the scraper and the API.",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        default="info", description="The least level logged."
+        default="info", description="Minimum level that is logged."
     )
     log_format: Literal["json", "console"] = Field(
-        default="json", description="One JSON object a line, or lines for a person."
+        default="json", description="`json`: one object per line; `console`: human-readable lines."
     )
 
     @property
     def address_rules(self) -> AddressRules:
         """Which addresses tenants' clusters may have."""
-        return AddressRules.read(self.allowed_addresses, self.refuse_private_addresses)
+        return AddressRules.read(self.allowed_addresses, self.deny_private_addresses)
 
     @field_validator("allowed_addresses")
     @classmethod
@@ -181,10 +227,10 @@ class SingleMonitorSettings(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore", hide_input_in_errors=True)
 
     brokers: str = Field(
-        alias="KAFKA_BROKERS", description="Bootstrap servers by commas, as in kafka-0:9092,kafka-1:9092."
+        alias="KAFKA_BROKERS", description="Comma-separated bootstrap servers, for example kafka-0:9092,kafka-1:9092."
     )
-    topic: str = Field(alias="KAFKA_TOPIC", description="The topic, or several by commas.")
-    group: str = Field(alias="KAFKA_GROUP_ID", description="The consumer group whose lag is judged.")
+    topic: str = Field(alias="KAFKA_TOPIC", description="Topic, or a comma-separated list of topics.")
+    group: str = Field(alias="KAFKA_GROUP_ID", description="Consumer group whose lag is evaluated.")
     lag_threshold: str | None = Field(default=None, alias="LAG_THRESHOLD", description="`lagThreshold` of the policy.")
     sustain_seconds: str | None = Field(
         default=None, alias="SUSTAIN_SECONDS", description="`sustainSeconds` of the policy."
@@ -194,7 +240,7 @@ class SingleMonitorSettings(BaseModel):
     )
     window_size: str | None = Field(default=None, alias="WINDOW_SIZE", description="`windowSize` of the policy.")
     grpc_port: int = Field(
-        default=50051, ge=0, le=65535, alias="GRPC_PORT", description="The scaler's gRPC port, on all interfaces."
+        default=50051, ge=0, le=65535, alias="GRPC_PORT", description="gRPC port of the scaler, on all interfaces."
     )
 
     @classmethod
@@ -254,16 +300,19 @@ def load(settings: type[Settings], extra_names: Iterable[str] = ()) -> Settings:
 
 
 def find_unknown_names(environ: Iterable[str], extra_names: Iterable[str] = ()) -> list[FieldError]:
-    """A fault for each variable with our prefix that nothing of ours reads, with its nearest neighbour."""
-    valid_names = list_variable_names() | set(extra_names)
+    """An error for each variable with our prefix that nothing reads: it names the new name, or the nearest one."""
+    valid_names = SETTING_NAMES | set(extra_names)
     field_errors = []
-    for name in sorted(set(environ) - valid_names):
-        if name.startswith(TENANT_VARIABLE_PREFIX):
+    for variable in sorted(set(environ) - valid_names):
+        # pydantic-settings reads names in any case.
+        name = variable.upper()
+        if not name.startswith(PREFIX) or name in valid_names:
             continue
-        # Names are compared in capitals, because pydantic-settings reads them in any case.
-        if name.upper().startswith(PREFIX) and name.upper() not in valid_names:
-            nearest = difflib.get_close_matches(name.upper(), sorted(valid_names), n=1, cutoff=0.0)
-            field_errors.append(FieldError(name, f"is no setting of Lagscale; did you mean {nearest[0]}?"))
+        if name in RENAMED:
+            field_errors.append(FieldError(variable, f"was renamed to {RENAMED[name]}; set that instead"))
+        elif not variable.startswith(TENANT_VARIABLE_PREFIX):
+            nearest = difflib.get_close_matches(name, sorted(valid_names), n=1, cutoff=0.0)
+            field_errors.append(FieldError(variable, f"unknown setting; did you mean {nearest[0]}?"))
     return field_errors
 
 

@@ -20,6 +20,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 from devstack.broker import Broker
 from devstack.database import Database
+from tests.support.process_state import ProcessState
 
 ROOT = Path(__file__).parents[1]
 #: From the cheapest to the dearest: what is cheap fails first.
@@ -54,16 +55,38 @@ def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     _SECONDS[_shelf(report.nodeid)] += report.duration
 
 
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the minutes of each shelf."""
+@pytest.hookimpl(trylast=True)
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    """Print the minutes of each shelf and, last, the seed that repeats the order."""
     terminalreporter.section("minutes per shelf")
     for shelf in SHELVES:
         if shelf in _SECONDS:
             terminalreporter.write_line(f"{_SECONDS[shelf] / 60:6.1f}  {shelf}")
+    seed = config.getoption("randomly_seed", None)
+    terminalreporter.section("random order")
+    terminalreporter.write_line(f"seed {seed}; the same order again: make test SEED={seed}")
 
 
 def _shelf(nodeid: str) -> str:
     return nodeid.split("/")[1]
+
+
+@pytest.fixture(autouse=True, scope="module")
+def module_state() -> Iterator[None]:
+    """What a module's fixtures change of the process ends with the module."""
+    state = ProcessState.capture()
+    yield
+    state.restore()
+
+
+@pytest.fixture(autouse=True)
+def process_state(module_state: None) -> Iterator[None]:
+    """What a test changes of the process ends with the test; a variable that it leaves behind fails it."""
+    state = ProcessState.capture()
+    yield
+    left = state.changed_environment()
+    state.restore()
+    assert left == [], "set variables by monkeypatch, which removes them again"
 
 
 @pytest.fixture(scope="session")

@@ -86,7 +86,7 @@ def _read_variable(tenant: str, name: str, secret_sources: SecretSources) -> str
 
 def _read_file(tenant: str, name: str, secret_sources: SecretSources) -> str:
     if secret_sources.directory is None:
-        raise ValueError("this system has no LAGSCALE_SECRET_DIRECTORY")
+        raise ValueError("this system has no LAGSCALE_SECRET_DIR")
     try:
         top = os.open(secret_sources.directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

@@ -7,14 +7,14 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Mapping
 from types import FrameType
 
 import structlog
 import uvicorn
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
-from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
+from lagscale.errors import LagscaleError, SettingsInvalid
 from lagscale.kafka.probe.runner import ProbeRunner
 from lagscale.kafka.secrets import SecretSources
 from lagscale.settings import SingleMonitorSettings, load, read_tenant_variables, split_address
@@ -23,7 +23,6 @@ from lagscale.store.encryption import Keyring
 from lagscale.store.registrations.load import ROLE as SCALER_ROLE
 from lagscale.store.registrations.load import PostgresRegistrations
 from lagscale.store.registry.session import RegistryDatabase
-from lagscale.store.registry.single_monitor import ensure_single_monitor, single_monitor
 from lagscale.store.samples.read import RoundReader
 from lagscale.store.verdicts.judge import PostgresVerdicts
 from lagscale.telemetry import configure_logging
@@ -34,6 +33,7 @@ from services.api.group_status.counts import StatusCounter
 from services.api.preflight.preflight import Preflights
 from services.api.settings import ApiSettings
 from services.api.validation.validator import MonitorValidator
+from services.single_monitor import build_single_monitor, start_registration
 
 log = structlog.get_logger(__name__)
 
@@ -48,29 +48,29 @@ def main() -> int:
         settings = load(ApiSettings)
         single = SingleMonitorSettings.is_configured(os.environ)
         if single:
-            single_monitor(os.environ)
+            build_single_monitor(os.environ, tick_seconds=settings.tick_seconds)
         keyring = Keyring(settings.secret_keys.get_secret_value())
     except LagscaleError as error:
         _print_errors(error)
         return 2
     configure_logging("api", settings.log_level, settings.log_format == "json")
     url = settings.database_url.get_secret_value()
-    database = RegistryDatabase(url, size=settings.api_pool_size, seconds=settings.store_seconds)
+    database = RegistryDatabase(url, size=settings.api_pool_size, seconds=settings.api_store_timeout_seconds)
     # Verdicts are judged in the scaler's role, by the same statements; `verdicts.answers` says why that is safe.
     pool = open_pool(url, SCALER_ROLE, _VERDICT_CONNECTIONS, application="lagscale-api")
     verdicts = PostgresVerdicts(pool)
-    admin_key = None if settings.admin_key is None else settings.admin_key.get_secret_value()
+    admin_key = None if settings.api_admin_key is None else settings.api_admin_key.get_secret_value()
     if admin_key is None:
         log.info("bootstrap_key_disabled")
     rounds = RoundReader(pool)
-    counts = StatusCounter(PostgresRegistrations(pool), rounds, settings.states_seconds)
+    counts = StatusCounter(PostgresRegistrations(pool), rounds, settings.api_group_status_interval_seconds)
     authenticator = build_authenticator(settings, database, admin_key)
-    secret_sources = SecretSources(settings.secret_directory, read_tenant_variables())
-    probe_runner = ProbeRunner(settings.preflight_seconds, settings.preflights_at_once)
+    secret_sources = SecretSources(settings.secret_dir, read_tenant_variables())
+    probe_runner = ProbeRunner(settings.api_preflight_timeout_seconds, settings.api_max_concurrent_preflights)
     preflights = Preflights(keyring, settings.address_rules, probe_runner, secret_sources)
     tenant_rates = TenantRateLimiter()
     background = _build_background_tasks(
-        database, tenant_rates, url if single else None, counts if settings.states_seconds else None
+        database, tenant_rates, counts if settings.api_group_status_interval_seconds else None
     )
     on_startup, on_shutdown = _build_lifecycle(database, authenticator, pool, background)
     app = create_app(
@@ -90,6 +90,9 @@ def main() -> int:
         )
     )
     host, port = split_address(settings.api_listen)
+    registration_stop = threading.Event()
+    if single:
+        start_registration(url, os.environ, registration_stop, tick_seconds=settings.tick_seconds)
     log.info("service_started", listen=settings.api_listen)
     server = uvicorn.Server(
         uvicorn.Config(
@@ -108,7 +111,10 @@ def main() -> int:
     # The server raises the signal again when all is closed; that is not a failure.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _handle_signal)
-    server.run()
+    try:
+        server.run()
+    finally:
+        registration_stop.set()
     return 0 if server.started else 1
 
 
@@ -121,12 +127,10 @@ BackgroundTask = Callable[[], Awaitable[None]]
 
 
 def _build_background_tasks(
-    database: RegistryDatabase, tenant_rates: TenantRateLimiter, single_url: str | None, counts: StatusCounter | None
+    database: RegistryDatabase, tenant_rates: TenantRateLimiter, counts: StatusCounter | None
 ) -> dict[str, BackgroundTask]:
-    """Tasks that run next to the server, by name; the last two only if configured."""
+    """Tasks that run in the server's event loop, by name."""
     tasks_by_name: dict[str, BackgroundTask] = {"tenant-rates": lambda: tenant_rates.run(database)}
-    if single_url is not None:
-        tasks_by_name["single-monitor"] = lambda: _register_single(single_url)
     if counts is not None:
         tasks_by_name["state-counts"] = counts.run
     return tasks_by_name
@@ -157,23 +161,6 @@ def _build_lifecycle(
 
 async def _run_task(step: BackgroundTask) -> None:
     await step()
-
-
-async def _register_single(url: str) -> None:
-    """Register the environment's monitor as soon as the database and its schema are available."""
-
-    def log_retry(state: RetryCallState) -> None:
-        log.info("store_unavailable", component="single_monitor", attempt=state.attempt_number)
-
-    retrying = AsyncRetrying(
-        retry=retry_if_exception_type(StoreUnavailable),
-        wait=wait_exponential(multiplier=0.5, max=5),
-        before_sleep=log_retry,
-    )
-    try:
-        await retrying(asyncio.to_thread, ensure_single_monitor, url, dict(os.environ))
-    except LagscaleError as error:
-        log.error("single_monitor_refused", reason=error.message)
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):

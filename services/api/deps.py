@@ -9,24 +9,24 @@ for; and because a request is validated as a whole before the database is asked 
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Annotated, Any
 
 from fastapi import Depends, Header, Path, Query, Request, Response
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from lagscale.clock import to_datetime, to_ms
 from lagscale.domain.tenancy import is_name
 from lagscale.errors import FieldError, InvalidInput, NotAllowed, NotFound
 from lagscale.store.registry import api_keys
-from lagscale.store.registry.history import milliseconds
 from lagscale.store.registry.paging import MAX_PAGE_SIZE, PageRequest
-from lagscale.store.registry.session import DRY_RUN, AccessScope, RegistryDatabase, RegistrySession, TenantSession
+from lagscale.store.registry.session import AccessScope, RegistryDatabase, RegistrySession, TenantSession
 from lagscale.store.registry.versions import Precondition, WriteResult
-from lagscale.store.samples.columns import to_datetime
 from services.api.auth.authenticator import Principal
+from services.api.middleware import find_client_address
 
 _BEARER = HTTPBearer(
     auto_error=False,
@@ -56,12 +56,9 @@ class ScopeAccess:
     database: RegistryDatabase
     scope: AccessScope
 
-    @asynccontextmanager
-    async def session(self, *, dry_run: bool = False) -> AsyncIterator[RegistrySession]:
+    def session(self, *, dry_run: bool = False) -> AbstractAsyncContextManager[RegistrySession]:
         """A transaction that sees the rows of the caller's tenant, or every row for the platform's administrators."""
-        with _dry_run(dry_run):
-            async with self.database.within(self.scope) as session:
-                yield session
+        return self.database.within(replace(self.scope, dry_run=dry_run))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,8 +69,7 @@ class TenantAccess:
     scope: AccessScope
     name: str
 
-    @asynccontextmanager
-    async def session(self, *, lock: bool = False, dry_run: bool = False) -> AsyncIterator[TenantSession]:
+    def session(self, *, lock: bool = False, dry_run: bool = False) -> AbstractAsyncContextManager[TenantSession]:
         """A transaction in the tenant's context.
 
         Args:
@@ -83,29 +79,18 @@ class TenantAccess:
         Raises:
             NotFound: the caller has no tenant of this name.
         """
-        with _dry_run(dry_run):
-            async with self.database.tenant(self.scope, self.name, lock=lock) as session:
-                yield session
+        return self.database.tenant(replace(self.scope, dry_run=dry_run), self.name, lock=lock)
 
     def platform_session(self, *, dry_run: bool = False) -> AbstractAsyncContextManager[RegistrySession]:
         """A transaction of the caller's own scope, for routes of the platform's administrators: it sees every row."""
         return ScopeAccess(self.database, self.scope).session(dry_run=dry_run)
 
 
-@contextmanager
-def _dry_run(dry_run: bool) -> Iterator[None]:
-    token = DRY_RUN.set(dry_run)
-    try:
-        yield
-    finally:
-        DRY_RUN.reset(token)
-
-
 async def _authenticate_caller(
     request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]
 ) -> Principal:
     state = request.app.state
-    address = None if request.client is None else request.client.host
+    address = find_client_address(request.scope)
     caller: Principal = await state.authenticator.identify(
         None if credentials is None else credentials.credentials, address
     )
@@ -204,7 +189,7 @@ def parse_time(text: str | None, field: str) -> int | None:
         raise InvalidInput([FieldError(field, _TIME_FORMAT)]) from None
     if parsed.tzinfo is None or not to_datetime(0) <= parsed <= _LATEST:
         raise InvalidInput([FieldError(field, _TIME_FORMAT)])
-    return milliseconds(parsed)
+    return to_ms(parsed)
 
 
 def _parse_precondition(

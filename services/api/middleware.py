@@ -13,7 +13,6 @@ from starlette.exceptions import HTTPException
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from lagscale.store.registry.origin import use_origin
 from services.api import metrics
 
 log = structlog.get_logger(__name__)
@@ -24,38 +23,34 @@ _UNLOGGED_ROUTES = frozenset({"/livez", "/readyz", "/healthz", "/metrics"})
 
 
 class ClientAddressMiddleware:
-    """Binds the client's address to the request.
+    """Sets the client's address of a request; `find_client_address` reads it.
 
     Args:
         app: what serves the request.
-        trusted: addresses and networks of proxies whose `X-Forwarded-For` counts. Read from the right, it is the
-            first address that none of them has. Without any, the header is what anybody may write, and is not read.
+        trusted: addresses and networks of proxies whose `X-Forwarded-For` is trusted: the client is its last address that
+            is none of theirs. Without any the header is ignored, because anybody can write it.
     """
 
     def __init__(self, app: ASGIApp, trusted: Sequence[str] = ()) -> None:
-        self._wrapped_app = app
-        # Annotated for the server's own kinds of the same protocol.
-        self._app: ASGIApp = self._call_with_address
+        # Annotated for the server's own types of the same protocol.
+        self._app: ASGIApp = app
         if trusted:
-            self._app = ProxyHeadersMiddleware(self._call_with_address, list(trusted))  # type: ignore[arg-type, assignment]
+            self._app = ProxyHeadersMiddleware(app, list(trusted))  # type: ignore[arg-type, assignment]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (address := _find_client_address(scope)) is not None:
-            # In one spelling, or an IPv4 proxy is not known again on a socket of IPv6.
+        if scope["type"] == "http" and (address := find_client_address(scope)) is not None:
+            # In one spelling, or an IPv4 proxy would not be recognized on an IPv6 socket.
             scope["client"] = (address, scope["client"][1])
         await self._app(scope, receive, send)
 
-    async def _call_with_address(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with use_origin(_find_client_address(scope)):
-            await self._wrapped_app(scope, receive, send)
 
-
-def _find_client_address(scope: Scope) -> str | None:
+def find_client_address(scope: Scope) -> str | None:
+    """The client's address in one spelling; None if it is unknown."""
     client = scope.get("client")
     try:
         address = None if not client else ipaddress.ip_address(client[0].partition("%")[0])
     except ValueError:
-        # A proxy that hides the address, or a peer that is no address: nothing that it wrote is kept.
+        # A proxy that hides the address, or a peer without one: what it wrote is not recorded.
         return None
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return None if address is None else str(mapped or address)

@@ -10,11 +10,11 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
+from lagscale.clock import to_datetime
 from lagscale.domain.tenancy import NAME_PATTERN, is_name
 from lagscale.settings import split_address
 from lagscale.store.registry.paging import Page
 from lagscale.store.registry.session import Row
-from lagscale.store.samples.columns import to_datetime
 
 _TOPIC_NAME = re.compile(r"[A-Za-z0-9._-]{1,249}")
 Item = TypeVar("Item")

@@ -158,6 +158,6 @@ def _print_verdict(answer: dict[str, Any]) -> None:
 
 @keys_app.command("generate")
 def generate() -> None:
-    """Print fresh values for LAGSCALE_SECRET_KEYS and LAGSCALE_ADMIN_KEY."""
+    """Print fresh values for LAGSCALE_SECRET_KEYS and LAGSCALE_API_ADMIN_KEY."""
     typer.echo(f"LAGSCALE_SECRET_KEYS={generate_key()}")
-    typer.echo(f"LAGSCALE_ADMIN_KEY={secrets.token_urlsafe(32)}")
+    typer.echo(f"LAGSCALE_API_ADMIN_KEY={secrets.token_urlsafe(32)}")

@@ -16,22 +16,24 @@ class CliSettings(BaseSettings):
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", hide_input_in_errors=True)
 
-    api_url: str = Field(default="http://127.0.0.1:8080", description="The API's address.")
+    api_url: str = Field(default="http://127.0.0.1:8080", description="URL of the API.")
     api_key: SecretStr | None = Field(
-        default=None, description="The key that the command sends; a tenant's or an administrator's."
+        default=None, description="API key sent by the command: a tenant's or a platform administrator's."
     )
     scaler_url: str | None = Field(
-        default=None, description="The scaler's HTTP address, as in http://127.0.0.1:8081; `status` asks it too."
+        default=None,
+        description="URL of the scaler's HTTP port, for example http://127.0.0.1:8081; queried by `lagscale status`.",
     )
     scraper_url: str | None = Field(
-        default=None, description="The scraper's HTTP address, as in http://127.0.0.1:8082; `status` asks it too."
+        default=None,
+        description="URL of the scraper's HTTP port, for example http://127.0.0.1:8082; queried by `lagscale status`.",
     )
     database_url: SecretStr | None = Field(
-        default=None, description="The database, for `lagscale migrate` and `lagscale secrets rotate` alone."
+        default=None, description="Database URL; used by `lagscale migrate` and `lagscale secrets rotate` only."
     )
     secret_keys: SecretStr = Field(
         default=SecretStr(""),
-        description="The services' keys, the newest in front, for `lagscale secrets rotate` alone.",
+        description="Fernet keys of the services, newest first; used by `lagscale secrets rotate` only.",
     )
 
 

@@ -62,7 +62,7 @@ class Scaler:
     def __init__(self, dependencies: ScalerDependencies, settings: ScalerSettings, replica: str) -> None:
         self._settings = settings
         self._hints = dependencies.hints
-        self._local_cache = LocalCache(settings.scratch_dir / "scaler")
+        self._local_cache = LocalCache(settings.cache_dir / "scaler")
         self._last = LastKnownAnswers()
         reader = TriggerReader(
             settings.tick_seconds, lambda hit: metrics.MEMO.labels("metadata", "hit" if hit else "miss").inc()
@@ -72,15 +72,18 @@ class Scaler:
         self._snapshots = SnapshotCache(
             dependencies.verdicts,
             slots=settings.scaler_pool_size,
-            seconds=settings.memo_seconds,
+            seconds=settings.scaler_snapshot_ttl_seconds,
             on_judgment=lambda request, judgment: self._last.note(
                 compute_monitor_key(request), judgment, request.policy
             ),
         )
-        ages = ConnectionAges(settings.connection_age_seconds, settings.connection_grace_seconds)
+        ages = ConnectionAges(
+            settings.scaler_max_connection_age_seconds, settings.scaler_max_connection_age_grace_seconds
+        )
         self._frozen = FrozenAnswerCache(dependencies.freezes, dependencies.verdicts, self._last)
+        call_seconds = settings.scaler_call_timeout_seconds
         self._streams = Streams(
-            self._snapshots, self._registrations, ages, settings.call_seconds, frozen=self._frozen.select_active
+            self._snapshots, self._registrations, ages, call_seconds, frozen=self._frozen.select_active
         )
         answers = AnswerService(
             self._snapshots,
@@ -93,11 +96,9 @@ class Scaler:
         callers = identify_by_certificate if settings.requires_client_certificates else identify_default
         if settings.scaler_grpc_security == "mtls":
             callers = identify_by_required_certificate
-        self._servicer = Servicer(
-            reader, self._registrations, answers, self._streams, settings.call_seconds, callers=callers
-        )
+        self._servicer = Servicer(reader, self._registrations, answers, self._streams, call_seconds, callers=callers)
         self._certificates = _build_reloader(settings)
-        self._server = GrpcServer(self._servicer, ages, reuse_address=settings.reuse_address)
+        self._server = GrpcServer(self._servicer, ages, reuse_address=settings.scaler_reuse_port)
         self._health = ScalerHealth(
             registered=lambda: self._registrations.directory is not None, store_up=lambda: self._registrations.store_up
         )
@@ -141,11 +142,11 @@ class Scaler:
         """Not ready at once; then serve on until nobody calls here any more; then end the calls that run."""
         self._health.draining = True
         await self._server.drain()
-        await asyncio.sleep(self._settings.drain_seconds)
+        await asyncio.sleep(self._settings.scaler_drain_seconds)
         await self._wait_for_quiet()
         # Not before: KEDA comes back at once after a clean end, and so far it may still come here.
         self._streams.end()
-        await self._server.stop(self._settings.call_seconds + 1.0)
+        await self._server.stop(self._settings.scaler_call_timeout_seconds + 1.0)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)

@@ -14,56 +14,65 @@ class ScalerSettings(ServiceSettings):
     """What a scaler replica needs beside the settings that all services share."""
 
     scaler_grpc_listen: ListenAddress = Field(
-        default="0.0.0.0:50051", description="Where KEDA's calls are served. `GRPC_PORT` changes the port alone."
+        default="0.0.0.0:50051",
+        description="Listen address of the gRPC server for KEDA. `GRPC_PORT` overrides the port.",
     )
     scaler_grpc_security: Literal["plain", "tls", "mtls"] = Field(
         default="plain",
-        description="What that address speaks: plain text, TLS, or TLS with client certificates required.",
+        description="Security of the gRPC listener: `plain`, `tls`, or `mtls` (client certificates required).",
     )
     scaler_mtls_listen: ListenAddress | None = Field(
         default=None,
-        description="A second address that requires client certificates, where the first one does not.",
+        description="Additional listen address that requires client certificates, when the first one does not.",
     )
     scaler_tls_certificate_file: Path | None = Field(
-        default=None, description="PEM file of the server's certificate and its chain; read again when it changes."
+        default=None, description="PEM file with the server certificate and its chain; reloaded when it changes."
     )
     scaler_tls_key_file: Path | None = Field(
-        default=None, description="PEM file of that certificate's private key, without a password."
+        default=None, description="PEM file with the private key of that certificate, unencrypted."
     )
     scaler_tls_client_ca_file: Path | None = Field(
-        default=None, description="PEM file of the authorities whose client certificates are taken."
+        default=None, description="PEM file with the CA certificates that client certificates are verified against."
     )
     scaler_http_listen: ListenAddress = Field(
-        default="0.0.0.0:8080", description="Where /healthz, /readyz, /livez and /metrics are served."
+        default="0.0.0.0:8080", description="Listen address of /healthz, /readyz, /livez and /metrics."
     )
-    call_seconds: float = Field(
-        default=0.8, gt=0, le=30, description="Every call ends within this, with an answer or an error; seconds."
+    scaler_call_timeout_seconds: float = Field(
+        default=0.8,
+        gt=0,
+        le=30,
+        description="Timeout of a gRPC call, in seconds; every call is answered or fails within it.",
     )
     scaler_pool_size: int = Field(
         default=4,
         ge=1,
         le=64,
-        description="Queries of one replica at a time: two to four for each core of the database's share.",
+        description="Database connections per replica, that is concurrent queries; two to four per database core.",
     )
-    memo_seconds: float = Field(
-        default=1.0, ge=0.05, le=10, description="How long one reading of a monitor serves its calls; seconds."
+    scaler_snapshot_ttl_seconds: float = Field(
+        default=1.0,
+        ge=0.05,
+        le=10,
+        description="How long an evaluated snapshot of a monitor is reused for further calls, in seconds.",
     )
-    connection_age_seconds: float = Field(
+    scaler_max_connection_age_seconds: float = Field(
         default=300.0,
         ge=10,
-        description="The greatest age of a connection, so that KEDA finds new replicas; seconds.",
+        description="Maximum age of a gRPC connection, in seconds; closing old ones lets KEDA find new replicas.",
     )
-    connection_grace_seconds: float = Field(
-        default=60.0, ge=2, description="How long calls and streams may outlast their connection's age; seconds."
+    scaler_max_connection_age_grace_seconds: float = Field(
+        default=60.0,
+        ge=2,
+        description="Grace period for calls and streams after the maximum connection age, in seconds.",
     )
-    drain_seconds: float = Field(
+    scaler_drain_seconds: float = Field(
         default=3.0,
         ge=0,
         le=300,
-        description="How long a stopping replica goes on serving while it is not ready any more; seconds.",
+        description="How long a stopping replica continues to serve while it reports not ready, in seconds.",
     )
-    reuse_address: bool = Field(
-        default=False, description="Share the gRPC address among several processes of one pod (SO_REUSEPORT)."
+    scaler_reuse_port: bool = Field(
+        default=False, description="Share the gRPC port between several processes of one pod (SO_REUSEPORT)."
     )
 
     @property

@@ -16,11 +16,10 @@ import structlog
 from tenacity import Retrying, retry_if_exception_type, stop_when_event_set, wait_exponential_jitter
 from tenacity.nap import sleep_using_event
 
-from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
+from lagscale.errors import SettingsInvalid
 from lagscale.health_http import HealthServer
 from lagscale.settings import SingleMonitorSettings, load, split_address
 from lagscale.store.encryption import Keyring
-from lagscale.store.registry.single_monitor import ensure_single_monitor
 from lagscale.store.samples.write import REMOVAL_SECONDS
 from lagscale.store.sync_connection import ScraperDatabase
 from lagscale.telemetry import configure_logging
@@ -29,6 +28,7 @@ from services.scraper.health import ScraperHealth
 from services.scraper.housekeeping import Housekeeping
 from services.scraper.settings import ScraperSettings
 from services.scraper.worker_reports import WorkerReports
+from services.single_monitor import start_registration
 
 if TYPE_CHECKING:
     from services.scraper.spark.query import QueryRunner
@@ -74,11 +74,11 @@ def main() -> int:
     reports = WorkerReports(health.apply_report)
     reports.start()
     if SingleMonitorSettings.is_configured(os.environ):
-        threading.Thread(target=_register_single, args=(url, stop), name="single-monitor", daemon=True).start()
+        start_registration(url, os.environ, stop, tick_seconds=settings.tick_seconds)
     database = ScraperDatabase(url, response_timeout_seconds=REMOVAL_SECONDS + 5.0)
-    housekeeping = Housekeeping(database, settings.retention_hours, lambda: health.leading)
+    housekeeping = Housekeeping(database, settings.scraper_retention_hours, lambda: health.leading)
     housekeeping.start()
-    log.info("scraper_starting", http=settings.scraper_http_listen, spark=settings.spark_master)
+    log.info("scraper_starting", http=settings.scraper_http_listen, spark=settings.scraper_spark_master)
     # Spark is spoken to in a thread, so that a signal ends the process in time whatever Spark is doing.
     scrape_thread = _ScrapeThread(settings, reports.address, stop)
     scrape_thread.start()
@@ -121,19 +121,19 @@ class _ScrapeThread(threading.Thread):
                     database_url=settings.database_url.get_secret_value(),
                     secret_keys=settings.secret_keys.get_secret_value(),
                     tick_ms=round(settings.tick_seconds * 1000),
-                    slots=settings.spark_slots,
+                    slots=settings.scraper_spark_slots,
                     holder=f"{socket.gethostname()}-{os.getpid()}-{uuid.uuid4().hex[:8]}",
                     reports=self._reports,
-                    topics_seconds=settings.topics_seconds,
-                    topics_limit=settings.topics_limit,
+                    topics_seconds=settings.scraper_topic_discovery_interval_seconds,
+                    topics_limit=settings.scraper_max_topics_per_monitor,
                     addresses=settings.address_rules.text,
-                    secret_directory=str(settings.secret_directory or ""),
-                    clients_limit=settings.clients_limit,
-                    tenant_partitions=settings.tenant_partitions,
+                    secret_directory=str(settings.secret_dir or ""),
+                    clients_limit=settings.scraper_max_kafka_clients,
+                    tenant_partitions=settings.scraper_max_tenant_partitions_per_tick,
                 ),
-                master=settings.spark_master,
-                driver_memory=settings.spark_driver_memory,
-                directory=settings.scratch_dir,
+                master=settings.scraper_spark_master,
+                driver_memory=settings.scraper_spark_driver_memory,
+                directory=settings.cache_dir,
             )
         except Exception:
             log.exception("spark_not_started")
@@ -180,21 +180,6 @@ class _ScrapeThread(threading.Thread):
         # A lost driver cannot be started again inside this process; its supervisor starts another.
         self.failed = 1
         self._stop_asked.set()
-
-
-def _register_single(url: str, stop: threading.Event) -> None:
-    """Register the monitor that the environment describes, as soon as the store answers."""
-    retrying = Retrying(
-        retry=retry_if_exception_type(StoreUnavailable),
-        wait=wait_exponential_jitter(0.5, 5.0),
-        stop=stop_when_event_set(stop),
-        sleep=sleep_using_event(stop),
-        reraise=True,
-    )
-    try:
-        retrying(ensure_single_monitor, url, dict(os.environ))
-    except LagscaleError as error:
-        log.error("single_monitor_refused", error=error.message)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from fastapi.routing import APIRoute
 from lagscale.domain.explain.decision_diff import ACTIVATION, LAST_KNOWN, TIME_LAG, DiffReason
 from lagscale.domain.policy.keys import KEYS
 from lagscale.domain.verdict.value import ValueRule
-from lagscale.settings import list_variable_names
+from lagscale.settings import RENAMED, SETTING_NAMES
 from services.scaler.triggers.metadata import TRIGGER_KEYS
 from services.scraper.kafka.status import PollCode
 from tests.conventions.pages import PAGES as RENDERED
@@ -47,7 +47,12 @@ def test_every_setting_has_a_heading_and_none_is_stale() -> None:
 
 
 def test_the_table_of_names_holds_every_setting_and_no_other() -> None:
-    assert {setting.name for setting in settings()} == list_variable_names()
+    assert {setting.name for setting in settings()} == SETTING_NAMES
+
+
+def test_the_changelog_lists_every_renamed_setting() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    assert dict(re.findall(r"^\s*\| `(LAGSCALE_\w+)` \| `(LAGSCALE_\w+)` \|$", text, re.MULTILINE)) == RENAMED
 
 
 def test_every_setting_is_described() -> None:

@@ -142,10 +142,10 @@ def test_compose_waits_for_what_exists(compose: dict[str, Any]) -> None:
         assert services[name]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
 
 
-def test_compose_services_can_write_their_scratch(compose: dict[str, Any]) -> None:
+def test_compose_services_can_write_their_cache(compose: dict[str, Any]) -> None:
     for name in OURS:
         service = compose["services"][name]
         places = [mount.split(":")[0] for mount in service.get("tmpfs", ())]
         places += [mount.split(":")[1] for mount in service.get("volumes", ())]
         assert service["read_only"] is True
-        assert service["environment"]["LAGSCALE_SCRATCH_DIR"] in places, name
+        assert service["environment"]["LAGSCALE_CACHE_DIR"] in places, name

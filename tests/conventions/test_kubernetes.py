@@ -69,7 +69,7 @@ def test_secrets_come_from_secrets(objects: Objects) -> None:
     for name, _, container in pods(objects):
         told = variables(container, objects)
         held = {variable for variable, value in told.items() if value is None}
-        assert held == set(told) & {"LAGSCALE_DATABASE_URL", "LAGSCALE_SECRET_KEYS", "LAGSCALE_ADMIN_KEY"}, name
+        assert held == set(told) & {"LAGSCALE_DATABASE_URL", "LAGSCALE_SECRET_KEYS", "LAGSCALE_API_ADMIN_KEY"}, name
 
 
 def test_every_secret_is_explained(root: Path, objects: Objects) -> None:
@@ -140,12 +140,12 @@ def test_pods_hold_little(objects: Objects) -> None:
         assert "memory" in container["resources"]["limits"], name
 
 
-def test_scratch_is_an_empty_directory(objects: Objects) -> None:
+def test_the_local_cache_is_an_empty_directory(objects: Objects) -> None:
     for name, spec, container in pods(objects):
         volumes = {volume["name"]: volume for volume in spec["volumes"]}
         mounts = {mount["mountPath"]: mount["name"] for mount in container["volumeMounts"]}
-        scratch = variables(container, objects)["LAGSCALE_SCRATCH_DIR"]
-        assert "emptyDir" in volumes[mounts[scratch or ""]], name
+        cache = variables(container, objects)["LAGSCALE_CACHE_DIR"]
+        assert "emptyDir" in volumes[mounts[cache or ""]], name
 
 
 def test_images_are_of_this_version_and_have_a_dockerfile(root: Path, objects: Objects) -> None:

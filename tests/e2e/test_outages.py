@@ -51,10 +51,12 @@ class Fleet:
         until(self.idle.poll, is_calm, 120)
 
     def await_saved(self) -> None:
-        """Wait until the scaler has put on scratch what it told last: it does so at most every second."""
-        saved = self.system.stack.folder / "scratch/scaler/scaler/scaler" / ANSWERS
+        """Wait until the scaler has written its last answer to its local cache: it does so at most every second."""
+        saved = self.system.stack.folder / "cache/scaler/scaler/scaler" / ANSWERS
         until(self.busy.poll, is_active_with(1_500.0), 30)
-        wait_until(lambda: saved.exists() and "1500.0" in saved.read_text(), 30, "the answers were not kept on scratch")
+        wait_until(
+            lambda: saved.exists() and "1500.0" in saved.read_text(), 30, "the answers were not in the local cache"
+        )
 
     def mend(self) -> None:
         """Start again whatever a test has left ended or stopped, so that its failure is its own."""
@@ -161,7 +163,7 @@ def test_a_scaler_that_restarts_while_the_store_is_away_knows_its_registrations(
     stack.await_ready("scaler")
     _await_answer(fleet.idle, lambda answer: answer.error.startswith("UNAVAILABLE"))
     assert fleet.idle.keda.specs() == {fleet.idle.monitor: 500.0}
-    assert is_active_with(1_500.0)(fleet.busy.poll()), "what was told last is kept on scratch, and held"
+    assert is_active_with(1_500.0)(fleet.busy.poll()), "what was told last is in the local cache, and held"
     fleet.database.start()
     fleet.settle()
 

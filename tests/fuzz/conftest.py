@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -43,11 +43,9 @@ class EchoingProbeRunner(ProbeRunner):
 
 
 @pytest.fixture
-def quiet() -> Iterator[None]:
+def quiet() -> None:
     """Thousands of refusals are no news."""
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-    yield
-    structlog.reset_defaults()
 
 
 @pytest.fixture
@@ -76,8 +74,8 @@ async def stubs(shared_url: str, tmp_path: Path, pair: Pair) -> AsyncIterator[di
         (tmp_path / name).write_text(text)
     settings = ScalerSettings(
         database_url=shared_url,
-        scratch_dir=tmp_path,
-        drain_seconds=0,
+        cache_dir=tmp_path,
+        scaler_drain_seconds=0,
         scaler_http_listen="127.0.0.1:0",
         scaler_grpc_security="mtls",
         scaler_tls_certificate_file=tmp_path / "crt",

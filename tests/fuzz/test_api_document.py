@@ -56,8 +56,8 @@ def url(shared_url: str) -> Iterator[str]:
     given = {
         "LAGSCALE_DATABASE_URL": shared_url,
         "LAGSCALE_SECRET_KEYS": generate_key(),
-        "LAGSCALE_PREFLIGHT_SECONDS": "0",
-        "LAGSCALE_KEY_RATE": "0",
+        "LAGSCALE_API_PREFLIGHT_TIMEOUT_SECONDS": "0",
+        "LAGSCALE_API_RATE_LIMIT": "0",
         "LAGSCALE_LOG_LEVEL": "error",
     }
     with running(address, **given):

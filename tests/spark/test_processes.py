@@ -62,8 +62,8 @@ class Scrapers:
         return sum(float(line.split()[-1]) for line in text.splitlines() if line.startswith(metric))
 
     def pids(self, name: str) -> list[int]:
-        """Every process that was given this scraper's scratch directory: the service, the JVM, its workers."""
-        variable = f"LAGSCALE_SCRATCH_DIR={self.stack.folder / 'scratch' / name}/scraper".encode()
+        """Every process that was given this scraper's cache directory: the service, the JVM, its workers."""
+        variable = f"LAGSCALE_CACHE_DIR={self.stack.folder / 'cache' / name}/scraper".encode()
         found = []
         for folder in Path("/proc").glob("[0-9]*"):
             try:

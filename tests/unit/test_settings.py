@@ -8,9 +8,11 @@ import pytest
 from pydantic import BaseModel, SecretStr
 from pydantic_settings import BaseSettings
 
-from lagscale.errors import SettingsInvalid
+from lagscale.errors import FieldError, SettingsInvalid
+from lagscale.kafka.secret_references import TENANT_VARIABLE_PREFIX
 from lagscale.settings import (
-    SETTING_OWNERS,
+    RENAMED,
+    SETTING_NAMES,
     ServiceSettings,
     SingleMonitorSettings,
     find_unknown_names,
@@ -51,7 +53,7 @@ def test_every_setting_of_every_service_is_in_the_table_of_names() -> None:
     for kind in settings_classes():
         for name, field in kind.model_fields.items():
             variable = str(field.validation_alias or field.alias or f"LAGSCALE_{name.upper()}")
-            assert not variable.startswith("LAGSCALE_") or variable in SETTING_OWNERS, f"{variable} of {kind.__name__}"
+            assert not variable.startswith("LAGSCALE_") or variable in SETTING_NAMES, f"{variable} of {kind.__name__}"
 
 
 def test_every_field_is_described_and_none_is_called_port_or_host() -> None:
@@ -88,7 +90,29 @@ def test_an_unknown_name_stops_the_start_and_names_its_neighbour(environ: pytest
 
 
 def test_another_services_name_is_no_slip() -> None:
-    assert find_unknown_names(["LAGSCALE_ADMIN_KEY", "LAGSCALE_KAFKA_BOOTSTRAP", "PATH", "KAFKA_TOPIC"]) == []
+    assert (
+        find_unknown_names(["LAGSCALE_API_ADMIN_KEY", "LAGSCALE_DEVSTACK_KAFKA_BOOTSTRAP", "PATH", "KAFKA_TOPIC"]) == []
+    )
+
+
+@pytest.mark.parametrize(("former", "name"), RENAMED.items())
+def test_a_former_name_stops_the_start_and_names_the_new_one(
+    environ: pytest.MonkeyPatch, former: str, name: str
+) -> None:
+    environ.setenv(former, "3")
+    with pytest.raises(SettingsInvalid) as refused:
+        load(ServiceSettings)
+    assert refused.value.facts["field_errors"] == [FieldError(former, f"was renamed to {name}; set that instead")]
+
+
+def test_former_names_are_settings_no_more() -> None:
+    assert not RENAMED.keys() & SETTING_NAMES
+    assert set(RENAMED.values()) <= SETTING_NAMES
+
+
+def test_no_setting_looks_like_a_tenants_secret() -> None:
+    # Such a variable would be handed to clusters of tenants, and a typo in it would go unnoticed.
+    assert [name for name in SETTING_NAMES if name.startswith(TENANT_VARIABLE_PREFIX)] == []
 
 
 def test_all_faults_are_told_at_once_without_values(environ: pytest.MonkeyPatch) -> None:
@@ -110,11 +134,11 @@ def test_a_missing_variable_is_named(environ: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "is_configured"),
+    ("text", "expected"),
     [("127.0.0.1:80", ("127.0.0.1", 80)), (":8080", ("", 8080)), ("[::1]:9", ("::1", 9)), ("a.b:0", ("a.b", 0))],
 )
-def test_addresses_are_split(text: str, is_configured: tuple[str, int]) -> None:
-    assert split_address(text) == is_configured
+def test_addresses_are_split(text: str, expected: tuple[str, int]) -> None:
+    assert split_address(text) == expected
 
 
 @pytest.mark.parametrize("text", ["", "8080", "host:", "host:http", "host:70000"])

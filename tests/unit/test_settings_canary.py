@@ -43,7 +43,9 @@ def test_help_shows_no_value(service: str) -> None:
 
 @pytest.mark.parametrize("service", SERVICES)
 def test_faults_of_settings_show_no_secret(service: str) -> None:
-    assert {"LAGSCALE_DATABASE_URL", "LAGSCALE_SECRET_KEYS", "LAGSCALE_ADMIN_KEY", "LAGSCALE_API_KEY"} <= set(SECRETS)
+    assert {"LAGSCALE_DATABASE_URL", "LAGSCALE_SECRET_KEYS", "LAGSCALE_API_ADMIN_KEY", "LAGSCALE_API_KEY"} <= set(
+        SECRETS
+    )
     faulty = dict.fromkeys((setting.name for setting in settings()), "none") | dict.fromkeys(
         SECRETS, f" {CANARY}\n:@/{CANARY}"
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Iterator
 
 import pytest
 import structlog
@@ -15,16 +14,9 @@ CANARY = "canary-4711"
 
 
 @pytest.fixture
-def lines(capsys: pytest.CaptureFixture[str]) -> Iterator[pytest.CaptureFixture[str]]:
-    root = logging.getLogger()
-    level = root.level
+def lines(capsys: pytest.CaptureFixture[str]) -> pytest.CaptureFixture[str]:
     configure_logging("tester", "info", json=True)
-    ours = list(root.handlers)
-    yield capsys
-    for handler in ours:
-        root.removeHandler(handler)
-    root.setLevel(level)
-    structlog.reset_defaults()
+    return capsys
 
 
 def read(capsys: pytest.CaptureFixture[str]) -> list[dict[str, object]]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from lagscale.store.encryption import Keyring
 from lagscale.store.registry import audit, quotas
 from lagscale.store.registry.paging import Page, PageRequest, read_page
 from lagscale.store.registry.session import Row, TenantSession
-from lagscale.store.registry.tables import cluster, cluster_state, monitor
+from lagscale.store.registry.tables import cluster, cluster_state, lag_target, monitor, monitor_target
 from lagscale.store.registry.versions import Precondition, WriteResult, check_precondition, require_row
 
 
@@ -57,7 +57,7 @@ async def read_by_name(session: TenantSession, name: str) -> Row:
     Raises:
         NotFound: there is none.
     """
-    return require_row(await session.find(_select_clusters().where(cluster.c.name == name)))
+    return require_row(await session.fetch_optional(_select_clusters().where(cluster.c.name == name)))
 
 
 async def create(session: TenantSession, spec: ClusterSpec, keyring: Keyring) -> WriteResult:
@@ -70,7 +70,7 @@ async def create(session: TenantSession, spec: ClusterSpec, keyring: Keyring) ->
     """
     await quotas.lock_registrations(session)
     # Before the quota: who registers a second time is told of the first, also when no room is left.
-    if (await session.run(select(exists().where(cluster.c.name == spec.name)))).scalar_one():
+    if (await session.execute(select(exists().where(cluster.c.name == spec.name)))).scalar_one():
         raise Conflict("A cluster with this name exists already.")
     await quotas.check_quota(session, Quota.CLUSTERS)
     statement = insert(cluster).values(
@@ -82,7 +82,7 @@ async def create(session: TenantSession, spec: ClusterSpec, keyring: Keyring) ->
         secret_references=_to_dicts(spec.references),
         properties=dict(spec.properties or {}),
     )
-    row = await session.one(statement.returning(cluster))
+    row = await session.fetch_one(statement.returning(cluster))
     await audit.record(session, "cluster.create", f"cluster/{spec.name}", None, row)
     return WriteResult(row, created=True, changed=True)
 
@@ -99,7 +99,7 @@ async def put(
         SettingsInvalid: it has secrets and there is no key to seal them with.
     """
     statement = select(cluster).where(cluster.c.name == spec.name).with_for_update()
-    row = await session.find(statement)
+    row = await session.fetch_optional(statement)
     check_precondition(row, precondition)
     if row is None:
         return await create(session, spec, keyring)
@@ -115,7 +115,7 @@ async def put(
         return WriteResult(row)
     changing = update(cluster).where(cluster.c.id == row["id"])
     changing = changing.values(version=row["version"] + 1, updated_at=func.now(), **changes)
-    after = await session.one(changing.returning(cluster))
+    after = await session.fetch_one(changing.returning(cluster))
     await audit.record(session, "cluster.update", f"cluster/{spec.name}", row, after)
     return WriteResult(after, changed=True)
 
@@ -162,19 +162,55 @@ async def remove(session: TenantSession, name: str, precondition: Precondition |
         PreconditionFailed: it is not as the caller has seen it.
     """
     statement = select(cluster).where(cluster.c.name == name).with_for_update()
-    row = require_row(await session.find(statement))
+    row = require_row(await session.fetch_optional(statement))
     check_precondition(row, precondition)
     of_cluster = monitor.c.cluster_id == row["id"]
     live = select(monitor.c.name).where(of_cluster, monitor.c.deleted_at.is_(None)).order_by(monitor.c.name).limit(4)
-    users = list((await session.run(live)).scalars())
+    users = list((await session.execute(live)).scalars())
     if users:
         raise _in_use(users)
     # Monitors deleted earlier still point here; what they were is in the audit.
-    await session.run(delete(monitor).where(of_cluster))
-    await session.run(delete(cluster).where(cluster.c.id == row["id"]))
+    await session.execute(delete(monitor).where(of_cluster))
+    await session.execute(delete(cluster).where(cluster.c.id == row["id"]))
     await audit.record(session, "cluster.delete", f"cluster/{name}", row, None)
 
 
 def _in_use(users: list[str]) -> LagscaleError:
     names = ", ".join(users[:3]) + (" and more" if len(users) > 3 else "")
     return Conflict(f"Monitors use this cluster; delete them first: {names}.")
+
+
+async def find_by_name(session: TenantSession, name: str) -> Row | None:
+    """One cluster with its encrypted secrets; None where there is none."""
+    return await session.fetch_optional(select(cluster).where(cluster.c.name == name))
+
+
+async def read_watched_groups(session: TenantSession, cluster_id: int) -> dict[str, tuple[str, ...]]:
+    """Consumer groups of the cluster's live monitors, each with its measured topics, which may be none yet."""
+    statement = (
+        select(monitor.c.consumer_group, lag_target.c.topic)
+        .outerjoin(monitor_target, monitor_target.c.monitor_id == monitor.c.id)
+        .outerjoin(lag_target, lag_target.c.id == monitor_target.c.target_id)
+        .where(monitor.c.cluster_id == cluster_id, monitor.c.deleted_at.is_(None))
+        .distinct()
+        .order_by(monitor.c.consumer_group, lag_target.c.topic)
+    )
+    found: dict[str, tuple[str, ...]] = {}
+    for row in await session.fetch_all(statement):
+        topics = found.setdefault(row["consumer_group"], ())
+        found[row["consumer_group"]] = topics if row["topic"] is None else (*topics, row["topic"])
+    return found
+
+
+async def find_measured_targets(
+    session: TenantSession, cluster_id: int, group: str, *, topics: Sequence[str], isolation: str, limitation: str
+) -> dict[int, str]:
+    """Targets that measure exactly this already, whichever monitors they are of: target id -> topic."""
+    statement = select(lag_target.c.id, lag_target.c.topic).where(
+        lag_target.c.cluster_id == cluster_id,
+        lag_target.c.consumer_group == group,
+        lag_target.c.topic.in_(list(topics)),
+        lag_target.c.isolation_level == isolation,
+        lag_target.c.partition_limitation == limitation,
+    )
+    return {int(row["id"]): str(row["topic"]) for row in await session.fetch_all(statement)}

@@ -12,15 +12,15 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from lagscale.clock import to_ms
 from lagscale.domain.verdict.contract import Answer
 from lagscale.domain.verdict.freezes import MAX_FREEZE_MS, Freeze
 from lagscale.errors import FieldError, InvalidInput, NotFound
 from lagscale.store.registry import audit
-from lagscale.store.registry.freeze_tables import freeze, frozen_answer
-from lagscale.store.registry.history import milliseconds, read_clock
+from lagscale.store.registry.history import read_clock
 from lagscale.store.registry.paging import Page, PageRequest, read_page
 from lagscale.store.registry.session import Row, TenantSession
-from lagscale.store.registry.tables import cluster, monitor
+from lagscale.store.registry.tables import cluster, freeze, frozen_answer, monitor
 from lagscale.store.registry.versions import WriteResult, require_row
 
 TENANT, CLUSTER, MONITOR = "tenant", "cluster", "monitor"
@@ -34,9 +34,9 @@ class FreezeSubject:
     name: str = ""
 
 
-async def list_page(session: TenantSession, wanted: PageRequest) -> Page:
+async def list_page(session: TenantSession, page_request: PageRequest) -> Page:
     """The tenant's freezes that have not ended, by what they are of."""
-    return await read_page(session, _select_freezes(), ["kind", "name"], wanted)
+    return await read_page(session, _select_freezes(), ["kind", "name"], page_request)
 
 
 async def read_by_name(session: TenantSession, subject: FreezeSubject) -> Row:
@@ -46,7 +46,7 @@ async def read_by_name(session: TenantSession, subject: FreezeSubject) -> Row:
         NotFound: there is no such thing, or it is not frozen itself.
     """
     await _identify(session, subject)
-    return require_row(await session.find(_select_freeze(subject)))
+    return require_row(await session.fetch_optional(_select_freeze(subject)))
 
 
 async def put(
@@ -71,16 +71,16 @@ async def put(
         days = MAX_FREEZE_MS // 86_400_000
         text = f"must lie in the future, within {days} days; the database's clock says {now.isoformat('T', 'seconds')}"
         raise InvalidInput([FieldError("until", text)])
-    before = await session.find(_select_freeze(subject))
-    wanted = {"reason": reason, "until": end, "actor": session.actor}
+    before = await session.fetch_optional(_select_freeze(subject))
+    values = {"reason": reason, "until": end, "actor": session.actor}
     if before is None:
-        await session.run(sa.delete(freeze).where(freeze.c.until <= now))
-        await session.run(sa.insert(freeze).values(tenant_id=session.tenant_id, since=now, **columns, **wanted))
+        await session.execute(sa.delete(freeze).where(freeze.c.until <= now))
+        await session.execute(sa.insert(freeze).values(tenant_id=session.tenant_id, since=now, **columns, **values))
     elif (before["reason"], before["until"]) == (reason, end):
         return WriteResult(before)
     else:
-        await session.run(sa.update(freeze).where(freeze.c.id == before["id"]).values(**wanted))
-    after = require_row(await session.find(_select_freeze(subject)))
+        await session.execute(sa.update(freeze).where(freeze.c.id == before["id"]).values(**values))
+    after = require_row(await session.fetch_optional(_select_freeze(subject)))
     await audit.record(
         session, f"{subject.kind}.freeze", _audit_name(session, subject), _audit_values(before), _audit_values(after)
     )
@@ -94,7 +94,7 @@ async def remove(session: TenantSession, subject: FreezeSubject) -> None:
         NotFound: there is no such thing, or it is not frozen itself.
     """
     before = await read_by_name(session, subject)
-    await session.run(sa.delete(freeze).where(freeze.c.id == before["id"]))
+    await session.execute(sa.delete(freeze).where(freeze.c.id == before["id"]))
     await audit.record(session, f"{subject.kind}.unfreeze", _audit_name(session, subject), _audit_values(before), None)
 
 
@@ -116,15 +116,17 @@ async def read_covering(session: TenantSession, monitor_row: Row, at: datetime) 
             row["tenant_id"],
             row["cluster"],
             row["monitor_id"],
-            milliseconds(row["since"]),
-            milliseconds(row["until"]),
+            to_ms(row["since"]),
+            to_ms(row["until"]),
             row["reason"],
         )
-        for row in await session.every(statement)
+        for row in await session.fetch_all(statement)
     ]
 
 
-async def answer(session: TenantSession, freezes: Sequence[Freeze], monitor_id: int) -> tuple[Answer | None] | None:
+async def read_frozen_answer(
+    session: TenantSession, freezes: Sequence[Freeze], monitor_id: int
+) -> tuple[Answer | None] | None:
     """What the monitor keeps under one of these freezes, by its own registration; None while KEDA has not asked.
 
     A freeze without anything to hold keeps (None,).
@@ -132,11 +134,11 @@ async def answer(session: TenantSession, freezes: Sequence[Freeze], monitor_id: 
     under_freezes = frozen_answer.c.freeze_id.in_([one.freeze_id for one in freezes])
     statement = sa.select(frozen_answer).where(under_freezes, frozen_answer.c.monitor_id == monitor_id)
     statement = statement.where(frozen_answer.c.overrides == "").order_by(frozen_answer.c.since)
-    row = await session.find(statement.limit(1))
+    row = await session.fetch_optional(statement.limit(1))
     if row is None:
         return None
     last_known_at = row["known_at"]
-    return (None if last_known_at is None else Answer(row["value"], row["active"], milliseconds(last_known_at)),)
+    return (None if last_known_at is None else Answer(row["value"], row["active"], to_ms(last_known_at)),)
 
 
 def _select_freezes() -> sa.Select[Any]:
@@ -177,7 +179,7 @@ async def _identify(session: TenantSession, subject: FreezeSubject) -> dict[str,
     else:
         raise NotFound
     # Kept until the end, so that it is not removed under its freeze.
-    row = require_row(await session.find(statement.with_for_update(read=True, key_share=True)))
+    row = require_row(await session.fetch_optional(statement.with_for_update(read=True, key_share=True)))
     return {f"{subject.kind}_id": int(row["id"])}
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from lagscale.errors import Conflict, NotFound
+from lagscale.errors import Conflict, InvalidInput, NotFound
 from lagscale.store.registry import monitor_writes, quotas
-from lagscale.store.registry.monitor_spec import MonitorDraft, MonitorSpec
+from lagscale.store.registry.monitor_spec import MonitorDraft, MonitorSpec, build_spec
 from lagscale.store.registry.paging import Page, PageRequest, read_page
 from lagscale.store.registry.session import Row, TenantSession
 from lagscale.store.registry.tables import (
@@ -22,8 +22,6 @@ from lagscale.store.registry.tables import (
     target_state,
 )
 from lagscale.store.registry.versions import Precondition, WriteResult, check_precondition, require_row
-
-__all__ = ["MonitorFilter", "MonitorSpec"]
 
 _OK = "ok"
 
@@ -98,18 +96,18 @@ async def read_by_name(session: TenantSession, name: str) -> Row:
     Raises:
         NotFound: there is none.
     """
-    return require_row(await session.find(_select_with_topics().where(monitor.c.name == name)))
+    return require_row(await session.fetch_optional(_select_with_topics().where(monitor.c.name == name)))
 
 
 async def lock_by_name(session: TenantSession, name: str) -> Row | None:
     """One live monitor's row with its cluster's name, kept from others until the end; None without one."""
-    return await session.find(_select_monitors().where(monitor.c.name == name).with_for_update(of=monitor))
+    return await session.fetch_optional(_select_monitors().where(monitor.c.name == name).with_for_update(of=monitor))
 
 
 async def lock_many(session: TenantSession, names: list[str] | None = None) -> dict[str, Row]:
     """Live monitors by name, each as `lock_by_name` has it; all of the tenant's without names."""
     statement = _select_monitors() if names is None else _select_monitors().where(monitor.c.name.in_(names))
-    rows = await session.every(statement.order_by(monitor.c.id).with_for_update(of=monitor))
+    rows = await session.fetch_all(statement.order_by(monitor.c.id).with_for_update(of=monitor))
     return {row["name"]: row for row in rows}
 
 
@@ -147,6 +145,26 @@ async def put(session: TenantSession, spec: MonitorSpec, precondition: Precondit
     return WriteResult(after, changed=True)
 
 
+async def put_draft(
+    session: TenantSession, draft: MonitorDraft, tick_seconds: float, precondition: Precondition | None
+) -> WriteResult:
+    """Put the monitor by its tenant's rules; one that exists as described stays, also where they forbid it by now.
+
+    Raises:
+        PreconditionFailed: it is not as the caller has seen it.
+        InvalidInput: with every fault of the description and of the rules at once.
+        QuotaExceeded: as `create`.
+    """
+    try:
+        return await put(session, build_spec(draft, session.tenant, tick_seconds), precondition)
+    except InvalidInput:
+        # The rules came later than the monitor: it goes on as it is, and putting it again is no change.
+        row = await find_unchanged(session, draft, precondition)
+        if row is None:
+            raise
+        return WriteResult(row)
+
+
 async def find_unchanged(session: TenantSession, draft: MonitorDraft, precondition: Precondition | None) -> Row | None:
     """The live monitor that the draft describes to the letter; None without one.
 
@@ -180,7 +198,7 @@ async def remove(session: TenantSession, name: str, precondition: Precondition |
     await monitor_writes.remove(session, [row])
 
 
-async def deleted(session: TenantSession, name: str) -> Row:
+async def lock_deleted(session: TenantSession, name: str) -> Row:
     """The monitor of this name that was deleted last, to be restored.
 
     Raises:
@@ -191,7 +209,7 @@ async def deleted(session: TenantSession, name: str) -> Row:
     newest = (
         _select_monitors(deleted=True).where(monitor.c.name == name).order_by(monitor.c.deleted_at.desc(), monitor.c.id)
     )
-    row = await session.find(newest.limit(1).with_for_update(of=monitor))
+    row = await session.fetch_optional(newest.limit(1).with_for_update(of=monitor))
     taken = await lock_by_name(session, name)
     if row is None:
         raise NotFound
@@ -209,7 +227,9 @@ async def restore(session: TenantSession, row: Row, spec: MonitorSpec) -> WriteR
     return WriteResult(await monitor_writes.restore(session, row, spec), changed=True)
 
 
-async def targets(session: TenantSession, monitor_id: int) -> list[Row]:
+async def read_targets(session: TenantSession, monitor_id: int) -> list[Row]:
     """The monitor's targets, by topic."""
     statement = sa.select(lag_target).join(monitor_target, monitor_target.c.target_id == lag_target.c.id)
-    return await session.every(statement.where(monitor_target.c.monitor_id == monitor_id).order_by(lag_target.c.topic))
+    return await session.fetch_all(
+        statement.where(monitor_target.c.monitor_id == monitor_id).order_by(lag_target.c.topic)
+    )

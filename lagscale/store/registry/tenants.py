@@ -11,7 +11,7 @@ from lagscale.domain.quotas import QUOTA_COLUMNS as QUOTAS
 from lagscale.errors import Conflict
 from lagscale.store.registry import audit
 from lagscale.store.registry.paging import Page, PageRequest, read_page
-from lagscale.store.registry.session import RegistrySession, TenantSession
+from lagscale.store.registry.session import RegistrySession, Row, TenantSession
 from lagscale.store.registry.tables import cluster, monitor, tenant
 from lagscale.store.registry.versions import Precondition, WriteResult, check_precondition
 
@@ -35,7 +35,7 @@ async def create(session: RegistrySession, name: str, values: Mapping[str, Any])
     """
     given = {column: values[column] for column in _WRITABLE_COLUMNS}
     statement = insert(tenant).values(name=name, **given).returning(tenant)
-    row = await session.one(statement)
+    row = await session.fetch_one(statement)
     await audit.record(session, "tenant.create", f"tenant/{name}", None, row)
     return WriteResult(row, created=True, changed=True)
 
@@ -48,11 +48,7 @@ async def put(
     Raises:
         PreconditionFailed: it is not as the caller has seen it.
     """
-    # Two first PUTs of one name make one tenant, and no conflict.
-    await session.run(select(func.pg_advisory_xact_lock(func.hashtextextended(f"tenant {name}", 0))))
-    # Not the key: who registers a monitor holds on to that, and waits for the turn that this one may hold.
-    statement = select(tenant).where(tenant.c.name == name).with_for_update(key_share=True)
-    row = await session.find(statement)
+    row = await _lock_by_name(session, name)
     check_precondition(row, precondition)
     if row is None:
         return await create(session, name, values)
@@ -60,9 +56,23 @@ async def put(
     if all(row[column] == value for column, value in given.items()):
         return WriteResult(row)
     changing = update(tenant).where(tenant.c.id == row["id"]).values(version=row["version"] + 1, **given)
-    after = await session.one(changing.returning(tenant))
+    after = await session.fetch_one(changing.returning(tenant))
     await audit.record(session, "tenant.update", f"tenant/{name}", row, after)
     return WriteResult(after, changed=True, before=row)
+
+
+async def ensure(session: RegistrySession, name: str, values: Mapping[str, Any]) -> Row:
+    """The tenant of this name, created with these values where there is none; locked until the end."""
+    row = await _lock_by_name(session, name)
+    return row if row is not None else (await create(session, name, values)).row
+
+
+async def _lock_by_name(session: RegistrySession, name: str) -> Row | None:
+    # Two first PUTs of one name make one tenant, and no conflict.
+    await session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"tenant {name}", 0))))
+    # Not the key: who registers a monitor locks that, and waits for the lock that this transaction may hold.
+    statement = select(tenant).where(tenant.c.name == name).with_for_update(key_share=True)
+    return await session.fetch_optional(statement)
 
 
 def changes_rules(outcome: WriteResult) -> bool:
@@ -78,12 +88,17 @@ async def remove(session: TenantSession) -> None:
         Conflict: it has monitors or clusters.
     """
     live = exists().where(monitor.c.deleted_at.is_(None))
-    if (await session.run(select(live | exists().select_from(cluster)))).scalar_one():
+    if (await session.execute(select(live | exists().select_from(cluster)))).scalar_one():
         raise Conflict("The tenant has monitors or clusters; delete them first.")
-    await session.run(delete(tenant).where(tenant.c.id == session.tenant_id))
+    await session.execute(delete(tenant).where(tenant.c.id == session.tenant_id))
 
 
-async def monitors(session: TenantSession) -> int:
-    """How many live monitors the tenant has."""
-    statement = select(func.count()).select_from(monitor).where(monitor.c.deleted_at.is_(None))
-    return int((await session.run(statement)).scalar_one())
+async def find_tenant_id(session: RegistrySession, name: str) -> int | None:
+    """The id of the tenant of this name; None where there is none.
+
+    Args:
+        session: a transaction of the platform, because a token's tenant is looked up before its caller is known.
+        name: what the token claims, any text.
+    """
+    row = await session.fetch_optional(select(tenant.c.id).where(tenant.c.name == name))
+    return None if row is None else int(row["id"])

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
+from lagscale.clock import to_datetime
 from lagscale.domain.lag.rounds import Carried, Markers, Note, SampleRow, TargetRound
 from lagscale.domain.lag.samples import Flag, Sample
 
@@ -17,13 +17,7 @@ COLUMNS = (
     "moved_age", "known_age", "absent_age", "ends_asked", "ends_answered",
 )  # fmt: skip
 _MARKERS = tuple(Markers.__dataclass_fields__)
-_BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
 _NULL = "\\N"
-
-
-def to_datetime(at_ms: int) -> datetime:
-    """The time of a number of milliseconds since 1970."""
-    return _BEGIN + timedelta(milliseconds=at_ms)
 
 
 def format_copy_line(tenant_id: int, target_id: int, row: SampleRow) -> str:

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from psycopg import Connection
 from psycopg.rows import dict_row
 
+from lagscale.clock import to_datetime
 from lagscale.domain.lag.rounds import Note, SampleRow, TargetRound, build_row
 from lagscale.domain.topics import TopicScope
 from lagscale.errors import LeaseLost
@@ -22,8 +22,6 @@ from lagscale.store.samples.write import PostgresSamples
 from lagscale.store.scraping.leases import lock_lease
 from lagscale.store.scraping.targets import ClusterEntry, read_cluster
 from lagscale.store.sync_connection import ScraperDatabase
-
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,7 +135,7 @@ def change(
         if link_change.remove:
             connection.execute(load("scope_unlink"), parameters | {"targets": list(link_change.remove)})
         if link_change.absent:
-            absents = [_to_datetime(at) for at in link_change.absent.values()]
+            absents = [None if at is None else to_datetime(at) for at in link_change.absent.values()]
             connection.execute(
                 load("scope_absent"), parameters | {"targets": list(link_change.absent), "absents": absents}
             )
@@ -199,7 +197,7 @@ def _write(connection: Connection[Any], states: Sequence[ScopeState]) -> None:
         {
             "monitors": [state.monitor_id for state in states],
             "versions": [state.version for state in states],
-            "resolved": [_to_datetime(state.resolved_ms) for state in states],
+            "resolved": [None if state.resolved_ms is None else to_datetime(state.resolved_ms) for state in states],
             "matched": [state.matched for state in states],
             "codes": [state.code for state in states],
             "messages": [state.message for state in states],
@@ -223,7 +221,3 @@ def _read_entry(row: Mapping[str, Any]) -> ScopeEntry:
         row["code"],
         tuple(TopicLink(*link) for link in links),
     )
-
-
-def _to_datetime(milliseconds: int | None) -> datetime | None:
-    return None if milliseconds is None else _EPOCH + timedelta(milliseconds=milliseconds)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from cachetools import LRUCache
@@ -12,6 +12,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
+from lagscale.clock import to_datetime, to_ms
 from lagscale.domain.lag.time_lag import TimeLag
 from lagscale.domain.policy.policy import Metric, OffsetResetPolicy, PersistenceScope
 from lagscale.domain.verdict.contract import Answer, Island, Judgment, Reason, Verdict, VerdictRequest, pick_last_known
@@ -20,7 +21,6 @@ from lagscale.store.faults import translate_errors
 from lagscale.store.queries import load
 from lagscale.store.verdicts.judgment_history import EMPTY_HISTORY, JudgmentHistory, JudgmentSource, extend_history
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 #: Past instants judged in one statement, to begin with.
 _FIRST_CHUNK, _WHOLE_CHUNK = 16, 256
@@ -183,12 +183,12 @@ async def _read_sample_times(
         {
             "tenant": request.tenant_id,
             "targets": list(request.target_ids),
-            "since": _to_datetime(from_ms),
-            "until": _to_datetime(upto),
+            "since": to_datetime(from_ms),
+            "until": to_datetime(upto),
         },
         prepare=True,
     )
-    return [_to_ms(row[0]) for row in await cursor.fetchall()]
+    return [to_ms(row[0]) for row in await cursor.fetchall()]
 
 
 async def _run(connection: AsyncConnection[Any], query: str, requests: dict[int, VerdictRequest]) -> list[Row]:
@@ -205,8 +205,8 @@ def _format_ask(number: int, request: VerdictRequest) -> str:
         number,
         request.tenant_id,
         '"{' + ",".join(map(str, request.target_ids)) + '}"',
-        "" if request.upto_ms is None else f'"{_to_datetime(request.upto_ms).isoformat()}"',
-        "" if request.judged_at_ms is None else f'"{_to_datetime(request.judged_at_ms).isoformat()}"',
+        "" if request.upto_ms is None else f'"{to_datetime(request.upto_ms).isoformat()}"',
+        "" if request.judged_at_ms is None else f'"{to_datetime(request.judged_at_ms).isoformat()}"',
         policy.lag_threshold,
         policy.target_lag,
         policy.sustain_ms,
@@ -239,8 +239,8 @@ def _judgement(row: Row) -> Judgment:
         raw=row["value"],
         scale_up_value=row["value"],
         active=row["active"],
-        at_ms=None if at is None else _to_ms(at),
-        now_ms=_to_ms(row["now_at"]),
+        at_ms=None if at is None else to_ms(at),
+        now_ms=to_ms(row["now_at"]),
         total=int(row["total"] or 0),
         partitions=int(row["partitions"] or 0),
         missing=int(row["missing"] or 0),
@@ -269,15 +269,7 @@ def _read_island(row: Row) -> Island:
         row["island_target"],
         row["island_partition"],
         int(row["island_lag"]),
-        _to_ms(row["island_since"]),
+        to_ms(row["island_since"]),
         span // _MILLISECOND,
         row["island_bounded"],
     )
-
-
-def _to_ms(at: datetime) -> int:
-    return (at - _EPOCH) // _MILLISECOND
-
-
-def _to_datetime(ms: int) -> datetime:
-    return _EPOCH + ms * _MILLISECOND

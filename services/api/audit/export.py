@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
-from lagscale.store.registry import audit_trail
-from lagscale.store.registry.audit_trail import AuditFilter
+from lagscale.store.registry import audit, history
+from lagscale.store.registry.audit import AuditFilter
 from lagscale.store.registry.session import Row
 from services.api.audit.schemas import serialize_event
 from services.api.deps import ScopeAccess, TenantAccess
@@ -25,7 +25,7 @@ async def export_lines(access: TenantAccess | ScopeAccess, criteria: AuditFilter
         NotFound: no such tenant for this caller.
     """
     async with access.session() as session:
-        now = await audit_trail.read_clock(session)
+        now = await history.read_clock(session)
     criteria = replace(criteria, until=now if criteria.until is None else min(criteria.until, now))
     return _stream_lines(await _read_batch(access, criteria, None), access, criteria)
 
@@ -41,4 +41,4 @@ async def _stream_lines(
 
 async def _read_batch(access: TenantAccess | ScopeAccess, criteria: AuditFilter, last: Row | None) -> Sequence[Row]:
     async with access.session() as session:
-        return await audit_trail.read_after(session, criteria, last)
+        return await audit.read_after(session, criteria, last)

@@ -8,8 +8,8 @@ from fastapi import APIRouter, Depends, Query
 from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime
 
-from lagscale.store.registry import audit_trail
-from lagscale.store.registry.audit_trail import AuditFilter
+from lagscale.store.registry import audit
+from lagscale.store.registry.audit import AuditFilter
 from services.api.audit.export import export_lines
 from services.api.audit.schemas import AuditEventOut, serialize_event
 from services.api.deps import PageQuery, Platform, TenantAdmin
@@ -56,7 +56,7 @@ PlatformCriteria = Annotated[AuditFilter, Depends(_read_platform_filter)]
 @router.get(_TENANT_PATH, summary="List the audit events of a tenant, the newest first")
 async def list_audit(tenant: TenantAdmin, criteria: Criteria, page_request: PageQuery) -> Listing[AuditEventOut]:
     async with tenant.session() as session:
-        page = await audit_trail.list_page(session, criteria, page_request)
+        page = await audit.list_page(session, criteria, page_request)
     return serialize_page(page, serialize_event)
 
 
@@ -75,7 +75,7 @@ async def list_platform_audit(
     platform: Platform, criteria: PlatformCriteria, page_request: PageQuery
 ) -> Listing[AuditEventOut]:
     async with platform.session() as session:
-        page = await audit_trail.list_page(session, criteria, page_request)
+        page = await audit.list_page(session, criteria, page_request)
     return serialize_page(page, serialize_event)
 
 

@@ -4,33 +4,40 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from lagscale.domain.tenancy import is_name
 from lagscale.errors import NotAllowed, NotAuthenticated
 from lagscale.rate_limit import RateLimiter
-from lagscale.store.registry import api_keys, identities
+from lagscale.store.registry import api_keys, tenants
 from lagscale.store.registry.session import AccessScope, RegistryDatabase
 from services.api.auth.issuer_keys import IssuerKeys
 from services.api.auth.rate_limits import AuthRateLimiter
 from services.api.auth.tokens import NOT_MAPPED, TokenVerifier, is_token
-from services.api.identity_settings import IdentitySettings
+from services.api.settings import ApiSettings
 
 _MINUTE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """An authenticated caller: its role, its tenant (None: the platform), and its name in the audit."""
+    """An authenticated caller.
+
+    Attributes:
+        tenant_id: its tenant; None for the platform.
+        actor: its name in the audit.
+        address: of the client, for the audit; None if it is unknown.
+    """
 
     role: str
     tenant_id: int | None
     actor: str
+    address: str | None = None
 
     @property
     def scope(self) -> AccessScope:
-        """Which rows this caller may see."""
-        return AccessScope(self.tenant_id, self.actor)
+        """Which rows this caller may see, and what its transactions record."""
+        return AccessScope(self.tenant_id, self.actor, self.address)
 
 
 class Authenticator:
@@ -80,7 +87,7 @@ class Authenticator:
             self._guard.record_failure(digest, address, str(error.facts.get("reason", "unknown_key")))
             raise
         self._guard.record_success(digest)
-        return principal
+        return replace(principal, address=address)
 
     async def _find_principal(self, text: str, digest: bytes) -> Principal:
         if self._admin is not None and hmac.compare_digest(digest, self._admin):
@@ -107,17 +114,17 @@ class Authenticator:
         tenant_id = None
         if is_name(identity.tenant):
             async with self._database.platform("authentication") as session:
-                tenant_id = await identities.tenant_id(session, identity.tenant)
+                tenant_id = await tenants.find_tenant_id(session, identity.tenant)
         if tenant_id is None:
             raise NotAllowed(NOT_MAPPED, reason="token_not_mapped")
         return Principal(identity.role, tenant_id, actor)
 
 
-def build_authenticator(settings: IdentitySettings, database: RegistryDatabase, admin_key: str | None) -> Authenticator:
+def build_authenticator(settings: ApiSettings, database: RegistryDatabase, admin_key: str | None) -> Authenticator:
     """The authenticator of these settings; connects to nothing yet."""
     rules = settings.token_rules
-    tokens = None if rules is None else TokenVerifier(rules, IssuerKeys(rules.issuer, settings.oidc_ca_file))
-    key_rates = RateLimiter(settings.key_rate, settings.key_burst) if settings.key_rate else None
-    failures = settings.failures_per_minute
+    tokens = None if rules is None else TokenVerifier(rules, IssuerKeys(rules.issuer, settings.api_oidc_ca_file))
+    key_rates = RateLimiter(settings.api_rate_limit, settings.api_rate_limit_burst) if settings.api_rate_limit else None
+    failures = settings.api_auth_failures_per_minute
     failure_rates = RateLimiter(failures / _MINUTE, max(1.0, failures)) if failures else None
     return Authenticator(database, admin_key, tokens=tokens, guard=AuthRateLimiter(key_rates, failure_rates))

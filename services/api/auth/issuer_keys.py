@@ -125,7 +125,7 @@ class IssuerKeys:
         address = found.get("jwks_uri")
         # Else one issuer could sign for another.
         if found.get("issuer") != self._issuer or not isinstance(address, str):
-            raise LagscaleError("Discovery returned another issuer than LAGSCALE_OIDC_ISSUER, or no jwks_uri.")
+            raise LagscaleError("Discovery returned another issuer than LAGSCALE_API_OIDC_ISSUER, or no jwks_uri.")
         if self._issuer.startswith("https://") and not address.startswith("https://"):
             raise LagscaleError("Discovery of an https issuer returned a jwks_uri without https.")
         keys = (await self._get(address)).get("keys")

@@ -71,7 +71,7 @@ class AuthRateLimiter:
             metrics.RATE_LIMITED.labels("key").inc()
             rate = f"{self._key_rates.per_second:g} requests/s, bursts of {self._key_rates.burst:g}"
             raise _build_rate_error(
-                f"Rate limit exceeded for this API key ({rate})", wait, "LAGSCALE_KEY_RATE sets the limit."
+                f"Rate limit exceeded for this API key ({rate})", wait, "LAGSCALE_API_RATE_LIMIT sets the limit."
             )
 
     def record_success(self, digest: bytes) -> None:

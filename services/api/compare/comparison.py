@@ -8,14 +8,14 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
 
+from lagscale.clock import to_datetime, to_ms
 from lagscale.domain.explain.keda_kafka import KafkaTrigger
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.verdict.contract import Answer, Judgment, Verdict, VerdictRequest, choose_answer
 from lagscale.domain.verdict.partial import apply_partial_coverage
 from lagscale.errors import FieldError, InvalidInput
-from lagscale.store.registry import history, monitors, stepped
+from lagscale.store.registry import history, monitors
 from lagscale.store.registry.session import TenantSession
-from lagscale.store.samples.columns import to_datetime
 from services.api.compare.schemas import ComparisonOut
 from services.api.compare.serializers import ComparisonInput, build_comparison
 from services.api.deps import TenantAccess
@@ -74,12 +74,12 @@ async def compare_with_keda(
     """
     async with tenant.session() as session:
         row = await monitors.read_by_name(session, name)
-        targets = sorted(int(target["id"]) for target in await monitors.targets(session, row["id"]))
+        targets = sorted(int(target["id"]) for target in await monitors.read_targets(session, row["id"]))
         policy = read_policy(row["policy"], int(session.tenant["min_sampling_seconds"]))
         begin_ms, end_ms, step_ms, shortened = await _resolve_window(session, window, policy)
-        partitions = await stepped.count_partitions(session, targets, to_datetime(end_ms))
+        partitions = await history.count_partitions(session, targets, to_datetime(end_ms))
         _check_size((end_ms - begin_ms) // step_ms, partitions, policy)
-        rounds = await stepped.read_stepped_rounds(
+        rounds = await history.read_stepped_rounds(
             session, targets, to_datetime(begin_ms), to_datetime(end_ms), timedelta(milliseconds=step_ms)
         )
         partial = await history.find_partial_since(session, row["id"])
@@ -88,7 +88,7 @@ async def compare_with_keda(
     request = VerdictRequest(tenant_id, tuple(targets), policy)
     judged = await _judge_points(verdicts, request, points)
     if partial is not None:
-        judged = _apply_partial_coverage(judged, policy, history.milliseconds(partial[0]))
+        judged = _apply_partial_coverage(judged, policy, to_ms(partial[0]))
     last_known, is_truncated = await _find_last_known(verdicts, request, judged)
     max_replicas = comparison_request.max_replicas
     comparison_input = ComparisonInput(
@@ -168,15 +168,15 @@ async def _resolve_window(
     session: TenantSession, window: ComparisonWindow, policy: Policy
 ) -> tuple[int, int, int, bool]:
     """Begin, end and step, and whether a part of the time range is no longer retained."""
-    now_ms = history.milliseconds(await history.read_clock(session))
+    now_ms = to_ms(await history.read_clock(session))
     end_ms = now_ms if window.end_ms is None else window.end_ms
     if end_ms > now_ms:
         raise InvalidInput([FieldError("to", "is in the future; omit it for now")])
     begin_ms = end_ms - window.length_ms if window.begin_ms is None else window.begin_ms
     samples_since = await history.read_samples_since(session)
-    shortened = samples_since is not None and history.milliseconds(samples_since) > begin_ms
+    shortened = samples_since is not None and to_ms(samples_since) > begin_ms
     if samples_since is not None and shortened:
-        begin_ms = history.milliseconds(samples_since)
+        begin_ms = to_ms(samples_since)
     if begin_ms >= end_ms:
         text = "is beyond the retention of samples" if shortened else "must be before `to`"
         raise InvalidInput([FieldError("from", f"{text}; give a later time")])

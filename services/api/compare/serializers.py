@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
+from lagscale.clock import to_datetime
 from lagscale.domain.explain.keda_kafka import Commits, KafkaTrigger, KafkaTriggerAnswer, simulate_kafka_trigger
 from lagscale.domain.explain.replicas import ReplicaSeries, TimedAnswer, Workload, simulate_replicas
 from lagscale.domain.lag.rounds import TargetRound
 from lagscale.domain.policy.policy import Metric, Policy
 from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict
-from lagscale.store.samples.columns import to_datetime
 from services.api.compare import schemas as out
 
 _MAX_DIFFERENCES = 100

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from lagscale.clock import to_datetime
 from lagscale.domain.explain.decision_diff import (
     DiffReason,
     Evaluation,
@@ -17,7 +18,6 @@ from lagscale.domain.verdict.contract import VerdictRequest
 from lagscale.domain.verdict.freezes import Freeze
 from lagscale.domain.wording.answers import PointInTime, describe_decisions, describe_diff
 from lagscale.store.registry import freezes
-from lagscale.store.samples.columns import to_datetime
 from services.api.deps import TenantAccess
 from services.api.explain import schemas as out
 from services.api.explain.inputs import ExplanationInput, load_explanation_input
@@ -55,7 +55,7 @@ async def explain_answers(
         point = await load_explanation_input(session, name, at_ms)
         tenant_id = session.tenant_id
         in_force = await freezes.read_covering(session, point.monitor, to_datetime(point.at_ms))
-        stored_answer = await freezes.answer(session, in_force, point.monitor["id"]) if in_force else None
+        stored_answer = await freezes.read_frozen_answer(session, in_force, point.monitor["id"]) if in_force else None
     evaluation, evaluation_out = None, None
     if point.has_samples:
         request = VerdictRequest(tenant_id, tuple(sorted(point.topics)), point.policy, point.at_ms, point.at_ms)

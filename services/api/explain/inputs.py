@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from lagscale.clock import to_datetime, to_ms
 from lagscale.domain.explain.decision_diff import (
     MAX_CALL_INTERVAL_MS,
     REPEAT_INTERVAL_MS,
@@ -16,9 +17,8 @@ from lagscale.domain.lag.rounds import SampleRow, TargetRound
 from lagscale.domain.policy.policy import OffsetResetPolicy, Policy
 from lagscale.errors import FieldError, InvalidInput
 from lagscale.store.registry import history
-from lagscale.store.registry.history import LagStep, PolicyVersion, TargetLink, milliseconds
+from lagscale.store.registry.history import LagStep, PolicyVersion, TargetLink
 from lagscale.store.registry.session import Row, TenantSession
-from lagscale.store.samples.columns import to_datetime
 from services.api.monitors.drafts import read_policy
 
 #: Samples of partitions that are read to list every island; above it only the verdict's own is listed.
@@ -71,7 +71,7 @@ class ExplanationInput:
 
     def find_partial_reason(self, at_ms: int) -> str:
         """Why only a part of the topics was measured at that time; empty if all were."""
-        return self.partial[1] if self.partial is not None and milliseconds(self.partial[0]) <= at_ms else ""
+        return self.partial[1] if self.partial is not None and to_ms(self.partial[0]) <= at_ms else ""
 
     def find_topics_at(self, at_ms: int) -> dict[int, str]:
         """Target id -> topic at another time."""
@@ -95,15 +95,15 @@ async def load_explanation_input(session: TenantSession, name: str, at_ms: int |
         InvalidInput: the time is in the future, before the monitor was registered, or nothing of it is retained.
     """
     registrations = await history.read_monitors_by_name(session, name)
-    now_ms = milliseconds(await history.read_clock(session))
+    now_ms = to_ms(await history.read_clock(session))
     at_ms = now_ms if at_ms is None else at_ms
     monitor = _find_registration(registrations, at_ms, now_ms)
     minimum = int(session.tenant["min_sampling_seconds"])
-    versions = await history.versions(session, monitor["id"])
+    versions = await history.read_policy_versions(session, monitor["id"])
     alive_ms = _clamp_to_lifetime(monitor, at_ms)
     version = _find_version_at(versions, alive_ms)
     policy = read_policy(version.given, minimum)
-    links = await history.links(session, monitor["id"])
+    links = await history.read_target_links(session, monitor["id"])
     topics = history.find_linked_topics(links, alive_ms)
     samples_since = await history.read_samples_since(session)
     at, since = to_datetime(at_ms), to_datetime(at_ms - policy.lookback_ms)
@@ -124,18 +124,18 @@ async def load_explanation_input(session: TenantSession, name: str, at_ms: int |
         policy=policy,
         links=links,
         topics=topics,
-        samples_since_ms=None if samples_since is None else milliseconds(samples_since),
+        samples_since_ms=None if samples_since is None else to_ms(samples_since),
         partial=await history.find_partial_since(session, monitor["id"]),
         rows=rows,
         rounds=await _load_rounds(session, rows, topics, policy, at),
-        lag_series=await history.course(
+        lag_series=await history.read_lag_series(
             session, targets, since, at, steps=_SERIES_STEPS,
             earliest=policy.offset_reset_policy is OffsetResetPolicy.EARLIEST,
         ),
         current_decisions=current_decisions,
         previous_decision=older[0] if older else None,
         decisions=await history.read_decisions(session, monitor["id"], since, at, _MAX_DECISIONS),
-        deleted_since=await history.deleted_since(session, monitor, at),
+        deleted_since=await history.find_deleted_since(session, monitor, at),
     )  # fmt: skip
 
 
@@ -152,7 +152,7 @@ async def _load_rounds(
     newest_ms = max(row.round.at_ms for row in rows.values())
     partitions = max(len(row.round.samples) for row in rows.values())
     since = to_datetime(newest_ms - policy.lookback_ms)
-    return await history.rounds(session, sorted(topics), since, at, _MAX_SAMPLES // max(partitions, 1))
+    return await history.read_rounds(session, sorted(topics), since, at, _MAX_SAMPLES // max(partitions, 1))
 
 
 def _find_registration(registrations: Sequence[Row], at_ms: int, now_ms: int) -> Row:
@@ -166,20 +166,20 @@ def _find_registration(registrations: Sequence[Row], at_ms: int, now_ms: int) ->
             f"give milliseconds since 1970, or a time from {format_time(oldest_ms)} on"
         )
     for row in registrations:
-        if milliseconds(row["created_at"]) <= at_ms:
+        if to_ms(row["created_at"]) <= at_ms:
             return row
-    registered_time = format_time(milliseconds(registrations[-1]["created_at"]))
+    registered_time = format_time(to_ms(registrations[-1]["created_at"]))
     raise _build_fault(f"is before the monitor was registered; give {registered_time} or later")
 
 
 def _clamp_to_lifetime(monitor: Row, at_ms: int) -> int:
     """The time, or the last one at which the monitor existed."""
     deleted = monitor["deleted_at"]
-    return at_ms if deleted is None else min(at_ms, milliseconds(deleted) - 1)
+    return at_ms if deleted is None else min(at_ms, to_ms(deleted) - 1)
 
 
 def _find_version_at(versions: Sequence[PolicyVersion], at_ms: int) -> PolicyVersion:
-    valid = [one for one in versions if milliseconds(one.valid_from) <= at_ms]
+    valid = [one for one in versions if to_ms(one.valid_from) <= at_ms]
     return valid[-1] if valid else versions[0]
 
 

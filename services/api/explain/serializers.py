@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from itertools import groupby
 
+from lagscale.clock import to_datetime, to_ms
 from lagscale.domain.explain.decision_diff import Evaluation, RecordedDecision, compute_value_changes
 from lagscale.domain.lag.time_lag import TimeLag
 from lagscale.domain.policy.policy import Metric, PersistenceScope
@@ -12,8 +13,7 @@ from lagscale.domain.verdict.contract import Island, Verdict
 from lagscale.domain.verdict.facts import VerdictFacts, collect_facts
 from lagscale.domain.verdict.series import build_series, compute_lag
 from lagscale.domain.wording.verdicts import describe_answer, describe_change
-from lagscale.store.registry.history import LagStep, milliseconds
-from lagscale.store.samples.columns import to_datetime
+from lagscale.store.registry.history import LagStep
 from services.api.explain import schemas as out
 from services.api.explain.inputs import ExplanationInput, format_time
 from services.api.schemas import to_optional_datetime
@@ -116,13 +116,13 @@ def build_notes(point: ExplanationInput, evaluation_out: out.EvaluationOut | Non
     notes: list[str] = []
     deleted = point.monitor["deleted_at"]
     if deleted is not None:
-        notes.append(f"The monitor was deleted at {format_time(milliseconds(deleted))}.")
+        notes.append(f"The monitor was deleted at {format_time(to_ms(deleted))}.")
     elif point.deleted_since is not None:
-        deleted_time = format_time(milliseconds(point.deleted_since))
+        deleted_time = format_time(to_ms(point.deleted_since))
         notes.append(f"The monitor was deleted at {deleted_time} and restored after this time: nothing was measured.")
     if point.until is not None:
         notes.append(
-            f"The policy was changed later, at {format_time(milliseconds(point.until))}; "
+            f"The policy was changed later, at {format_time(to_ms(point.until))}; "
             f"this explanation uses version {point.version.version}."
         )
     if evaluation_out is not None and not evaluation_out.samples_complete and point.samples_since_ms is not None:
@@ -141,17 +141,13 @@ def build_lag_series(point: ExplanationInput) -> list[out.LagPointOut]:
     points = []
     for begin, group in groupby(point.lag_series, key=lambda step: step.begin):
         latest |= {step.target_id: step for step in group}
-        counted = [
-            step
-            for step in latest.values()
-            if milliseconds(begin) - milliseconds(step.begin) <= point.policy.max_gap_ms
-        ]
+        counted = [step for step in latest.values() if to_ms(begin) - to_ms(step.begin) <= point.policy.max_gap_ms]
         points.append(
             out.LagPointOut(
                 at=begin,
                 total=sum(step.total for step in counted),
-                max_partition_lag=max(step.greatest for step in counted),
-                max_partition_lag_low=max(step.least for step in counted),
+                max_partition_lag=max(step.highest for step in counted),
+                max_partition_lag_low=max(step.lowest for step in counted),
             )
         )
     return points

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from lagscale.clock import to_datetime
 from lagscale.domain.group_status.rules import (
     SEVERITY_ORDER,
     PartitionStatus,
@@ -19,7 +20,6 @@ from lagscale.domain.group_status.rules import (
 from lagscale.domain.group_status.window import compute_window_ms
 from lagscale.domain.wording.group_status import describe_group, describe_partition
 from lagscale.store.registry import monitors
-from lagscale.store.samples.columns import to_datetime
 from lagscale.store.samples.read import NewestRound, RoundsRequest, RoundsResult
 from services.api.deps import TenantAccess
 from services.api.group_status.schemas import GroupStatusOut, PartitionStatusOut
@@ -44,7 +44,7 @@ async def read_group_status(tenant: TenantAccess, rounds: RoundSource, name: str
     """
     async with tenant.session() as session:
         row = await monitors.read_by_name(session, name)
-        targets = await monitors.targets(session, row["id"])
+        targets = await monitors.read_targets(session, row["id"])
     policy = read_policy(row["policy"], int(session.tenant["min_sampling_seconds"]))
     topics = {int(target["id"]): str(target["topic"]) for target in targets}
     recent = await rounds.read(

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
-from lagscale.store.registry import clusters, monitors, observations
+from lagscale.store.registry import clusters, history, monitors
 from lagscale.store.registry.paging import MAX_PAGE_SIZE, PageRequest
 from lagscale.store.registry.session import Row, TenantSession
 from services.api.health.schemas import ClusterHealth, MonitorHealth, TargetHealth, TenantHealth
@@ -21,7 +21,7 @@ async def read_monitor_health(session: TenantSession, name: str) -> MonitorHealt
     """
     row = await monitors.read_by_name(session, name)
     cluster = await clusters.read_by_name(session, row["cluster"])
-    targets = await observations.read_target_states(session, row["id"])
+    targets = await history.read_target_states(session, row["id"])
     return MonitorHealth(
         monitor=name,
         cluster_state=serialize_state(cluster, "state_"),
@@ -33,7 +33,7 @@ async def read_monitor_health(session: TenantSession, name: str) -> MonitorHealt
 async def read_tenant_health(session: TenantSession) -> TenantHealth:
     """All clusters of the tenant, with their targets counted by state."""
     rows = await _list_all_clusters(session)
-    targets = await observations.read_target_states(session)
+    targets = await history.read_target_states(session)
     found = [
         _serialize_cluster(row, [target for target in targets if target["cluster"] == row["name"]]) for row in rows
     ]

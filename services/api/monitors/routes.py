@@ -7,11 +7,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
 
-from lagscale.errors import InvalidInput
 from lagscale.store.registry import monitors
 from lagscale.store.registry.monitor_spec import build_spec, read_draft
 from lagscale.store.registry.monitors import MonitorFilter
-from lagscale.store.registry.versions import WriteResult
 from services.api.deps import (
     DryRun,
     IfMatch,
@@ -120,14 +118,7 @@ async def put_monitor(
 ) -> MonitorOut:
     draft = parse_draft(match_name(monitor, given.name), given)
     async with tenant.session(lock=True, dry_run=dry_run) as session:
-        try:
-            outcome = await monitors.put(session, build_spec(draft, session.tenant, tick_seconds), precondition)
-        except InvalidInput:
-            # The tenant's rules may be newer than the monitor, which may stay as it is.
-            unchanged = await monitors.find_unchanged(session, draft, precondition)
-            if unchanged is None:
-                raise
-            outcome = WriteResult(unchanged)
+        outcome = await monitors.put_draft(session, draft, tick_seconds, precondition)
         row = await monitors.read_by_name(session, monitor)
     set_status_and_etag(response, replace(outcome, row=row))
     body = serialize_monitor(row)
@@ -149,7 +140,7 @@ async def restore_monitor(
 ) -> MonitorOut:
     check_name(monitor)
     async with tenant.session(lock=True) as session:
-        deleted = await monitors.deleted(session, monitor)
+        deleted = await monitors.lock_deleted(session, monitor)
         spec = build_spec(read_draft(deleted), session.tenant, tick_seconds)
         outcome = await monitors.restore(session, deleted, spec)
         row = await monitors.read_by_name(session, monitor)

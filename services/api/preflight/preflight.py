@@ -14,7 +14,6 @@ from lagscale.kafka.secrets import SecretSources, resolve_secrets
 from lagscale.store.encryption import Keyring
 from lagscale.store.registry import clusters
 from lagscale.store.registry.session import Row
-from lagscale.store.registry.watched import watched
 from services.api.deps import TenantAccess
 from services.api.metrics import PREFLIGHT_PROBES
 from services.api.preflight.schemas import PreflightOut
@@ -22,7 +21,7 @@ from services.api.schemas import WarningOut
 
 log = structlog.get_logger(__name__)
 
-_DISABLED = "Preflights are disabled: LAGSCALE_PREFLIGHT_SECONDS is 0."
+_DISABLED = "Preflights are disabled: LAGSCALE_API_PREFLIGHT_TIMEOUT_SECONDS is 0."
 _OWN_MOUNT = (
     ". The API resolves references itself: mount the tenants' secrets into it as into the scraper, or see the state of the "
     "cluster once it is polled."
@@ -66,7 +65,7 @@ class Preflights:
         """
         async with tenant.session() as session:
             row = await clusters.read_by_name(session, name)
-            groups = await watched(session, row["id"])
+            groups = await clusters.read_watched_groups(session, row["id"])
         if self.is_disabled:
             raise Conflict(_DISABLED)
         result = await self.run(tenant.name, row, groups=groups)
@@ -78,7 +77,7 @@ class Preflights:
             return []
         try:
             async with tenant.session() as session:
-                groups = await watched(session, row["id"])
+                groups = await clusters.read_watched_groups(session, row["id"])
             return find_cluster_warnings(await self.run(tenant.name, row, groups=groups, wait_for_slot=True))
         except (Conflict, QuotaExceeded, SecretsUnreadable) as busy:
             return [WarningOut(field="preflight", text=f"The preflight was skipped. {busy.message}")]

@@ -17,7 +17,7 @@ router = APIRouter(prefix="/v1/tenants/{tenant}/quotas", tags=["quotas"])
 @router.get("", summary="Show quotas and usage of a tenant")
 async def show_quotas(tenant: Viewer, response: Response) -> QuotasOut:
     async with tenant.session() as session:
-        usage = await quotas.usage(session)
+        usage = await quotas.read_usage(session)
     set_etag(response, session.tenant["version"])
     return _serialize_quotas(session.tenant, usage)
 
@@ -28,7 +28,7 @@ async def put_quotas(
 ) -> QuotasOut:
     limits = {quota: int(getattr(given, quota.name.lower())) for quota in Quota}
     async with tenant.session(dry_run=dry_run) as session:
-        usage = await quotas.usage(session)
+        usage = await quotas.read_usage(session)
         outcome = await quotas.put(session, limits, precondition)
     set_etag(response, outcome.row["version"])
     return _serialize_quotas(outcome.row, usage)

@@ -11,10 +11,10 @@ from lagscale.domain.verdict.contract import Reason, VerdictRequest
 from lagscale.domain.wording.verdicts import describe_verdict
 from lagscale.errors import Conflict, FieldError, InvalidInput, LagscaleError, QuotaExceeded, SecretsUnreadable
 from lagscale.kafka.probe.result import AccessStatus, GroupResult, ProbeResult
+from lagscale.store.registry import clusters
 from lagscale.store.registry.monitor_spec import MonitorSpec, build_spec
 from lagscale.store.registry.monitor_writes import unknown_cluster
 from lagscale.store.registry.session import Row
-from lagscale.store.registry.watched import find_cluster, measured
 from services.api.deps import TenantAccess
 from services.api.monitors.drafts import parse_draft
 from services.api.monitors.schemas import MonitorIn
@@ -67,7 +67,7 @@ class MonitorValidator:
                 spec = build_spec(parse_draft(given.name or "unnamed", given), session.tenant, self._tick_seconds)
             except InvalidInput as error:
                 field_errors += error.field_errors
-            cluster = await find_cluster(session, given.cluster)
+            cluster = await clusters.find_by_name(session, given.cluster)
         if cluster is None:
             field_errors.append(unknown_cluster("cluster"))
         if spec is None or cluster is None:
@@ -118,7 +118,7 @@ class MonitorValidator:
         """The verdict by stored samples, if all of the monitor's topics are measured already."""
         names = [topic.name for topic in topics or ()]
         async with tenant.session() as session:
-            targets = await measured(
+            targets = await clusters.find_measured_targets(
                 session,
                 int(cluster["id"]),
                 spec.consumer_group,

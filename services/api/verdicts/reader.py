@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 
+from lagscale.clock import to_datetime
 from lagscale.domain.lag.rounds import Note
 from lagscale.domain.lag.samples import Flag
 from lagscale.domain.policy.policy import MEMBERS_MAX_AGE_MS
@@ -11,11 +12,10 @@ from lagscale.domain.policy.values import list_effective_values
 from lagscale.domain.verdict.contract import Island, VerdictRequest
 from lagscale.domain.wording.verdicts import describe_answer
 from lagscale.errors import FieldError, InvalidInput
-from lagscale.store.registry import freezes, history, monitors, observations
-from lagscale.store.registry.observations import SampleRange
+from lagscale.store.registry import freezes, history, monitors
+from lagscale.store.registry.history import SampleRange
 from lagscale.store.registry.paging import PageRequest, decode_cursor, encode_cursor
 from lagscale.store.registry.session import Row
-from lagscale.store.samples.columns import to_datetime
 from services.api.deps import TenantAccess
 from services.api.monitors.drafts import find_partial_reason, read_policy
 from services.api.schemas import Listing, to_optional_datetime
@@ -41,9 +41,9 @@ async def read_verdict(tenant: TenantAccess, verdicts: VerdictStore, name: str) 
     """
     async with tenant.session() as session:
         row = await monitors.read_by_name(session, name)
-        targets = await monitors.targets(session, row["id"])
+        targets = await monitors.read_targets(session, row["id"])
         in_force = await freezes.read_covering(session, row, await history.read_clock(session))
-        stored_answer = await freezes.answer(session, in_force, row["id"]) if in_force else None
+        stored_answer = await freezes.read_frozen_answer(session, in_force, row["id"]) if in_force else None
     policy = read_policy(row["policy"], int(session.tenant["min_sampling_seconds"]))
     topics = {int(target["id"]): str(target["topic"]) for target in targets}
     request = VerdictRequest(session.tenant_id, tuple(sorted(topics)), policy)
@@ -88,8 +88,8 @@ async def list_rounds(
     after = None if page_request.after is None else _decode_position(page_request.after)
     async with tenant.session() as session:
         row = await monitors.read_by_name(session, name)
-        targets = await monitors.targets(session, row["id"])
-        rows = await observations.samples(
+        targets = await monitors.read_targets(session, row["id"])
+        rows = await history.read_samples(
             session, [target["id"] for target in targets], SampleRange(page_request.limit, begin, end, after)
         )
     topics = {int(target["id"]): str(target["topic"]) for target in targets}

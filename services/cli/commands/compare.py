@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -15,6 +15,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from lagscale.clock import to_ms
 from lagscale.domain.tenancy import is_name
 from lagscale.errors import FieldError, InvalidInput, LagscaleError, NotAuthenticated, StoreUnavailable
 from lagscale.settings import load
@@ -23,7 +24,6 @@ from services.cli.commands.plot import PlotFrame, PlotPoint, draw_plot
 from services.cli.settings import CliSettings
 
 JsonObject = Mapping[str, Any]
-_BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
 _PAGE = "500"
 _SECONDS = 120.0
 _LISTED = 12
@@ -249,4 +249,4 @@ def _parse_time(text: str) -> datetime:
 
 
 def _to_milliseconds(text: str) -> int:
-    return (_parse_time(text) - _BEGIN) // timedelta(milliseconds=1)
+    return to_ms(_parse_time(text))

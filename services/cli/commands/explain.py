@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import Any
 
 from rich import box
@@ -13,6 +13,7 @@ from rich.rule import Rule
 from rich.table import Table
 from rich.text import Text
 
+from lagscale.clock import to_datetime, to_ms
 from services.cli.commands.plot import PlotFrame, PlotPoint, draw_plot, format_short, join_cells
 
 _COLOURS = {"sustained": "bold red", "calm": "bold green", "unknown": "bold yellow"}
@@ -27,7 +28,6 @@ _REASONS = {
     "progress": "the group commits",
     "scale_down": "it was, within scaleDownStabilization",
 }
-_BEGIN = datetime(1970, 1, 1, tzinfo=UTC)
 #: What was told -> its character under the plot, its style and its meaning.
 _DECISION_STYLES: Mapping[str, tuple[str, str, str]] = {
     "scaled": ("█", "red", "active, value above 0"),
@@ -165,7 +165,7 @@ def _render_lag(explanation: JsonObject, width: int) -> Iterator[RenderableType]
     yield from lines
     margin = lines[0].plain.index("┤")
     columns = width - margin - 1
-    left, right = f"{_from_milliseconds(begin):%H:%M:%S}", f"{_from_milliseconds(end):%H:%M:%S} UTC"
+    left, right = f"{to_datetime(begin):%H:%M:%S}", f"{to_datetime(end):%H:%M:%S} UTC"
     yield Text(f"{'':{margin}}└{left}{'':{max(1, columns - len(left) - len(right))}}{right}", style="dim")
     replicas = sorted({one["replica"] for one in decisions if one.get("overrides") is None})
     for replica in replicas[:_REPLICAS]:
@@ -268,11 +268,7 @@ def _parse_time(text: str) -> datetime:
 
 
 def _to_milliseconds(text: str) -> int:
-    return (_parse_time(text) - _BEGIN) // timedelta(milliseconds=1)
-
-
-def _from_milliseconds(at_ms: int) -> datetime:
-    return _BEGIN + timedelta(milliseconds=at_ms)
+    return to_ms(_parse_time(text))
 
 
 def _format_number(value: float) -> str:

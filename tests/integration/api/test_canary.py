@@ -88,10 +88,10 @@ def test_a_secret_in_the_wrong_place_shows_nowhere(empty_url: str) -> None:
         settings = {
             "LAGSCALE_DATABASE_URL": empty_url,
             "LAGSCALE_LOG_LEVEL": "debug",
-            "LAGSCALE_OIDC_ISSUER": issuer.url,
-            "LAGSCALE_OIDC_AUDIENCES": "lagscale",
-            "LAGSCALE_TRUSTED_PROXIES": "127.0.0.0/8",
-            "LAGSCALE_FAILURES_PER_MINUTE": "1000",
+            "LAGSCALE_API_OIDC_ISSUER": issuer.url,
+            "LAGSCALE_API_OIDC_AUDIENCES": "lagscale",
+            "LAGSCALE_API_TRUSTED_PROXIES": "127.0.0.0/8",
+            "LAGSCALE_API_AUTH_FAILURES_PER_MINUTE": "1000",
         }
         with running(address, **settings) as process:
             eventually(lambda: status(address, "/readyz") == 200)

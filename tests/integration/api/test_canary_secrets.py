@@ -105,7 +105,7 @@ def observed(url: str, **settings: str) -> Iterator[tuple[str, list[str]]]:
         "LAGSCALE_DATABASE_URL": url,
         "LAGSCALE_LOG_LEVEL": "debug",
         "LAGSCALE_SECRET_KEYS": generate_key(),
-        "LAGSCALE_KEY_RATE": "0",
+        "LAGSCALE_API_RATE_LIMIT": "0",
     }
     logged: list[str] = []
     with running(address, **given, **settings) as process:
@@ -127,7 +127,7 @@ def absent(secret: str, **places: str) -> None:
 
 def test_a_secret_where_it_belongs_shows_nowhere(empty_url: str) -> None:
     migrate(empty_url)
-    with observed(empty_url, LAGSCALE_PREFLIGHT_SECONDS="1") as (address, logged):
+    with observed(empty_url, LAGSCALE_API_PREFLIGHT_TIMEOUT_SECONDS="1") as (address, logged):
         sent(address, "PUT", SHOP, OURS, {})
         wrong = [sent(address, *one) for one in requests()]
         read = [sent(address, *one) for one in probe_runner()]
@@ -146,7 +146,7 @@ def test_keys_and_tokens_that_are_valid_show_only_where_they_are_made(empty_url:
     migrate(empty_url)
     keys = f"{SHOP}/keys"
     with Issuer() as issuer:
-        settings = {"LAGSCALE_OIDC_ISSUER": issuer.url, "LAGSCALE_OIDC_AUDIENCES": issuer.audience}
+        settings = {"LAGSCALE_API_OIDC_ISSUER": issuer.url, "LAGSCALE_API_OIDC_AUDIENCES": issuer.audience}
         with observed(empty_url, **settings) as (address, logged):
             sent(address, "PUT", SHOP, OURS, {})
             made = sent(address, "POST", keys, OURS, {"name": "ci", "role": "tenant-admin"})

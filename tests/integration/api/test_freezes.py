@@ -225,7 +225,7 @@ class Replicas:
             lambda: changes(url),
         )  # fmt: skip
         settings = ScalerSettings(
-            database_url=url, scratch_dir=self._folder / name, drain_seconds=0, memo_seconds=0.05,
+            database_url=url, cache_dir=self._folder / name, scaler_drain_seconds=0, scaler_snapshot_ttl_seconds=0.05,
             scaler_http_listen="127.0.0.1:0",
         )  # type: ignore[arg-type]  # fmt: skip
         scaler = Scaler(parts, settings, name)

@@ -89,7 +89,7 @@ class Strict:
 @pytest.fixture(scope="module")
 def strict() -> Iterator[Strict]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("LAGSCALE_KAFKA_BOOTSTRAP", raising=False)
+        patch.delenv("LAGSCALE_DEVSTACK_KAFKA_BOOTSTRAP", raising=False)
         server = Broker(listeners=2, sasl=True, tls=True, authorizer=True)
     with server:
         yield Strict(server)

@@ -27,7 +27,7 @@ def canary() -> Iterator[Canary]:
 def luring(canary: Canary) -> Iterator[Broker]:
     """A broker whose second listener advertises the canary's address."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("LAGSCALE_KAFKA_BOOTSTRAP", raising=False)
+        patch.delenv("LAGSCALE_DEVSTACK_KAFKA_BOOTSTRAP", raising=False)
         server = Broker(listeners=2, advertised={1: canary.address})
     with server:
         yield server

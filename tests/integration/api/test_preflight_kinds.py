@@ -32,7 +32,7 @@ def issuer() -> Iterator[Issuer]:
 @pytest.fixture(scope="module")
 def secured(issuer: Issuer) -> Iterator[Broker]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("LAGSCALE_KAFKA_BOOTSTRAP", raising=False)
+        patch.delenv("LAGSCALE_DEVSTACK_KAFKA_BOOTSTRAP", raising=False)
         server = Broker(tls=True, secured=SecureListeners(Broker.USER, Broker.PASSWORD, issuer))
     with server:
         yield server

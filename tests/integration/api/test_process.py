@@ -39,7 +39,7 @@ def free_address() -> str:
 def running(address: str, **variables: str) -> Iterator[subprocess.Popen[str]]:
     process = subprocess.Popen(
         [sys.executable, "-m", "services.api"],
-        env=environment(LAGSCALE_API_LISTEN=address, LAGSCALE_ADMIN_KEY=ADMIN, **variables),
+        env=environment(LAGSCALE_API_LISTEN=address, LAGSCALE_API_ADMIN_KEY=ADMIN, **variables),
         cwd=ROOT,
         stderr=subprocess.PIPE,
         text=True,

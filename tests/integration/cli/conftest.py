@@ -57,7 +57,7 @@ def started(folder: Path, url: str) -> Api:
         [sys.executable, "-m", "services.api"],
         env=environment(
             LAGSCALE_API_LISTEN=address,
-            LAGSCALE_ADMIN_KEY=ADMIN,
+            LAGSCALE_API_ADMIN_KEY=ADMIN,
             LAGSCALE_DATABASE_URL=url,
             LAGSCALE_SECRET_KEYS=generate_key(),
             LAGSCALE_TICK_SECONDS="1",

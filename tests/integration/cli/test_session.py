@@ -48,7 +48,7 @@ def printed(other_api: Api, tmp_path: Path) -> list[str]:
     script.write_text("\n".join(lines), encoding="utf-8")
     done = subprocess.run(
         ["bash", str(script)],
-        env=environment(LAGSCALE_ADMIN_KEY=ADMIN, LAGSCALE_API_KEY=ADMIN),
+        env=environment(LAGSCALE_API_ADMIN_KEY=ADMIN, LAGSCALE_API_KEY=ADMIN),
         capture_output=True, text=True, check=False, timeout=100,
     )  # fmt: skip
     outputs = [file.read_text() for number in range(len(lines) - 1) if (file := tmp_path / f"{number}.out").exists()]

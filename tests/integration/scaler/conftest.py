@@ -200,8 +200,8 @@ async def start(tmp_path: Path) -> AsyncIterator[Starting]:
 
         async def starting(**settings: Any) -> World:
             facts = {
-                "database_url": "postgresql://nowhere/none", "scratch_dir": tmp_path, "scaler_pool_size": 2,
-                "drain_seconds": 0, "scaler_http_listen": "127.0.0.1:0", "memo_seconds": 0.05, **settings,
+                "database_url": "postgresql://nowhere/none", "cache_dir": tmp_path, "scaler_pool_size": 2,
+                "scaler_drain_seconds": 0, "scaler_http_listen": "127.0.0.1:0", "scaler_snapshot_ttl_seconds": 0.05, **settings,
             }  # fmt: skip
             verdicts, registry, decisions = FakeVerdicts(), FakeRegistrations(registrations()), FakeDecisions()
             registry.failure = facts.pop("registry_failure", None)

@@ -46,7 +46,7 @@ async def test_a_value_is_told_in_both_fields(start: Any, say: Any, value: float
 
 
 async def test_value_and_activity_of_one_poll_cost_one_question(start: Any, say: Any) -> None:
-    world = await start(memo_seconds=10)
+    world = await start(scaler_snapshot_ttl_seconds=10)
     world.verdicts.judgments[1] = say.sustained(700)
     assert (await world.metric()).metricValues[0].metricValue == 700
     world.verdicts.judgments[1] = say.calm()
@@ -142,7 +142,7 @@ async def test_several_are_active_if_one_is_and_else_an_error_if_one_is_unknown(
 
 
 async def test_a_store_that_hangs_costs_less_than_a_second(start: Any, say: Any) -> None:
-    world = await start(call_seconds=0.3)
+    world = await start(scaler_call_timeout_seconds=0.3)
     world.verdicts.judgments[1] = say.calm()
     world.verdicts.gate.clear()
     started = time.monotonic()
@@ -170,7 +170,7 @@ async def test_a_store_that_is_away_is_held_from_memory_for_those_that_worked_on
 
 
 async def test_a_defect_of_one_monitor_is_an_error_of_that_one_only(start: Any, say: Any) -> None:
-    world = await start(scaler_pool_size=1, call_seconds=20)
+    world = await start(scaler_pool_size=1, scaler_call_timeout_seconds=20)
     world.registry.change(monitors=tuple(say.monitor(n, f"m-{n}") for n in (1, 2, 3)))
     world.hints.put_nowait("lagscale_registry")
     await say.eventually(lambda: world.scaler._registrations.directory.registrations.version == 2)
@@ -187,7 +187,7 @@ async def test_a_defect_of_one_monitor_is_an_error_of_that_one_only(start: Any, 
 
 
 async def test_what_queues_while_the_store_is_busy_is_asked_together(start: Any, say: Any) -> None:
-    world = await start(scaler_pool_size=1, call_seconds=20)
+    world = await start(scaler_pool_size=1, scaler_call_timeout_seconds=20)
     names = [f"m-{n}" for n in range(10, 60)]
     world.registry.change(monitors=tuple(say.monitor(n, f"m-{n}") for n in range(10, 60)))
     world.verdicts.judgments = {n: say.calm() for n in range(10, 60)}

@@ -185,7 +185,7 @@ async def test_replicas_tell_the_same_though_they_would_find_different_answers(
     start: Any, say: Any, make_freeze: Any
 ) -> None:
     one = await start()
-    other = await start(freezes=one.freezes, scratch_dir=one.scaler._settings.scratch_dir / "other")
+    other = await start(freezes=one.freezes, cache_dir=one.scaler._settings.cache_dir / "other")
     for world, held in ((one, 1500.0), (other, 7.0)):
         world.verdicts.judgments[1] = say.calm()
         world.verdicts.holds[1] = Answer(held, True, say.now_ms)
@@ -227,7 +227,7 @@ async def test_a_kill_without_the_store_tells_the_same(start: Any, say: Any, mak
     await frozen(world, say, make_freeze())
     assert await value(world) == 1500
     # It is written within a second, and nothing else is written when a process is killed.
-    folder = world.scaler._settings.scratch_dir / "scaler"
+    folder = world.scaler._settings.cache_dir / "scaler"
     await say.eventually(lambda: (folder / "frozen.json").exists() and not world.scaler._frozen.dirty)
     after = await start(registry_failure=StoreUnavailable())
     after.verdicts.failure = after.freezes.failure = StoreUnavailable()
@@ -257,7 +257,7 @@ async def test_a_store_that_is_silent_from_the_beginning_leaves_what_this_replic
 
 
 async def test_a_store_that_hangs_does_not_hang_the_call(start: Any, say: Any, make_freeze: Any) -> None:
-    world = await start(call_seconds=0.2)
+    world = await start(scaler_call_timeout_seconds=0.2)
     world.verdicts.judgments[1] = say.sustained(800)
     assert await value(world) == 800
     await frozen(world, say, make_freeze(monitor_id=1, since=0))

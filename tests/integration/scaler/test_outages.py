@@ -71,7 +71,7 @@ async def test_metrics_and_unknown_paths(start: Any, say: Any) -> None:
 
 
 async def test_without_scratch_and_store_it_starts_but_is_not_ready(start: Any) -> None:
-    world = await start(registry_failure=StoreUnavailable(), call_seconds=0.2)
+    world = await start(registry_failure=StoreUnavailable(), scaler_call_timeout_seconds=0.2)
     code, body = await probe(world, "/readyz")
     assert (code, body["checks"]["registrations_known"]) == (503, False)
     with pytest.raises(grpc.aio.AioRpcError) as raised:
@@ -116,7 +116,7 @@ async def test_a_changed_registration_is_known_at_once(start: Any, say: Any) -> 
 
 
 async def test_a_stop_is_told_and_ends_no_call(start: Any, say: Any) -> None:
-    world = await start(drain_seconds=0.5, call_seconds=3)
+    world = await start(scaler_drain_seconds=0.5, scaler_call_timeout_seconds=3)
     world.verdicts.judgments[1] = say.calm()
     await until_health(world, True)
     world.verdicts.gate.clear()

@@ -148,8 +148,8 @@ def replica(shared_url: str, tmp_path: Path, kafka: Kafka) -> Iterator[Starting]
     def start(**variables: str) -> Replica:
         ports = [_free_port(), _free_port()]
         settings = {
-            "LAGSCALE_DATABASE_URL": shared_url, "LAGSCALE_SCRATCH_DIR": str(tmp_path),
-            "LAGSCALE_SCALER_GRPC_LISTEN": f"127.0.0.1:{ports[0]}", "LAGSCALE_DRAIN_SECONDS": "0.5",
+            "LAGSCALE_DATABASE_URL": shared_url, "LAGSCALE_CACHE_DIR": str(tmp_path),
+            "LAGSCALE_SCALER_GRPC_LISTEN": f"127.0.0.1:{ports[0]}", "LAGSCALE_SCALER_DRAIN_SECONDS": "0.5",
             "LAGSCALE_SCALER_HTTP_LISTEN": f"127.0.0.1:{ports[1]}", "LAGSCALE_TICK_SECONDS": "1", **variables,
         }  # fmt: skip
         kept = {name: text for name, text in os.environ.items() if not name.startswith("LAGSCALE_")}
@@ -319,7 +319,9 @@ async def test_a_killed_replica_costs_the_calls_in_flight_only(kafka: Kafka, rep
     assert (await scalers[1].ask("GetMetrics", "busy")).metricValues[0].metricValueFloat == 100
 
 
-@pytest.mark.parametrize("variables", [{"LAGSCALE_CALL_SECONDS": "soon"}, {"LAGSCALE_CAL_SECONDS": "1"}])
+@pytest.mark.parametrize(
+    "variables", [{"LAGSCALE_SCALER_CALL_TIMEOUT_SECONDS": "soon"}, {"LAGSCALE_SCALER_CAL_TIMEOUT_SECONDS": "1"}]
+)
 async def test_settings_with_faults_stop_the_start(replica: Starting, variables: dict[str, str]) -> None:
     scaler = replica(**variables)
     with contextlib.suppress(subprocess.TimeoutExpired):

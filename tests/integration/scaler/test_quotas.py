@@ -64,7 +64,7 @@ async def test_too_many_calls_are_refused_with_the_way_out_and_never_by_a_zero(s
 
 
 async def test_beyond_the_rate_a_reading_that_still_serves_is_told(start: Any, say: Any) -> None:
-    world = await limited(start, memo_seconds=10)
+    world = await limited(start, scaler_snapshot_ttl_seconds=10)
     world.verdicts.judgments[1] = say.calm()
     before = counted("from_memory")
     assert await world.active() is False
@@ -173,7 +173,7 @@ async def test_a_target_over_its_quota_keeps_the_replicas_that_were_held(start: 
 
 
 async def test_a_frozen_monitor_keeps_its_answer_beyond_the_rate(start: Any, say: Any) -> None:
-    world = await limited(start, memo_seconds=10)
+    world = await limited(start, scaler_snapshot_ttl_seconds=10)
     world.verdicts.judgments[1] = say.sustained(9000)
     world.verdicts.holds[1] = Answer(1500.0, True, say.now_ms - 4000)
     assert await value(world) == 9000.0
@@ -186,7 +186,7 @@ async def test_a_frozen_monitor_keeps_its_answer_beyond_the_rate(start: Any, say
 
 
 async def test_where_the_rate_is_used_up_before_a_freeze_nothing_newer_is_told(start: Any, say: Any) -> None:
-    world = await limited(start, memo_seconds=10)
+    world = await limited(start, scaler_snapshot_ttl_seconds=10)
     world.verdicts.judgments[1] = say.unknown()
     world.verdicts.holds[1] = None
     for _ in range(MANY):

@@ -124,7 +124,7 @@ async def test_an_unknown_monitor_is_an_error_of_the_stream(start: Any, method: 
 
 
 async def test_streams_end_with_ok_before_their_connection_must(start: Any, say: Any) -> None:
-    world = await start(connection_age_seconds=10, connection_grace_seconds=2)
+    world = await start(scaler_max_connection_age_seconds=10, scaler_max_connection_age_grace_seconds=2)
     world.verdicts.judgments[1] = say.calm()
     world.scaler._streams._ages = type(world.scaler._streams._ages)(0.5, 1.0)
     for call in (world.stub.StreamIsActive(world.ref()), world.stub.StreamMetricSpec(world.ref())):

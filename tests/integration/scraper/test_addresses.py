@@ -42,7 +42,7 @@ def visited() -> Iterator[Canary]:
 def luring(canary: Canary, visited: Canary) -> Iterator[Broker]:
     """A broker whose second and third listeners advertise the canaries' addresses."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("LAGSCALE_KAFKA_BOOTSTRAP", raising=False)
+        patch.delenv("LAGSCALE_DEVSTACK_KAFKA_BOOTSTRAP", raising=False)
         server = Broker(listeners=3, advertised={1: canary.address, 2: visited.address})
     with server:
         yield server
@@ -142,7 +142,7 @@ def test_a_closed_port_at_an_admitted_address_is_unreachable() -> None:
 def test_a_guarded_client_finds_its_broker_again_after_a_restart(
     make_world: Callable[[Broker], World], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delenv("LAGSCALE_KAFKA_BOOTSTRAP", raising=False)
+    monkeypatch.delenv("LAGSCALE_DEVSTACK_KAFKA_BOOTSTRAP", raising=False)
     with Broker() as server:
         world = limited(make_world(server), only(server.address))
         topic = world.topic()

@@ -20,7 +20,7 @@ World = Any
 def guarded() -> Iterator[Broker]:
     """A broker with SASL and TLS listeners; never the one of the environment, which need not have them."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("LAGSCALE_KAFKA_BOOTSTRAP", raising=False)
+        patch.delenv("LAGSCALE_DEVSTACK_KAFKA_BOOTSTRAP", raising=False)
         server = Broker(sasl=True, tls=True)
     with server:
         yield server

@@ -58,7 +58,7 @@ def _run(script: str, broker: Broker) -> subprocess.CompletedProcess[str]:
 
 @pytest.mark.timeout(120)
 def test_groups_of_a_fresh_broker_are_refused_until_they_have_a_coordinator(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("LAGSCALE_KAFKA_BOOTSTRAP", raising=False)
+    monkeypatch.delenv("LAGSCALE_DEVSTACK_KAFKA_BOOTSTRAP", raising=False)
     with Broker() as broker:
         done = _run(_ASK, broker)
     assert done.returncode == 0, f"{done.returncode}: {done.stdout} {done.stderr[-2000:]}"

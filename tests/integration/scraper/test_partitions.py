@@ -128,7 +128,7 @@ class Disks:
 @pytest.fixture
 def disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disks]:
     """Never the broker of the environment."""
-    monkeypatch.delenv("LAGSCALE_KAFKA_BOOTSTRAP", raising=False)
+    monkeypatch.delenv("LAGSCALE_DEVSTACK_KAFKA_BOOTSTRAP", raising=False)
     made = Disks(tmp_path)
     with made.broker:
         yield made

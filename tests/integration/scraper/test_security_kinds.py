@@ -42,7 +42,7 @@ def issuer() -> Iterator[Issuer]:
 def secured(issuer: Issuer) -> Iterator[Broker]:
     """A broker with every kind of listener."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("LAGSCALE_KAFKA_BOOTSTRAP", raising=False)
+        patch.delenv("LAGSCALE_DEVSTACK_KAFKA_BOOTSTRAP", raising=False)
         server = Broker(
             tls=True, secured=SecureListeners(Broker.USER, Broker.PASSWORD, issuer, reauthenticate_ms=60_000)
         )

@@ -28,7 +28,7 @@ class ShareBroker(Broker):
 @pytest.fixture(scope="module")
 def sharing() -> Iterator[Broker]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.delenv("LAGSCALE_KAFKA_BOOTSTRAP", raising=False)
+        patch.delenv("LAGSCALE_DEVSTACK_KAFKA_BOOTSTRAP", raising=False)
         server = ShareBroker()
     with server:
         yield server

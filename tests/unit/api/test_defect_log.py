@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterator
 from typing import Any
 
 import httpx
 import pytest
-import structlog
 
 from lagscale.telemetry import configure_logging
 from services.api.clusters import routes
@@ -21,20 +18,9 @@ CANARY = "C4nary-0ddd-in-a-variable"
 
 
 @pytest.fixture(params=[True, False], ids=["JSON", "console"])
-def logged(request: pytest.FixtureRequest) -> Iterator[None]:
-    """The service's own logs, at their most."""
-    root = logging.getLogger()
-    level = root.level
-    structlog.reset_defaults()
+def logged(request: pytest.FixtureRequest) -> None:
+    """The service's own logs, with every level shown."""
     configure_logging("api", "debug", json=request.param)
-    # A module's logger that is kept would write in this form for ever.
-    structlog.configure(cache_logger_on_first_use=False)
-    ours = list(root.handlers)
-    yield
-    for handler in ours:
-        root.removeHandler(handler)
-    root.setLevel(level)
-    structlog.reset_defaults()
 
 
 @pytest.fixture

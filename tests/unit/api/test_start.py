@@ -26,7 +26,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
     ("variables", "told"),
     [
         ({}, "LAGSCALE_DATABASE_URL: must be set"),
-        (URL | {"LAGSCALE_ADMIN_KEY": "canary"}, "LAGSCALE_ADMIN_KEY: must have at least 16 characters"),
+        (URL | {"LAGSCALE_API_ADMIN_KEY": "canary"}, "LAGSCALE_API_ADMIN_KEY: must have at least 16 characters"),
         (URL | {"LAGSCALE_API_LISTN": ":1"}, "did you mean LAGSCALE_API_LISTEN?"),
         (URL | {"LAGSCALE_API_LISTEN": "canary"}, "LAGSCALE_API_LISTEN: must read like"),
         (URL | {"KAFKA_TOPIC": "orders"}, "KAFKA_BROKERS: must be set"),

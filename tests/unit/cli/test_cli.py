@@ -84,7 +84,7 @@ def test_generated_keys_work(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Cap
     assert run(monkeypatch, "keys", "generate") == 0
     lines = dict(line.split("=", 1) for line in capsys.readouterr().out.splitlines())
     Fernet(lines["LAGSCALE_SECRET_KEYS"])
-    assert len(lines["LAGSCALE_ADMIN_KEY"]) >= 40
+    assert len(lines["LAGSCALE_API_ADMIN_KEY"]) >= 40
 
 
 def answered(monkeypatch: pytest.MonkeyPatch, status: int, body: Any) -> None:

@@ -292,7 +292,7 @@ def test_no_descriptor_is_left_open(secret_sources: SecretSources) -> None:
 
 
 def test_without_a_directory_files_are_nowhere_and_say_so() -> None:
-    with pytest.raises(SecretReferenceBroken, match="password: this system has no LAGSCALE_SECRET_DIRECTORY"):
+    with pytest.raises(SecretReferenceBroken, match="password: this system has no LAGSCALE_SECRET_DIR"):
         opened(SecretSources(), "password")
 
 

@@ -20,7 +20,7 @@ def database(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def loaded(monkeypatch: pytest.MonkeyPatch, **variables: str) -> ApiSettings:
     for name, text in variables.items():
-        monkeypatch.setenv(f"LAGSCALE_{name}", text)
+        monkeypatch.setenv(f"LAGSCALE_API_{name}", text)
     return load(ApiSettings)
 
 
@@ -50,21 +50,21 @@ def test_all_of_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize(
     ("variables", "named", "remediation"),
     [
-        ({"OIDC_ISSUER": ISSUER}, "LAGSCALE_OIDC_AUDIENCES", "must be set"),
-        ({"OIDC_ISSUER": "http://login.example", "OIDC_AUDIENCES": "x"}, "LAGSCALE_OIDC_ISSUER", "https://"),
-        ({"OIDC_ISSUER": "login.example", "OIDC_AUDIENCES": "x"}, "LAGSCALE_OIDC_ISSUER", "https://"),
-        ({"OIDC_ALGORITHMS": "RS256,HS256"}, "LAGSCALE_OIDC_ALGORITHMS", "ES256"),
-        ({"OIDC_ALGORITHMS": "none"}, "LAGSCALE_OIDC_ALGORITHMS", "ES256"),
-        ({"OIDC_ALGORITHMS": ","}, "LAGSCALE_OIDC_ALGORITHMS", "ES256"),
-        ({"OIDC_TENANTS": "a=b"}, "LAGSCALE_OIDC_TENANTS", "JSON object"),
-        ({"OIDC_TENANTS": '{"a": ["b"]}'}, "LAGSCALE_OIDC_TENANTS", "JSON object"),
-        ({"OIDC_ROLES": '{"a": "king"}'}, "LAGSCALE_OIDC_ROLES", "tenant-viewer"),
-        ({"OIDC_CA_FILE": "/nowhere/ca.pem"}, "LAGSCALE_OIDC_CA_FILE", "readable file"),
-        ({"OIDC_LEEWAY_SECONDS": "3000"}, "LAGSCALE_OIDC_LEEWAY_SECONDS", "300"),
-        ({"TRUSTED_PROXIES": "*"}, "LAGSCALE_TRUSTED_PROXIES", "10.0.0.0/8"),
-        ({"TRUSTED_PROXIES": "proxy.example"}, "LAGSCALE_TRUSTED_PROXIES", "names are not looked up"),
-        ({"TRUSTED_PROXIES": "10.0.0.7/8"}, "LAGSCALE_TRUSTED_PROXIES", "10.0.0.0/8"),
-        ({"KEY_BURST": "0"}, "LAGSCALE_KEY_BURST", "1"),
+        ({"OIDC_ISSUER": ISSUER}, "LAGSCALE_API_OIDC_AUDIENCES", "must be set"),
+        ({"OIDC_ISSUER": "http://login.example", "OIDC_AUDIENCES": "x"}, "LAGSCALE_API_OIDC_ISSUER", "https://"),
+        ({"OIDC_ISSUER": "login.example", "OIDC_AUDIENCES": "x"}, "LAGSCALE_API_OIDC_ISSUER", "https://"),
+        ({"OIDC_ALGORITHMS": "RS256,HS256"}, "LAGSCALE_API_OIDC_ALGORITHMS", "ES256"),
+        ({"OIDC_ALGORITHMS": "none"}, "LAGSCALE_API_OIDC_ALGORITHMS", "ES256"),
+        ({"OIDC_ALGORITHMS": ","}, "LAGSCALE_API_OIDC_ALGORITHMS", "ES256"),
+        ({"OIDC_TENANTS": "a=b"}, "LAGSCALE_API_OIDC_TENANTS", "JSON object"),
+        ({"OIDC_TENANTS": '{"a": ["b"]}'}, "LAGSCALE_API_OIDC_TENANTS", "JSON object"),
+        ({"OIDC_ROLES": '{"a": "king"}'}, "LAGSCALE_API_OIDC_ROLES", "tenant-viewer"),
+        ({"OIDC_CA_FILE": "/nowhere/ca.pem"}, "LAGSCALE_API_OIDC_CA_FILE", "readable file"),
+        ({"OIDC_LEEWAY_SECONDS": "3000"}, "LAGSCALE_API_OIDC_LEEWAY_SECONDS", "300"),
+        ({"TRUSTED_PROXIES": "*"}, "LAGSCALE_API_TRUSTED_PROXIES", "10.0.0.0/8"),
+        ({"TRUSTED_PROXIES": "proxy.example"}, "LAGSCALE_API_TRUSTED_PROXIES", "names are not looked up"),
+        ({"TRUSTED_PROXIES": "10.0.0.7/8"}, "LAGSCALE_API_TRUSTED_PROXIES", "10.0.0.0/8"),
+        ({"RATE_LIMIT_BURST": "0"}, "LAGSCALE_API_RATE_LIMIT_BURST", "1"),
     ],
 )
 def test_a_fault_names_its_variable(
@@ -78,7 +78,7 @@ def test_a_fault_names_its_variable(
 
 def test_a_file_without_certificates_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     (tmp_path / "ca.pem").write_text("nothing")
-    with pytest.raises(SettingsInvalid, match="LAGSCALE_OIDC_CA_FILE"):
+    with pytest.raises(SettingsInvalid, match="LAGSCALE_API_OIDC_CA_FILE"):
         loaded(monkeypatch, OIDC_CA_FILE=str(tmp_path / "ca.pem"))
 
 

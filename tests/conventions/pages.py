@@ -17,7 +17,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
-from lagscale.settings import ServiceSettings, SingleMonitorSettings
+from lagscale.settings import RENAMED, ServiceSettings, SingleMonitorSettings
 from services.api.problem_types import FRAMEWORK_PROBLEM_TYPES, PROBLEM_TYPES
 from services.scaler.triggers.metadata import render_docs
 from tests.conventions.pictures import SCENES, picture
@@ -37,8 +37,8 @@ TITLES = {
 }
 #: Variables that no settings class reads.
 DEVELOPMENT: Mapping[str, str] = {
-    "LAGSCALE_KAFKA_BOOTSTRAP": "A running broker, `host:port`, in place of the one that `make up`, `make demo` and the "
-    "tests would start.",
+    "LAGSCALE_DEVSTACK_KAFKA_BOOTSTRAP": "`host:port` of a running broker to use instead of starting one in `make up`, "
+    "`make demo` and the tests.",
 }
 METRIC_KINDS = {"Counter", "Gauge", "Histogram", "Summary", "Info"}
 
@@ -101,7 +101,7 @@ def _default(field: FieldInfo) -> str:
     if field.is_required():
         return ""
     if field.default_factory is not None:
-        return "a folder `lagscale` in the system's temporary folder"
+        return "a directory `lagscale` in the system's temporary directory"
     value: Any = field.default
     if hasattr(value, "get_secret_value"):
         value = value.get_secret_value()
@@ -117,8 +117,10 @@ def render_settings() -> str:
     lines = [
         "# Settings",
         "",
-        "Settings are environment variables, read once at the start. All faults are reported together. A variable that",
-        "begins with `LAGSCALE_` and is not on this page stops the start: it is a slip, and the message names the nearest.",
+        "Settings are environment variables, read once at startup. All errors are reported together. An unknown variable",
+        "that begins with `LAGSCALE_` stops the start, and the message names the nearest known one.",
+        "",
+        "A variable for one service carries its name; those without are shared.",
         "",
     ]
     by_title: dict[str, list[Setting]] = {}
@@ -130,10 +132,17 @@ def render_settings() -> str:
     lines += [
         "## One monitor without registration",
         "",
-        "With these set, whichever service starts first registers tenant, cluster and monitor, and binds every namespace to",
-        "them. Give all services the same ones. Their login needs the role `lagscale_api`.",
+        "With these set, the service that starts first registers tenant, cluster and monitor, and binds every namespace to",
+        "them. Set them alike for all services. Their database login needs the role `lagscale_api`.",
         "",
         *_sections(one_monitor()),
+        "## Renamed settings",
+        "",
+        "A former name stops the start, and the message names the new one.",
+        "",
+        "| former name | name |",
+        "|---|---|",
+        *(f"| `{old}` | `{new}` |" for old, new in RENAMED.items()),
     ]
     return "\n".join(lines).rstrip() + "\n"
 

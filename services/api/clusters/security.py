@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 from lagscale.errors import FieldError, InvalidInput
 from lagscale.kafka.properties import check_properties
-from lagscale.kafka.secret_references import SecretReference
+from lagscale.kafka.secrets import SecretReference
 from lagscale.kafka.security import MSK_IAM, MSK_PROVIDER, PRINCIPAL, find_mechanism, list_privileged
 from lagscale.store.registry.clusters import ClusterSpec
 from services.api.clusters.mechanisms import (
@@ -244,7 +244,7 @@ def _read_secrets(values: Secrets, field_errors: list[FieldError]) -> dict[str, 
             hidden[SECRET_FIELDS.get(name, name)] = value
         else:
             try:
-                hidden[SECRET_FIELDS.get(name, name)] = SecretReference.read(value)
+                hidden[SECRET_FIELDS.get(name, name)] = SecretReference.parse(value)
             except ValueError as error:
                 field_errors.append(FieldError(f"secrets.{name}", str(error)))
     return hidden

@@ -7,11 +7,11 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from multiprocessing.process import BaseProcess
 
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.records import Lease
-from lagscale.store.sync_connection import ScraperDatabase
 from services.scraper.engine.large_groups import ClientProvider, LargeGroupPoller
 from services.scraper.engine.options import EngineOptions
-from services.scraper.planning.planner import ClusterPlan
+from services.scraper.planning.plan import ClusterPlan
 from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, TopicDescription
 
 PARTITIONS = 100_000
@@ -23,20 +23,22 @@ class OversizedCluster:
     def __init__(self, partitions: int = PARTITIONS) -> None:
         self._partitions = dict.fromkeys(range(partitions), True)
 
-    def topics(self, names: Sequence[str], until: float) -> Mapping[str, TopicDescription]:
+    def describe_topics(self, names: Sequence[str], until: float) -> Mapping[str, TopicDescription]:
         return {name: TopicDescription(f"id-of-{name}", self._partitions) for name in names}
 
-    def commits(self, groups: Mapping[str, Sequence[Partition]], until: float) -> Callable[[], Mapping[str, Committed]]:
+    def request_commits(
+        self, groups: Mapping[str, Sequence[Partition]], until: float
+    ) -> Callable[[], Mapping[str, Committed]]:
         return lambda: {name: dict.fromkeys(partitions, 5) for name, partitions in groups.items()}
 
-    def ends(
+    def request_ends(
         self, partitions: Iterable[Partition], committed_only: Iterable[Partition], until: float
     ) -> Callable[[], Ends]:
         asked = list(partitions)
         end = int(time.monotonic())
         return lambda: Ends(dict.fromkeys(asked, 0), dict.fromkeys(asked, end), {})
 
-    def groups(self, names: Sequence[str], until: float) -> Callable[[], Mapping[str, GroupDescription]]:
+    def request_groups(self, names: Sequence[str], until: float) -> Callable[[], Mapping[str, GroupDescription]]:
         return lambda: dict.fromkeys(names, GroupDescription(1, 3))
 
     def find_share_groups(self, names: Sequence[str], until: float) -> frozenset[str]:

@@ -5,7 +5,10 @@ select %(name)s::text, %(holder)s::text, 1, clock_timestamp() + %(seconds)s::flo
 on conflict (name) do update
     set
         holder = excluded.holder,
-        epoch = case when l.holder = excluded.holder and l.expires_at > clock_timestamp() then l.epoch else l.epoch + 1 end,
+        epoch = case
+            when l.holder = excluded.holder and l.expires_at > clock_timestamp() then l.epoch
+            else l.epoch + 1
+        end,
         expires_at = excluded.expires_at
     where l.holder = excluded.holder or l.expires_at <= clock_timestamp()
 returning l.epoch

@@ -1,4 +1,4 @@
--- Notes since when topics are absent, or that they are there again.
+-- Marks since when topics are absent, or that they are there again.
 update monitor_target as x
 set absent_at = n.absent_at
 from unnest(%(targets)s::int[], %(absents)s::timestamptz[]) as n (target_id, absent_at)

@@ -1,5 +1,9 @@
-    -- For how long the oldest unread message of each sample has waited, of asks by time; from `scope` and `samples`.
-    furthest as (
+-- For how long the oldest unread message of each sample has waited, of asks by time.
+-- needs: a(by_time, tenant_id, until, earliest), scoped_partitions(target, part, lag)
+-- needs: samples(target, part, ts, lag, position)
+-- gives: cte time_lags(target, part, ts, lower, upper, estimate)
+-- slots: flag.UNCOMMITTED
+    history_start as (
         -- How far back ends are needed to tell since when each partition's oldest unread message has waited.
         select r.target, coalesce(max(r.ts), '-infinity') as since
         from (
@@ -32,13 +36,13 @@
         group by r.target
     ),
 
-    history as materialized (
+    end_history as materialized (
         -- Read once, for all partitions.
         select
             f.target, s.ts, s.epoch, s.lags, s.ends, s.flags,
             coalesce(s.ends_asked, 0) as asked,
             coalesce(s.ends_answered, 0) as answered
-        from furthest as f
+        from history_start as f
         cross join lateral (
             select r.*
             from every_lag_sample as r
@@ -46,9 +50,9 @@
         ) as s
     ),
 
-    named as (
-        -- The ends since then of every partition with lag; NULL where a round does not name it. A birth needs no look:
-        -- the round before it did not name the partition.
+    partition_ends as (
+        -- The ends since then of every partition with lag; NULL where a round does not name it. The round
+        -- before a partition was first seen does not name it either.
         select
             c.target,
             c.part,
@@ -56,23 +60,26 @@
             h.epoch,
             h.ends[c.part] as ending,
             h.ends[c.part]
-            - case when coalesce(h.flags[c.part], 0) & 1 <> 0 and not a.earliest then 0 else h.lags[c.part] end as position,
+            - case
+                when coalesce(h.flags[c.part], 0) & :flag.UNCOMMITTED <> 0 and not a.earliest then 0
+                else h.lags[c.part]
+            end as position,
             h.asked,
             h.answered,
-            c.part > cardinality(h.ends) as begins
-        from history as h
-        inner join scope as c on c.target = h.target and c.lag > 0
+            c.part > cardinality(h.ends) as starts_series
+        from end_history as h
+        inner join scoped_partitions as c on c.target = h.target and c.lag > 0
         where h.ends[c.part] is not null or c.part > cardinality(h.ends)
     ),
 
-    course as materialized (
+    end_series as materialized (
         -- In runs in which the end never fell: under one topic id, since a birth.
         select
             k.*,
-            lag(k.ts) over run as before_ts,
-            lag(k.ending) over run as before_ending,
-            lag(k.asked) over run as before_asked,
-            lag(k.answered) over run as before_answered
+            lag(k.ts) over run as previous_ts,
+            lag(k.ending) over run as previous_ending,
+            lag(k.asked) over run as previous_asked,
+            lag(k.answered) over run as previous_answered
         from (
             select
                 n.*,
@@ -81,19 +88,19 @@
                 select
                     m.*,
                     coalesce(
-                        m.begins
+                        m.starts_series
                         or m.ending < lag(m.ending) over (partition by m.target, m.part order by m.ts)
                         or m.epoch <> lag(m.epoch) over (partition by m.target, m.part order by m.ts),
                         false
                     ) as falls
-                from named as m
+                from partition_ends as m
             ) as n
         ) as k
         where k.ending is not null
         window run as (partition by k.target, k.part, k.run order by k.ts)
     ),
 
-    events as (
+    end_events as (
         -- Ends, and positions that look for the first end above them; no self-join, for its size would be guessed.
         select
             k.target,
@@ -104,16 +111,17 @@
             null::timestamptz as ts,
             array[
                 (extract(epoch from k.ts) * 1000)::bigint, k.asked, k.answered, k.ending,
-                (extract(epoch from k.before_ts) * 1000)::bigint, k.before_asked, k.before_answered, k.before_ending
+                (extract(epoch from k.previous_ts) * 1000)::bigint,
+                k.previous_asked, k.previous_answered, k.previous_ending
             ] as facts
-        from course as k
+        from end_series as k
         union all
         select k.target, k.part, k.run, k.position, false, k.ts, null
-        from course as k
+        from end_series as k
         where k.position < k.ending
     ),
 
-    passed as (
+    passing_ends as (
         -- For each sample the first end that counts its oldest unread message, and the end before; milliseconds ago.
         select
             w.target,
@@ -125,9 +133,9 @@
             w.passing[3] as answered,
             w.passing[4] as ending,
             (extract(epoch from w.ts) * 1000)::bigint - w.passing[5] as old_age,
-            w.passing[6] as before_asked,
-            w.passing[7] as before_answered,
-            w.passing[8] as before_ending
+            w.passing[6] as previous_asked,
+            w.passing[7] as previous_answered,
+            w.passing[8] as previous_ending
         from (
             select
                 e.*,
@@ -137,13 +145,9 @@
                     order by e.offset_at desc, e.is_end
                     rows unbounded preceding
                 ) as passing
-            from events as e
+            from end_events as e
         ) as w
         where not w.is_end
     ),
 
-    waits as materialized (
-        -- The message came after the older end was asked for, and before the newer one was answered; between the two
-        -- messages are taken as spread evenly, and each end as read in the middle of its request.
 -- include part_bounds
-    ),

@@ -1,4 +1,4 @@
-"""A tenant's defaults and limits, as triggers meet them."""
+"""A tenant's defaults and limits applied to triggers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def test_an_inline_trigger_takes_every_default(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(KEYS_BY_NAME))
-def test_an_inline_trigger_is_held_to_every_limit(name: str) -> None:
+def test_an_inline_trigger_is_checked_against_every_limit(name: str) -> None:
     value, beside = OTHERS[name]
     other = "3" if name != "partitionLimitation" else "7"
     limit: Mapping[str, object] = {
@@ -70,7 +70,7 @@ def test_a_default_of_partitions_needs_one_topic() -> None:
     assert set(found) == {"partitionLimitation"}
 
 
-def test_what_is_registered_goes_on_whatever_the_limits_say() -> None:
+def test_registered_monitors_stay_valid_under_new_limits() -> None:
     trigger = {"cluster": "main", "consumerGroup": "group", "topic": "ingest", "lagThreshold": "5"}
     known = monitor(1, "ingest", lagThreshold="5")
     subject = only(resolve(trigger, known, limits={"lagThreshold": {"min": "100"}}, min_sampling_seconds=30))
@@ -78,7 +78,7 @@ def test_what_is_registered_goes_on_whatever_the_limits_say() -> None:
     assert set(refused(trigger, limits={"lagThreshold": {"min": "100"}})) == {"lagThreshold"}
 
 
-def test_keys_beside_a_service_are_held_to_the_limits_and_what_it_has_is_not() -> None:
+def test_overrides_are_checked_against_limits_and_the_registration_is_not() -> None:
     known = monitor(1, "ingest", overridable=True, lagThreshold="5")
     limits = {"lagThreshold": {"min": "100"}, "sustainSeconds": {"max": "60"}}
     assert set(refused({"serviceType": "ingest", "sustainSeconds": "61"}, known, limits=limits)) == {"sustainSeconds"}
@@ -92,15 +92,15 @@ def test_a_tenant_that_registers_nothing_itself_says_so_first() -> None:
         resolve({**INLINE, "lagThreshold": "5"}, limits={"lagThreshold": {"min": "100"}}, auto_register=False)
 
 
-def test_who_asked_is_told_with_what_is_registered() -> None:
+def test_inline_monitors_are_registered_with_their_requester() -> None:
     subject = only(resolve(INLINE))
     assert subject.inline is not None
     assert subject.inline.asked_by == {"instance": "default", "namespace": "shop", "scaled_object": "worker"}
     assert subject.inline.tenant_version == 5
 
 
-def test_rules_that_cannot_be_read_silence_nobody() -> None:
+def test_invalid_rules_are_ignored() -> None:
     with capture_logs() as lines:
         subject = only(resolve(INLINE, limits={"keyOfTomorrow": {"min": "1"}}))
     assert subject.policy.lag_threshold == 500
-    assert [line["event"] for line in lines] == ["stored_rules_unreadable"]
+    assert [line["event"] for line in lines] == ["stored_tenant_rules_invalid"]

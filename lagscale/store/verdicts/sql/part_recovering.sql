@@ -1,5 +1,9 @@
-    -- Whether each lasting backlog drains, of asks with `drainSeconds`; from `instant`, `samples`, `islands`, `counted`.
-    going as (
+-- Whether each lasting backlog recovers by itself, of asks with `drainSeconds`.
+-- needs: a(drain, by_total, sustain_time, lag_threshold), evaluation_time(at), samples(target, part, ts, lag)
+-- needs: islands(target, part, fresh, span), comparable_totals(of, at, total)
+-- gives: cte recovering(recovers)
+-- slots: limit.RECOVERY_MIN_SAMPLES
+    recovery_points as (
         -- The samples of the last sustain time of what has lasted.
         select k.target, k.part, s.ts, s.lag
         from islands as k
@@ -7,16 +11,17 @@
         where a.drain > 0 and not a.by_total and k.fresh and k.span >= a.sustain_time
         union all
         select null, null, n.at, n.total
-        from counted as n
+        from comparable_totals as n
         where a.drain > 0 and a.by_total and n.of = 'lag'
     ),
 
-    draining as (
+    recovering as (
         -- The least-squares line through them in whole numbers: it falls, and is at the threshold soon enough.
         select
-            l.n >= 3
+            l.n >= :limit.RECOVERY_MIN_SAMPLES
             and l.slope < 0
-            and l.sum_lag * l.spread + l.slope * (l.n * a.drain - l.sum_t) <= a.lag_threshold * l.n * l.spread as drains
+            and l.sum_lag * l.spread + l.slope * (l.n * a.drain - l.sum_t)
+            <= a.lag_threshold * l.n * l.spread as recovers
         from (
             select
                 f.*,
@@ -38,10 +43,10 @@
                         case
                             when o.ts >= i.at - a.sustain_time then round(extract(epoch from o.ts - i.at) * 1000)
                         end as t
-                    from going as o
-                    cross join instant as i
+                    from recovery_points as o
+                    cross join evaluation_time as i
                 ) as m
                 group by m.target, m.part
             ) as f
         ) as l
-    ),
+    )

@@ -1,10 +1,10 @@
--- Of some targets the newest round's partitions and age, and whether nothing waits in any of them: then none is worse
--- than ok while it is fresh, and no other round needs to be read.
+-- Partitions and age of some targets' newest rounds, and whether no partition has lag: such a target is ok while its
+-- round is fresh, and no other round needs to be read.
 select
     x.id,
     n.parts,
     (extract(epoch from statement_timestamp() - n.ts) * 1000)::bigint as age_ms,
-    n.lagging = 0 and n.none_lagging = 0 and n.oldest_age = 0 and n.never = 0 as quiet
+    n.lagging = 0 and n.none_lagging = 0 and n.oldest_age = 0 and n.never = 0 as is_quiet
 from unnest(%(targets)s::int[], %(tenants)s::int[]) as x (id, tenant_id)
 cross join lateral (
     select

@@ -87,6 +87,7 @@ def main() -> int:
             on_startup=on_startup,
             on_shutdown=on_shutdown,
             trusted_proxies=settings.proxies,
+            docs=settings.api_docs,
         )
     )
     host, port = split_address(settings.api_listen)

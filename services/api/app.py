@@ -10,6 +10,7 @@ from typing import Any
 
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
+from fastapi_offline import FastAPIOffline
 
 from lagscale.store.encryption import Keyring
 from lagscale.store.registry.session import RegistryDatabase
@@ -52,6 +53,7 @@ class ApiParts:
     Attributes:
         verdicts, rounds: in the scaler's role.
         tick_seconds: of the scraper, which policies are checked against.
+        docs: whether `/docs` serves Swagger UI, whose assets are a package's, so that no browser needs the internet.
     """
 
     database: RegistryDatabase
@@ -66,6 +68,7 @@ class ApiParts:
     on_startup: Callable[[], Awaitable[None]] | None = None
     on_shutdown: Callable[[], Awaitable[None]] | None = None
     trusted_proxies: tuple[str, ...] = ()
+    docs: bool = False
 
 
 def create_app(parts: ApiParts) -> FastAPI:
@@ -81,7 +84,9 @@ def create_app(parts: ApiParts) -> FastAPI:
             if parts.on_shutdown is not None:
                 await parts.on_shutdown()
 
-    app = FastAPI(
+    app = (FastAPIOffline if parts.docs else FastAPI)(
+        docs_url="/docs" if parts.docs else None,
+        redoc_url=None,
         title="Lagscale",
         version=_read_version(),
         description=_DESCRIPTION,

@@ -1,4 +1,4 @@
-"""The page of a moment: sentence first, rules, lag with its threshold, and what was told; readable at 80 columns."""
+"""The page of a point in time: sentence first, rules, lag with its threshold, and decisions; readable at 80 columns."""
 
 from __future__ import annotations
 
@@ -9,27 +9,28 @@ import pytest
 from pydantic import SecretStr
 from rich.console import Console
 
-from services.cli import app
 from services.cli.client import ApiClient
+from services.cli.commands import explain
 from services.cli.commands.explain import print_explanation
-from services.cli.commands.plot import PlotFrame, PlotPoint, draw_plot, format_short
+from services.cli.commands.plot import PlotFrame, PlotPoint, draw_plot
+from services.cli.output import format_short
 from services.cli.settings import CliSettings
 from tests.unit.cli.test_cli import run
 
 SENTENCE = "Partition 2 of orders has been above 500 for 130 s. KEDA was told value 1,500, active."
 ROW: dict[str, Any] = {
     "replica": "scaler-1", "answeredAt": "2030-01-01T00:04:00Z", "newestRoundAt": "2030-01-01T00:03:58Z",
-    "verdict": "sustained", "value": 1500.0, "active": True, "lastKnown": False, "reason": "lasted", "code": "OK",
-    "version": 3, "overrides": None,
+    "verdict": "sustained", "value": 1500.0, "active": True, "lastKnown": False, "reason": "lasted", "grpcCode": "OK",
+    "registrationVersion": 3, "overrides": None,
 }  # fmt: skip
-REFUSED = {**ROW, "value": None, "active": None, "verdict": "unknown", "reason": "stale", "code": "UNAVAILABLE"}
+REFUSED = {**ROW, "value": None, "active": None, "verdict": "unknown", "reason": "stale", "grpcCode": "UNAVAILABLE"}
 SAID: dict[str, Any] = {
-    "verdict": "sustained", "reason": "lasted", "because": "sustained", "total": 5000, "partitions": 3, "lagging": 2,
+    "verdict": "sustained", "reason": "lasted", "activityReason": "sustained", "total": 5000, "partitions": 3, "lagging": 2,
     "members": 2, "decidingRule": "replica_cap", "ageSeconds": 4.2, "staleAfterSeconds": 30.0, "recovering": False, "timeLag": None,
     "answer": {"value": 1500.0, "active": True, "lastKnown": False}, "answerSentence": "KEDA gets value 1,500, active.",
     "steps": [{"rule": "replica_cap", "before": 5000.0, "after": 1500.0, "text": "Capped by the partitions."}],
     "islands": [{"topic": "orders", "partition": 2, "lag": 4000, "since": "2030-01-01T00:01:50Z", "durationSeconds": 130.0,
-                 "bounded": False}],
+                 "startKnown": False}],
     "missing": [{"topic": "orders", "partition": 1, "since": "2030-01-01T00:02:00Z", "ageSeconds": 120.0, "lag": 7},
                 {"topic": "refunds", "partition": None, "since": None, "ageSeconds": None, "lag": None}],
     "missingCount": 30, "stuck": [{"topic": "orders", "partition": 0}],
@@ -39,8 +40,8 @@ FOUND: dict[str, Any] = {
     "registration": {"version": 3, "policy": {"maxGapSeconds": 25.0}}, "evaluation": SAID,
     "answers": [{**ROW, "agrees": True, "rule": [], "difference": None}], "previousAnswer": None,
     "decisions": [ROW, {**REFUSED, "answeredAt": "2030-01-01T00:02:00Z"}], "notes": ["The monitor was deleted."],
-    "lag": [{"at": f"2030-01-01T00:0{minute}:00Z", "total": 1000 * minute, "greatest": 900 * minute,
-             "least": 900 * minute} for minute in range(5)],
+    "lag": [{"at": f"2030-01-01T00:0{minute}:00Z", "total": 1000 * minute, "maxPartitionLag": 900 * minute,
+             "maxPartitionLagLow": 900 * minute} for minute in range(5)],
     "threshold": 500, "usesTotalLag": False,
 }  # fmt: skip
 
@@ -59,38 +60,38 @@ def test_the_page_has_everything_and_fits(width: int) -> None:
     lines = [" ".join(line.split()) for line in shown.splitlines()]
     order = [
         next(number for number, line in enumerate(lines) if line.startswith(begin))
-        for begin in ("shop/orders at 2030-01-01 00:04:00 UTC", "Partition 2 of orders", "How the value", "total lag",
+        for begin in ("shop/orders at 2030-01-01 00:04:00 UTC", "Partition 2 of orders", "Evaluation", "total lag",
                       "replica cap", "answer", "island orders/2: above for at least 130 s", "missing orders/1",
-                      "missing refunds: no sample yet", "and 22 more", "stuck orders/0", "Until then", "told",
-                      "What was told", "scaler-1")
+                      "missing refunds: no sample yet", "and 22 more", "stuck orders/0", "Lag until then", "KEDA",
+                      "Recorded decisions", "scaler-1")
     ]  # fmt: skip
     assert order == sorted(order)
-    assert "this limit holds" in " ".join(lines)
+    assert "deciding limit" in " ".join(lines)
     assert "The monitor was deleted." in lines
 
 
 def test_what_was_told_is_drawn_under_the_plot() -> None:
-    strip = next(line for line in page().splitlines() if line.startswith(" told "))
+    strip = next(line for line in page().splitlines() if line.startswith(" KEDA "))
     assert strip[6:].strip() == "!" * strip.count("!") + "█" * strip.count("█")
     assert strip.count("!") > strip.count("█") > 0
 
 
 def test_a_moment_without_samples_and_answers_says_so() -> None:
     shown = page(evaluation=None, answers=[], decisions=[], lag=[])
-    for text in ("no samples", "no sample in the time", "nothing on record"):
+    for text in ("no samples", "no samples in the evaluated", "no recorded decisions"):
         assert text in shown
-    assert "the last before" in page(answers=[], previousAnswer=ROW)
+    assert "the previous one" in page(answers=[], previousAnswer=ROW)
 
 
 def test_why_an_answer_differs_stands_beside_what_the_samples_say() -> None:
     differing = {**REFUSED, "agrees": False, "rule": ["store_away"], "difference": "The store did not answer."}
     shown = page(answers=[differing])
     assert "scaler-1: The store did not answer." in shown
-    assert "The samples say: KEDA gets value 1,500, active." in shown
+    assert "Evaluation: KEDA gets value 1,500, active." in shown
     assert "error UNAVAILABLE (stale)" in shown
 
 
-@pytest.mark.parametrize(("most", "text"), [(30.0, "at most 30 s"), (None, "longer than anything stored")])
+@pytest.mark.parametrize(("most", "text"), [(30.0, "at most 30 s"), (None, "older than the stored samples")])
 def test_a_time_lag_is_shown_with_its_bounds(most: float | None, text: str) -> None:
     said = {**SAID, "timeLag": {"seconds": 21.2, "atLeast": 15.0, "atMost": most}}
     shown = " ".join(page(evaluation=said).split())
@@ -99,7 +100,7 @@ def test_a_time_lag_is_shown_with_its_bounds(most: float | None, text: str) -> N
 
 def test_an_unknown_verdict_shows_its_error() -> None:
     said = {**SAID, "verdict": "unknown", "reason": "stale", "steps": [], "decidingRule": None, "answer": None,
-            "answerSentence": "KEDA gets an error.", "because": None}  # fmt: skip
+            "answerSentence": "KEDA gets an error.", "activityReason": None}  # fmt: skip
     shown = page(evaluation=said)
     assert "KEDA gets an error." in shown
     assert "total lag" not in shown
@@ -155,7 +156,7 @@ def test_the_moment_is_asked_of_the_api(
     def client(settings: CliSettings) -> ApiClient:
         return ApiClient(settings.model_copy(update={"api_key": SecretStr("key")}), httpx.MockTransport(answer))
 
-    monkeypatch.setattr(app, "ApiClient", client)
+    monkeypatch.setattr(explain, "ApiClient", client)
     assert run(monkeypatch, "explain", "shop/orders", *at) == 0
     assert SENTENCE[:40] in capsys.readouterr().out
     assert run(monkeypatch, "explain", "shop/orders", *at, "--json") == 0
@@ -172,7 +173,7 @@ def test_a_freeze_is_told_and_drawn() -> None:
     lines = [" ".join(line.split()) for line in shown.splitlines()]
     told = "KEDA gets 1,500, active, known at 2030-01-01 00:00:30"
     assert f"frozen since 2030-01-01 00:01:00 UTC: {told}" in lines
-    assert "told: f frozen" in lines
+    assert "decisions: f frozen" in lines
     assert any("1,500, active (frozen)" in line for line in lines)
     nothing = page(120, frozen={**frozen, "answer": None})
     assert "KEDA gets an error" in nothing

@@ -15,6 +15,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.quotas import Quota, describe_excess
 from lagscale.domain.verdict.freezes import Freeze
@@ -209,7 +210,7 @@ def _parse_policy(given: tuple[tuple[str, str], ...], minimum_interval: int) -> 
     # The rules of tick and minimum were checked when it was written, and changing them must not silence a monitor.
     for least in (minimum_interval, 1):
         try:
-            return Policy.parse(dict(given), tick_seconds=0.0, minimum_interval=least)
+            return parse_policy(dict(given), tick_seconds=0.0, minimum_interval=least)
         except InvalidInput:
             continue
     return None

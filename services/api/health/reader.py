@@ -6,6 +6,8 @@ from collections import Counter
 from collections.abc import Sequence
 from datetime import datetime
 
+from lagscale.domain.state_codes import StateCode
+
 from lagscale.store.registry import clusters, history, monitors
 from lagscale.store.registry.paging import MAX_PAGE_SIZE, PageRequest
 from lagscale.store.registry.session import Row, TenantSession
@@ -38,7 +40,7 @@ async def read_tenant_health(session: TenantSession) -> TenantHealth:
         _serialize_cluster(row, [target for target in targets if target["cluster"] == row["name"]]) for row in rows
     ]
     is_ok = all(
-        (cluster.state is None or cluster.state.code == "ok") and set(cluster.targets_by_code) <= {"ok"}
+        (cluster.state is None or cluster.state.code == StateCode.OK) and set(cluster.targets_by_code) <= {StateCode.OK}
         for cluster in found
     )
     return TenantHealth(tenant=session.tenant["name"], ok=is_ok, clusters=found)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from lagscale.domain.state_codes import StateCode
+
 from lagscale.domain.policy.keys import KEYS_BY_NAME
-from lagscale.domain.policy.limits import build_unknown_key_fault
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.tenant_rules import build_unknown_key_fault
 from lagscale.domain.topics import TopicScope, normalize_names
 from lagscale.errors import FieldError, InvalidInput
 from lagscale.store.registry.monitor_spec import MonitorDraft
@@ -15,8 +18,6 @@ from services.api.monitors.schemas import MonitorIn
 from services.api.schemas import PolicyValue
 from services.api.tenants.schemas import format_policy_value
 
-#: State of a topic discovery that found more topics than may be measured.
-_TOO_MANY_TOPICS = "too_many_topics"
 _SCOPE_NAMES = {"topics": "topics", "pattern": "topicPattern", "exclude": "excludeTopics"}
 
 
@@ -49,11 +50,11 @@ def read_policy(stored: Mapping[str, object], minimum_interval: int) -> Policy:
     """The policy of stored keys, as the scaler reads it; tick and minimum were checked when it was written."""
     given = {str(name): str(text) for name, text in stored.items()}
     try:
-        return Policy.parse(given, tick_seconds=0.0, minimum_interval=minimum_interval)
+        return parse_policy(given, tick_seconds=0.0, minimum_interval=minimum_interval)
     except InvalidInput:
-        return Policy.parse(given, tick_seconds=0.0)
+        return parse_policy(given, tick_seconds=0.0)
 
 
 def find_partial_reason(row: Row) -> str:
     """Why only a part of a monitor's topics is measured; empty if all are."""
-    return str(row["scope_message"]) if row["scope_code"] == _TOO_MANY_TOPICS else ""
+    return str(row["scope_message"]) if row["scope_code"] == StateCode.TOO_MANY_TOPICS else ""

@@ -12,9 +12,10 @@ from typing import Protocol
 
 from lagscale.clock import to_datetime
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Answer, Judgment, Verdict, VerdictRequest, choose_answer
-from lagscale.domain.verdict.freezes import Freeze, build_frozen_request, describe_freezes
-from lagscale.domain.verdict.partial import apply_partial_coverage
+from lagscale.domain.verdict.contract import Answer, Judgment, Verdict, VerdictRequest
+from lagscale.domain.verdict.freezes import Freeze
+from lagscale.domain.verdict.hold import apply_partial_coverage, build_frozen_request, choose_answer
+from lagscale.domain.wording.answers import describe_freezes
 from lagscale.domain.wording.verdicts import describe_verdict
 from services.api.schemas import to_optional_datetime
 from services.api.verdicts.schemas import AnswerOut, FrozenOut

@@ -5,10 +5,9 @@ from __future__ import annotations
 from datetime import datetime
 
 from lagscale.clock import to_datetime
-from lagscale.domain.lag.rounds import Note
+from lagscale.domain.lag.rounds import MEMBERS_MAX_AGE_MS, Note
 from lagscale.domain.lag.samples import Flag
-from lagscale.domain.policy.policy import MEMBERS_MAX_AGE_MS
-from lagscale.domain.policy.values import list_effective_values
+from lagscale.domain.policy.parsing import list_effective_values
 from lagscale.domain.verdict.contract import Island, VerdictRequest
 from lagscale.domain.wording.verdicts import describe_answer
 from lagscale.errors import FieldError, InvalidInput

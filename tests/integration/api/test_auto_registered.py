@@ -9,7 +9,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash
 from lagscale.errors import QuotaExceeded, StoreUnavailable
 from lagscale.store.connection import open_pool
@@ -193,7 +193,7 @@ async def test_who_asked_is_unknown_where_an_older_scaler_registered(
                 "old",
                 ("t",),
                 {},
-                Policy.parse({}),
+                parse_policy({}),
                 digest,
             )
         )

@@ -290,9 +290,9 @@ async def test_times_are_read_in_both_forms(shop: Shop, shared_url: str) -> None
         ("-5", "must be a time with its zone"),
         ("9999999999999999", "must be a time with its zone"),
         ("9999-01-01T00:00:00Z", "must be a time with its zone"),
-        ("4000000000000", "lies in the future"),
-        ("1700000000", "decisions are kept for 14 days"),
-        ("before", "lies before the monitor was registered; give "),
+        ("4000000000000", "is in the future"),
+        ("1700000000", "retention of decisions (14 days)"),
+        ("before", "is before the monitor was registered; give "),
     ],
 )
 async def test_a_fault_of_the_moment_names_at(shop: Shop, shared_url: str, at: str, wanted: str) -> None:

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
 import psycopg
 import pytest
 
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash
 from lagscale.errors import NotFound, QuotaExceeded, StoreUnavailable
 from lagscale.store.connection import open_pool
@@ -20,14 +19,6 @@ from lagscale.store.registrations.answers import Decision, PostgresDecisions
 from lagscale.store.registrations.load import ROLE, PostgresRegistrations, changes
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-async def pool(shared_url: str) -> AsyncIterator[Any]:
-    pool = open_pool(shared_url, ROLE, 4, application="test-scaler")
-    await pool.open(wait=True)
-    yield pool
-    await pool.close()
 
 
 @pytest.fixture
@@ -56,7 +47,7 @@ def build_inline_monitor(tenant: int, *topics: str, **given: str) -> InlineMonit
         "orders",
         topics,
         given,
-        Policy.parse(given),
+        parse_policy(given),
         digest,
     )
 

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from lagscale.domain.state_codes import StateCode
-
 from lagscale.store.registry import clusters, history, monitors
 from lagscale.store.registry.paging import MAX_PAGE_SIZE, PageRequest
 from lagscale.store.registry.session import Row, TenantSession

@@ -18,7 +18,7 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
 from lagscale.settings import RENAMED, ServiceSettings, SingleMonitorSettings
-from services.api.problem_types import FRAMEWORK_PROBLEM_TYPES, PROBLEM_TYPES, TYPE_PREFIX, build_type_uri
+from services.api.problem_types import FRAMEWORK_PROBLEM_TYPES, PROBLEM_TYPES
 from services.scaler.triggers.metadata import render_docs
 from tests.conventions.pictures import SCENES, picture
 
@@ -196,36 +196,35 @@ def render_metrics() -> str:
 
 
 def render_errors() -> str:
-    """The page of all kinds of problems of the API."""
+    """The page of all problem types of the API."""
     lines = [
         "# Errors of the REST API",
         "",
-        "Every error is `application/problem+json` (RFC 9457), whatever `Accept` says:",
+        "Errors are `application/problem+json` (RFC 9457), regardless of `Accept`:",
         "",
         "| key | |",
         "|---|---|",
-        "| `type` | the kind, as a URI of the list below; it does not change |",
-        "| `title` | the kind in words |",
-        "| `status` | of HTTP |",
-        "| `detail` | what is wrong here |",
-        "| `field` | what of the request is at fault |",
-        "| `remediation` | what to do |",
-        "| `errors` | every fault of the input, each with its `field` and a `text` that says what must be there |",
+        "| `type` | problem type, a URI of the list below; it does not change |",
+        "| `title` | title of the problem type |",
+        "| `status` | HTTP status |",
+        "| `detail` | cause of this problem |",
+        "| `field` | part of the request at fault |",
+        "| `remediation` | how to resolve it |",
+        "| `errors` | all invalid fields, each with its `field` and a `text` that says what is required |",
         "",
-        "`field` is the first field of `errors`; or a query parameter or a header by its name; or `path` (a name in the URL,",
-        "or the object that it leads to), `method` or `body`; or the tenant's limit that is used up, as `maxMonitors`. It is",
-        "null where nothing of the request is at fault.",
+        "`field` is the first field of `errors`, the name of a query parameter or header, `path` (a name in the URL, or the",
+        "object that it identifies), `method`, `body`, or the limit of the tenant that is exceeded, such as `maxMonitors`. It is",
+        "null if the request is not at fault.",
         "",
-        "What is no HTTP at all is refused by the server in bare text, with 400.",
+        "Requests that are not valid HTTP are refused with 400 and plain text.",
         "",
-        "## By status",
+        "## Problem types by status",
         "",
     ]
-    ours = [(build_type_uri(error), (error.__doc__ or "").strip(), kind) for error, kind in PROBLEM_TYPES.items()]
-    framework = [(TYPE_PREFIX + kind.name, kind.title, kind) for kind in FRAMEWORK_PROBLEM_TYPES]
-    for name, title, kind in sorted([*ours, *framework], key=lambda found: (found[2].status, found[0])):
-        blamed = "nothing of the request" if kind.field is None else f"`{kind.field}`, if the error names no other"
-        lines += [f"### `{name}`", "", f"{kind.status}. {title} Field: {blamed}. {kind.remediation}", ""]
+    kinds = {kind.uri: kind for kind in (*PROBLEM_TYPES.values(), *FRAMEWORK_PROBLEM_TYPES)}
+    for uri, kind in sorted(kinds.items(), key=lambda item: (item[1].status, item[0])):
+        field = "" if kind.field is None else f" `field`: `{kind.field}`, unless the error names another."
+        lines += [f"### `{uri}`", "", f"{kind.status}. {kind.title}{field} {kind.remediation}", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

@@ -78,7 +78,7 @@ async def test_what_came_that_way_is_listed_with_who_asked(shop: Shop, keda: Ked
     assert item["name"] == name
     assert item["registeredBy"]["namespace"] == "prod"
     assert item["registeredBy"]["scaledObject"] == "worker-object"
-    assert item["lastAskedAt"] is not None
+    assert item["lastRequestedAt"] is not None
     assert await names(shop, autoRegistered="false") == ["by-hand"]
 
 

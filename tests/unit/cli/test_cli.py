@@ -117,7 +117,7 @@ def test_an_unknown_verdict_exits_7_and_says_why(
 @pytest.mark.parametrize(
     ("name", "code"),
     [
-        ("not-found", 3), ("not-authenticated", 4), ("not-allowed", 4), ("store-timeout", 8), ("internal-error", 1),
+        ("not-found", 3), ("not-authenticated", 4), ("forbidden", 4), ("store-timeout", 8), ("internal-error", 1),
     ],
 )  # fmt: skip
 def test_a_problem_of_the_api_becomes_an_exit_code(

@@ -82,9 +82,9 @@ def test_json_is_the_exports_lines(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 @pytest.mark.parametrize(
     ("answer", "wanted"),
     [
-        (httpx.Response(403, json={"type": "urn:lagscale:problem:not-allowed", "detail": "No."}), 4),
-        (httpx.Response(429, json={"type": "urn:lagscale:problem:rate-exceeded", "detail": "Slower."}), 6),
-        (httpx.Response(503, json={"type": "urn:lagscale:problem:issuer-unavailable", "detail": "Away."}), 8),
+        (httpx.Response(403, json={"type": "urn:lagscale:problem:forbidden", "detail": "No."}), 4),
+        (httpx.Response(429, json={"type": "urn:lagscale:problem:rate-limit-exceeded", "detail": "Slower."}), 6),
+        (httpx.Response(503, json={"type": "urn:lagscale:problem:token-issuer-unavailable", "detail": "Away."}), 8),
         (httpx.ReadError("broke off"), 8),
     ],
 )

@@ -18,17 +18,17 @@ from tests.support.command_line import run_main
 SENTENCE = "Partition 2 of orders has been above 500 for 130 s. KEDA was told value 1,500, active."
 ROW: dict[str, Any] = {
     "replica": "scaler-1", "answeredAt": "2030-01-01T00:04:00Z", "newestRoundAt": "2030-01-01T00:03:58Z",
-    "verdict": "sustained", "value": 1500.0, "active": True, "lastKnown": False, "reason": "lasted", "code": "OK",
-    "version": 3, "overrides": None,
+    "verdict": "sustained", "value": 1500.0, "active": True, "lastKnown": False, "reason": "lasted", "grpcCode": "OK",
+    "registrationVersion": 3, "overrides": None,
 }  # fmt: skip
-REFUSED = {**ROW, "value": None, "active": None, "verdict": "unknown", "reason": "stale", "code": "UNAVAILABLE"}
+REFUSED = {**ROW, "value": None, "active": None, "verdict": "unknown", "reason": "stale", "grpcCode": "UNAVAILABLE"}
 SAID: dict[str, Any] = {
-    "verdict": "sustained", "reason": "lasted", "because": "sustained", "total": 5000, "partitions": 3, "lagging": 2,
+    "verdict": "sustained", "reason": "lasted", "activityReason": "sustained", "total": 5000, "partitions": 3, "lagging": 2,
     "members": 2, "decidingRule": "replica_cap", "ageSeconds": 4.2, "staleAfterSeconds": 30.0, "recovering": False, "timeLag": None,
     "answer": {"value": 1500.0, "active": True, "lastKnown": False}, "answerSentence": "KEDA gets value 1,500, active.",
     "steps": [{"rule": "replica_cap", "before": 5000.0, "after": 1500.0, "text": "Capped by the partitions."}],
     "islands": [{"topic": "orders", "partition": 2, "lag": 4000, "since": "2030-01-01T00:01:50Z", "durationSeconds": 130.0,
-                 "bounded": False}],
+                 "startKnown": False}],
     "missing": [{"topic": "orders", "partition": 1, "since": "2030-01-01T00:02:00Z", "ageSeconds": 120.0, "lag": 7},
                 {"topic": "refunds", "partition": None, "since": None, "ageSeconds": None, "lag": None}],
     "missingCount": 30, "stuck": [{"topic": "orders", "partition": 0}],
@@ -38,8 +38,8 @@ FOUND: dict[str, Any] = {
     "registration": {"version": 3, "policy": {"maxGapSeconds": 25.0}}, "evaluation": SAID,
     "answers": [{**ROW, "agrees": True, "rule": [], "difference": None}], "previousAnswer": None,
     "decisions": [ROW, {**REFUSED, "answeredAt": "2030-01-01T00:02:00Z"}], "notes": ["The monitor was deleted."],
-    "lag": [{"at": f"2030-01-01T00:0{minute}:00Z", "total": 1000 * minute, "greatest": 900 * minute,
-             "least": 900 * minute} for minute in range(5)],
+    "lag": [{"at": f"2030-01-01T00:0{minute}:00Z", "total": 1000 * minute, "maxPartitionLag": 900 * minute,
+             "maxPartitionLagLow": 900 * minute} for minute in range(5)],
     "threshold": 500, "usesTotalLag": False,
 }  # fmt: skip
 
@@ -98,7 +98,7 @@ def test_a_time_lag_is_shown_with_its_bounds(most: float | None, text: str) -> N
 
 def test_an_unknown_verdict_shows_its_error() -> None:
     said = {**SAID, "verdict": "unknown", "reason": "stale", "steps": [], "decidingRule": None, "answer": None,
-            "answerSentence": "KEDA gets an error.", "because": None}  # fmt: skip
+            "answerSentence": "KEDA gets an error.", "activityReason": None}  # fmt: skip
     shown = page(evaluation=said)
     assert "KEDA gets an error." in shown
     assert "total lag" not in shown

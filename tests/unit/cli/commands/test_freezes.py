@@ -126,7 +126,7 @@ def test_a_list_is_read_to_its_end(
 
 
 @pytest.mark.parametrize(
-    ("status", "problem", "code"), [(404, "not-found", 3), (403, "not-allowed", 4), (503, "store-unavailable", 8)]
+    ("status", "problem", "code"), [(404, "not-found", 3), (403, "forbidden", 4), (503, "store-unavailable", 8)]
 )
 def test_a_refusal_has_its_exit_code(
     *,

@@ -15,16 +15,16 @@ from tests.support.command_line import run_main
 
 PARTITION: dict[str, Any] = {
     "topic": "[b]orders", "partition": 0, "status": "ok", "rule": "nothing_waits", "sentence": "Nothing waits.",
-    "lag": 0, "startLag": 5, "advanced": 12_345, "unchangedSince": None, "possiblyUnchangedEarlier": False,
+    "lag": 0, "startLag": 5, "commitDelta": 12_345, "unchangedSince": None, "possiblyUnchangedEarlier": False,
     "stuck": False, "hot": False,
 }  # fmt: skip
 STALL = PARTITION | {
-    "partition": 1, "status": "stall", "sentence": "It stands.", "lag": 1_200, "startLag": 400, "advanced": 0,
+    "partition": 1, "status": "stall", "sentence": "It stands.", "lag": 1_200, "startLag": 400, "commitDelta": 0,
     "unchangedSince": "2030-01-01T00:00:00Z", "possiblyUnchangedEarlier": True, "stuck": True, "hot": True,
 }  # fmt: skip
 STATE: dict[str, Any] = {
     "monitor": "orders", "consumerGroup": "readers", "status": "stall", "sentence": "Of 2 partitions: 1 stall, 1 ok.",
-    "windowSeconds": 120.0, "members": 2, "unmeasuredTopics": [], "scope": None, "partitions": [STALL, PARTITION],
+    "windowSeconds": 120.0, "members": 2, "unmeasuredTopics": [], "partialReason": None, "partitions": [STALL, PARTITION],
 }  # fmt: skip
 
 
@@ -88,7 +88,7 @@ def test_an_unknown_state_exits_7_and_says_what_is_missing(
 
 
 def test_a_part_of_the_topics_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(monkeypatch, STATE | {"status": "unknown", "scope": "Too many topics."}, "shop/orders") == 7
+    assert run(monkeypatch, STATE | {"status": "unknown", "partialReason": "Too many topics."}, "shop/orders") == 7
     assert capsys.readouterr().err == "lagscale: Too many topics.\n"
 
 

@@ -1,4 +1,4 @@
-"""Every shape of tests/data/keda-imports: what is made of it, and that all of it is valid."""
+"""Every manifest of tests/data/keda-imports: the result of its import, and that all of it is valid."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ import yaml
 from ruamel.yaml import YAML
 from ruamel.yaml.tokens import CommentToken
 
+from lagscale.domain.policy.keda_keys import KEDA_KEYS
 from lagscale.domain.policy.keys import KEYS_BY_NAME
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.tenancy import is_name
 from services.api.clusters.schemas import ClusterIn
 from services.api.clusters.spec import build_cluster_spec
 from services.api.schemas import BindingIn, MonitorIn
-from services.cli.importing.kafka_keys import KEDA_KEYS
 from services.scaler.triggers.metadata import TriggerReader
 from tests.conventions.keda_schemas import validate
-from tests.unit.cli.importing.shapes import PATHS, expectation, expected, imported
+from tests.unit.cli.importing.manifests_fixture import PATHS, expectation, expected, imported
 
 LISTED = Path(__file__).parents[3] / "data" / "keda" / "kafka-trigger-keys.txt"
 CANARY = re.compile(r"canary|Y2FuYXJ5")
-#: Shape -> the monitors that come out of it, by TENANT/NAME, and how many objects and documents are not converted.
+#: Manifest -> its monitors, by TENANT/NAME, and the number of objects and documents that are not converted.
 MONITORS: dict[str, tuple[list[str], int]] = {
     "01-plain": (["shop/orders"], 0),
     "02-minimal": (["default/minimal"], 0),
@@ -120,14 +120,14 @@ def comments(text: str) -> set[str]:
     return {comment for comment in found if comment}
 
 
-def test_there_are_enough_shapes_and_each_is_expected() -> None:
+def test_there_are_enough_manifests_and_each_is_expected() -> None:
     assert len(PATHS) >= 30
     assert {path.stem for path in PATHS} == set(MONITORS)
 
 
 @each
 def test_what_comes_out_is_what_was_read_with_care(path: Path) -> None:
-    # To renew, and then read every difference: .venv/bin/python -m tests.unit.cli.importing.shapes
+    # To renew, and then read every difference: .venv/bin/python -m tests.unit.cli.importing.manifests_fixture
     assert expectation(path) == expected(path).read_text(encoding="utf-8")
 
 
@@ -265,7 +265,7 @@ def test_all_keys_of_kedas_trigger_occur_and_are_told_of() -> None:
     assert {key["key"] for key in report["kedaKeys"]} == listed
     for name in listed:
         assert f"| `{name}` |" in texts["report.md"]
-    assert [key["key"] for key in report["kedaKeys"] if not key["seen"]] == []
+    assert [key["key"] for key in report["kedaKeys"] if not key["occurrences"]] == []
 
 
 def test_defaults_are_kedas() -> None:

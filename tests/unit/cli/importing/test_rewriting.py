@@ -9,8 +9,8 @@ import pytest
 import yaml
 
 from services.cli.importing.conversion import convert_all
-from services.cli.importing.documents import parse_documents
 from services.cli.importing.options import ImportOptions, TriggerOptions
+from services.cli.importing.yaml_text import parse_documents
 from tests.conventions.keda_schemas import validate
 
 MANIFEST = """\

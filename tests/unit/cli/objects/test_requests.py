@@ -31,7 +31,7 @@ def posts(fake: FakeApi) -> list[str]:
 
 
 def test_many_monitors_take_few_requests(command: Command, fake: FakeApi, tmp_path: Path) -> None:
-    assert command("apply", "-f", many(tmp_path)).out.splitlines()[-1] == "60 created, 0 the same."
+    assert command("apply", "-f", many(tmp_path)).out.splitlines()[-1] == "60 created, 0 unchanged."
     bulk = "POST /v1/tenants/shop/monitors/bulk"
     assert posts(fake) == [f"{bulk}?dryRun"] * 3 + [bulk] * 3
     assert command("diff", "-f", many(tmp_path)).code == 0
@@ -40,8 +40,8 @@ def test_many_monitors_take_few_requests(command: Command, fake: FakeApi, tmp_pa
 def test_what_differs_is_told_as_the_api_tells_it(command: Command, fake: FakeApi, tmp_path: Path) -> None:
     command("apply", "-f", many(tmp_path))
     told = command("diff", "-f", many(tmp_path, lagThreshold=7))
-    assert told.out.splitlines()[:2] == ["~ monitor shop/m-000", '    told: not given -> "by bulk"']
-    assert command("apply", "-f", many(tmp_path, lagThreshold=7)).out.splitlines()[-1] == "60 changed, 0 the same."
+    assert told.out.splitlines()[:2] == ["~ monitor shop/m-000", '    told: unset -> "by bulk"']
+    assert command("apply", "-f", many(tmp_path, lagThreshold=7)).out.splitlines()[-1] == "60 changed, 0 unchanged."
 
 
 def test_what_the_api_takes_for_the_same_is_the_same(command: Command, fake: FakeApi, tmp_path: Path) -> None:
@@ -56,7 +56,7 @@ def test_what_the_api_takes_for_the_same_is_the_same(command: Command, fake: Fak
 
     command("apply", "-f", many(tmp_path))
     fake.before = unchanged
-    assert command("diff", "-f", file).out == "No change: 60 objects are so already.\n"
+    assert command("diff", "-f", file).out == "No changes: 60 objects up to date.\n"
 
 
 def test_faults_of_items_are_those_of_the_objects_at_their_lines(
@@ -92,7 +92,7 @@ def test_a_refused_request_is_made_again_one_by_one(
 
     fake.before = before
     done = command("apply", "-f", many(tmp_path))
-    assert (done.code, done.out.splitlines()[-1]) == (10, "59 created, 0 the same, 1 not done.")
+    assert (done.code, done.out.splitlines()[-1]) == (10, "59 created, 0 unchanged, 1 failed.")
     assert "monitor shop/m-007: " in done.err
     assert looks == ["false"] * MANY, "no more of them look at their cluster than in the one request"
 
@@ -107,7 +107,7 @@ def test_an_api_that_goes_away_ends_it_and_tells_what_was_done(command: Command,
 
     fake.before = before
     done = command("apply", "-f", many(tmp_path))
-    assert (done.code, done.out.splitlines()[-1]) == (10, "50 created, 0 the same, 10 not done.")
+    assert (done.code, done.out.splitlines()[-1]) == (10, "50 created, 0 unchanged, 10 failed.")
     assert len(done.err.splitlines()) == 10
 
 

@@ -1,4 +1,4 @@
-"""The objects of all manifests by kind, namespace and name, and what KEDA scales among them. Pure."""
+"""The objects of all manifests by kind, namespace and name, and the ScaledObjects and ScaledJobs among them. Pure."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from services.cli.importing.documents import KubernetesDocument, ParsedDocument, UnreadableDocument, to_plain
+from services.cli.importing.yaml_text import KubernetesDocument, ParsedDocument, UnreadableDocument, to_plain
 
 SCALED_OBJECT, SCALED_JOB = "ScaledObject", "ScaledJob"
 KAFKA_TYPES = ("kafka", "apache-kafka")
@@ -16,7 +16,7 @@ Node = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class ScaledResource:
-    """A ScaledObject or ScaledJob; `node` is without comments, those are in the document."""
+    """A ScaledObject or ScaledJob; `node` has no comments, the document has them."""
 
     document: KubernetesDocument
     kind: str
@@ -26,17 +26,17 @@ class ScaledResource:
 
     @property
     def title(self) -> str:
-        """As the report calls it."""
+        """Its name in the report."""
         return f"{self.kind} {self.namespace}/{self.name}"
 
     @property
     def spec(self) -> Node:
-        """The spec; empty where it is no map."""
+        """The spec; empty if it is not a mapping."""
         return get_map(self.node, "spec")
 
     @property
     def triggers(self) -> Sequence[Any]:
-        """The triggers; empty where they are no list."""
+        """The triggers; empty if they are not a list."""
         nested = self.spec.get("triggers")
         return nested if isinstance(nested, list) else []
 
@@ -46,16 +46,16 @@ class ScaledResource:
         return get_map(get_map(self.node, "metadata"), "annotations")
 
     def list_kafka_triggers(self) -> list[int]:
-        """Places of the triggers that are to be converted."""
+        """Indexes of the triggers to convert."""
         numbered = enumerate(self.triggers)
         return [number for number, one in numbered if isinstance(one, Mapping) and one.get("type") in KAFKA_TYPES]
 
 
 class ManifestIndex:
-    """All objects that were read. Of an object that is there twice the last one counts, as for `kubectl apply`."""
+    """All objects of the manifests. Of duplicates the last one counts, as for `kubectl apply`."""
 
     def __init__(self, documents: Sequence[ParsedDocument], namespace: str) -> None:
-        """Take the documents, and the namespace of those that name none."""
+        """Index the documents; `namespace` is of those without one."""
         self.unreadable = [one for one in documents if isinstance(one, UnreadableDocument)]
         self.duplicates: list[str] = []
         self._objects: dict[tuple[str, str, str], tuple[KubernetesDocument, Node]] = {}
@@ -69,18 +69,18 @@ class ManifestIndex:
         kind, name = str(node.get("kind") or ""), str(metadata.get("name") or "")
         object_namespace = "" if kind == "ClusterTriggerAuthentication" else str(metadata.get("namespace") or namespace)
         if kind in {SCALED_OBJECT, SCALED_JOB} and not name:
-            self.unreadable.append(UnreadableDocument(document.where, f"the {kind} has no metadata.name"))
+            self.unreadable.append(UnreadableDocument(document.location, f"the {kind} has no metadata.name"))
             return
         key = (kind, object_namespace, name)
         if key in self._objects and kind in {SCALED_OBJECT, SCALED_JOB}:
-            before = self._objects[key][0].where
+            before = self._objects[key][0].location
             self.duplicates.append(
-                f"{kind} {object_namespace}/{name} stands in {before} and in {document.where}; the last one counts"
+                f"{kind} {object_namespace}/{name} is declared in {before} and in {document.location}; the last one counts"
             )
         self._objects[key] = (document, node)
 
-    def resource(self) -> list[ScaledResource]:
-        """What KEDA scales, in a stable order."""
+    def list_resources(self) -> list[ScaledResource]:
+        """All ScaledObjects and ScaledJobs, in a stable order."""
         return [
             ScaledResource(document, kind, namespace, name, node)
             for (kind, namespace, name), (document, node) in sorted(self._objects.items(), key=lambda one: one[0])
@@ -88,17 +88,17 @@ class ManifestIndex:
         ]
 
     def get(self, kind: str, namespace: str, name: str) -> Node | None:
-        """An object, if it was read."""
+        """An object, if it is among the manifests."""
         nested = self._objects.get((kind, namespace, name))
         return None if nested is None else nested[1]
 
     def config_value(self, namespace: str, name: str, key: str) -> str | None:
-        """A text of a ConfigMap, if it was read."""
+        """A value of a ConfigMap, if it is among the manifests."""
         value = get_map(self.get("ConfigMap", namespace, name) or {}, "data").get(key)
         return None if value is None else str(value)
 
     def secret_value(self, namespace: str, name: str, key: str) -> str | None:
-        """A text of a Secret, if it was read. Whoever asks must never write it, unless it is a word of a fixed list."""
+        """A value of a Secret, if it is among the manifests. Callers never write it, unless it is a word of a fixed list."""
         secret = self.get("Secret", namespace, name) or {}
         plain_text = get_map(secret, "stringData").get(key)
         if plain_text is not None:
@@ -113,7 +113,7 @@ class ManifestIndex:
 
 
 def get_map(node: Node, *path: str) -> Node:
-    """The map at a path; empty where there is none."""
+    """The mapping at a path; empty if there is none."""
     for name in path:
         nested = node.get(name)
         if not isinstance(nested, Mapping):
@@ -123,6 +123,6 @@ def get_map(node: Node, *path: str) -> Node:
 
 
 def list_maps(node: Node, name: str) -> list[Node]:
-    """The maps of a list; empty where there is none."""
+    """The mappings of a list; empty if there is none."""
     nested = node.get(name)
     return [one for one in nested if isinstance(one, Mapping)] if isinstance(nested, list) else []

@@ -1,4 +1,4 @@
-"""`lagscale import`: sources, the directory that it makes, names, and exit codes."""
+"""`lagscale import`: sources, the output directory, and exit codes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import pytest
 import yaml
 
 from services.cli import __main__ as cli
-from services.cli.importing.naming import assign_names, normalize_name
 
 MANIFEST = """\
 apiVersion: keda.sh/v1alpha1
@@ -74,7 +73,7 @@ def test_a_directory_is_read_with_those_below_and_other_files_are_not(
         "report.md",
     ]
     report = json.loads((out / "report.json").read_text())
-    assert [one["where"] for one in report["objects"]] == ["a.yaml:1", "deep/b.yml:1"]
+    assert [one["location"] for one in report["objects"]] == ["a.yaml:1", "deep/b.yml:1"]
 
 
 def test_stdin_and_files_go_together(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -106,8 +105,8 @@ def test_what_is_broken_is_told_and_the_rest_is_written(
     text = manifest("good") + "---\n{ broken: [\n---\n" + manifest("bad").replace("topic: bad", "topic: 'a b'")
     assert run(monkeypatch, "-f", "-", "--out", str(out), stdin=text) == 1
     shown, error = capsys.readouterr()
-    assert "not converted: ScaledObject shop/bad: triggers[0].metadata.topic: must be a topic's name" in shown
-    assert "not read: stdin:11" in shown
+    assert "not converted: ScaledObject shop/bad: triggers[0].metadata.topic: must be the name of a topic" in shown
+    assert "unreadable: stdin:11" in shown
     assert error.startswith("lagscale: 2 could not be converted")
     assert files(out / "batch-001" / "new") == ["shop_scaledobject_good.yaml"]
 
@@ -160,7 +159,7 @@ def test_an_object_that_stands_twice_is_converted_once(monkeypatch: pytest.Monke
     out = tmp_path / "out"
     assert run(monkeypatch, "-f", "-", "--out", str(out), stdin=manifest("one") + "---\n" + manifest("one")) == 0
     (note,) = json.loads((out / "report.json").read_text())["notes"]
-    assert note == "ScaledObject shop/one stands in stdin:1 and in stdin:11; the last one counts"
+    assert note == "ScaledObject shop/one is declared in stdin:1 and in stdin:11; the last one counts"
 
 
 def test_no_name_leads_out_of_the_directory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -169,22 +168,3 @@ def test_no_name_leads_out_of_the_directory(monkeypatch: pytest.MonkeyPatch, tmp
     run(monkeypatch, "-f", "-", "--out", str(out), stdin=text)
     assert all(path.is_relative_to(out) for path in tmp_path.rglob("*") if path.is_file())
     assert files(out / "batch-001" / "new") == ["shop_scaledobject_up.yaml"]
-
-
-def test_names_do_not_depend_on_the_order() -> None:
-    things = {1: ("shop", ("a.b", "x-a.b")), 2: ("shop", ("a_b", "y-a_b")), 3: ("other", ("a.b",)), 4: ("shop", ("c",))}
-    names = assign_names(things)
-    assert names == {1: "x-a-b", 2: "y-a-b", 3: "a-b", 4: "c"}
-    assert assign_names(dict(reversed(things.items()))) == names
-
-
-def test_names_that_cannot_be_told_apart_get_digits() -> None:
-    names = assign_names({1: ("shop", ("a.b",)), 2: ("shop", ("a_b",))})
-    assert len(set(names.values())) == 2
-    assert all(name.startswith("a-b-") and len(name) == 12 for name in names.values())
-
-
-def test_a_long_name_is_cut_and_stays_its_own() -> None:
-    one, two = normalize_name("x" * 80 + "1"), normalize_name("x" * 80 + "2")
-    assert len(one) == len(two) == 63
-    assert one != two

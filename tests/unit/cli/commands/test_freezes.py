@@ -11,8 +11,8 @@ from pydantic import SecretStr
 
 from lagscale.errors import InvalidInput
 from services.cli.client import ApiClient
-from services.cli.commands import freeze as commands
-from services.cli.commands.freeze import build_freeze_path, parse_span
+from services.cli.commands import freezes as commands
+from services.cli.commands.freezes import build_freeze_path, parse_duration
 from services.cli.settings import CliSettings
 from tests.unit.cli.test_cli import run
 
@@ -48,13 +48,13 @@ def api(monkeypatch: pytest.MonkeyPatch) -> Api:
     ("text", "span"), [("2h", 7200), ("90m", 5400), ("1d12h", 129_600), ("45s", 45), (" 1H30m ", 5400)]
 )
 def test_spans_are_read_as_people_write_them(text: str, span: int) -> None:
-    assert parse_span(text) == span
+    assert parse_duration(text) == span
 
 
 @pytest.mark.parametrize("text", ["", "2", "h", "2 h", "2h!", "-1h", "1.5h", "2w", "99999999h"])
 def test_other_spans_are_refused(text: str) -> None:
-    with pytest.raises(InvalidInput, match="--for: must be a span"):
-        parse_span(text)
+    with pytest.raises(InvalidInput, match="--for: must be a duration"):
+        parse_duration(text)
 
 
 @pytest.mark.parametrize(

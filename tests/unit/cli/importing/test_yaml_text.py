@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from services.cli.importing.conversion import convert_all
-from services.cli.importing.documents import parse_documents
 from services.cli.importing.options import ImportOptions, TriggerOptions
+from services.cli.importing.yaml_text import parse_documents
 
 OPTIONS = ImportOptions(TriggerOptions())
 GOOD = """\

@@ -8,6 +8,7 @@ from lagscale.errors import Conflict, FieldError, InvalidInput, QuotaExceeded, S
 from lagscale.kafka.probe.result import ProbeResult
 from lagscale.store.registry import clusters
 from lagscale.store.registry.monitor_spec import MonitorSpec
+from lagscale.store.registry.monitor_writes import unknown_cluster
 from lagscale.store.registry.session import AccessScope, RegistryDatabase, Row
 from services.api.monitors.drafts import parse_draft
 from services.api.operations import Operations
@@ -29,7 +30,7 @@ from services.api.validation.warnings import (
 )
 from services.api.verdicts.reader import VerdictStore
 
-_NO_CLUSTER = FieldError("cluster", "is no cluster of this tenant; register it first")
+_NO_CLUSTER = unknown_cluster()
 #: Verdicts that say no more than that there are no samples.
 _NO_SAMPLES = {Reason.NO_DATA, Reason.NOTHING_TO_MEASURE}
 

@@ -15,10 +15,10 @@ from lagscale.domain.state_codes import StateCode
 from lagscale.domain.verdict.contract import Answer, Island, Judgment, VerdictRequest, choose_answer
 from lagscale.domain.verdict.partial import apply_partial_coverage
 from lagscale.domain.wording.verdicts import describe_answer, describe_verdict
-from lagscale.errors import FieldError, InvalidInput
+from lagscale.errors import InvalidInput
 from lagscale.store.registry import clusters, freezes, history, monitors
 from lagscale.store.registry.history import SampleRange
-from lagscale.store.registry.paging import PageRequest, decode_cursor, encode_cursor
+from lagscale.store.registry.paging import INVALID_CURSOR, PageRequest, decode_cursor, encode_cursor
 from lagscale.store.registry.session import AccessScope, RegistryDatabase, Row, TenantSession
 from services.api.freezes.answer import find_frozen_answer, serialize_frozen
 from services.api.monitors.policies import read_policy
@@ -225,7 +225,7 @@ def _decode_position(cursor: str) -> tuple[datetime, int]:
     try:
         return datetime.fromisoformat(when), int(target)
     except ValueError:
-        raise InvalidInput([FieldError("cursor", "is no cursor of this listing; leave it out to begin anew")]) from None
+        raise InvalidInput([INVALID_CURSOR]) from None
 
 
 def _serialize_target(row: Row) -> out.TargetHealth:

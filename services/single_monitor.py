@@ -11,7 +11,7 @@ import structlog
 from tenacity import RetryCallState, Retrying, retry_if_exception_type, stop_when_event_set, wait_exponential_jitter
 from tenacity.nap import sleep_using_event
 
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.quotas import DEFAULT_QUOTAS, QUOTA_COLUMNS
 from lagscale.domain.tenancy import ANY_NAMESPACE, DEFAULT_INSTANCE
 from lagscale.errors import Conflict, LagscaleError, StoreUnavailable
@@ -115,7 +115,7 @@ def build_single_monitor(environ: Mapping[str, str], *, tick_seconds: float) -> 
         consumer_group=settings.group.strip(),
         topics=tuple(topics),
         given=given,
-        policy=Policy.parse(given, tick_seconds=tick_seconds),
+        policy=parse_policy(given, tick_seconds=tick_seconds),
     )
 
 

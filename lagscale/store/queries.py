@@ -22,11 +22,10 @@ from importlib.resources import files
 from importlib.resources.abc import Traversable
 from typing import Final
 
-from lagscale.domain.lag.rounds import Note
+from lagscale.domain.lag.rounds import MEMBERS_MAX_AGE_MS, Note
 from lagscale.domain.lag.samples import Flag
-from lagscale.domain.policy.policy import MEMBERS_MAX_AGE_MS
 from lagscale.domain.state_codes import StateCode
-from lagscale.domain.verdict.recovering import MIN_SAMPLES
+from lagscale.domain.verdict.value import RECOVERY_MIN_SAMPLES
 from lagscale.store.samples.columns import ROUND_COLUMNS, ROW_COLUMNS
 
 
@@ -34,7 +33,7 @@ class Limit(IntEnum):
     """Numbers that statements share with Python."""
 
     MEMBERS_MAX_AGE_MS = MEMBERS_MAX_AGE_MS
-    RECOVERY_MIN_SAMPLES = MIN_SAMPLES
+    RECOVERY_MIN_SAMPLES = RECOVERY_MIN_SAMPLES
     #: A row stamped further in the database's future is refused.
     FUTURE_TOLERANCE_MS = 1_000
     #: An unchanged state is written again when it was last seen so long ago.

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.table import Table
 
 from devstack.database import Database
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.verdict.contract import VerdictRequest
 from lagscale.store.connection import open_pool
 from lagscale.store.verdicts.judge import PostgresVerdicts
@@ -43,7 +43,7 @@ def main() -> None:
 async def _measure(url: str, newest_ms: int) -> Table:
     pool = open_pool(url, "lagscale_scaler", SLOTS, application="bench")
     await pool.open(wait=True)
-    policy = Policy.parse({})
+    policy = parse_policy({})
     requests = [VerdictRequest(1, (target,), policy, judged_at_ms=newest_ms) for target in range(1, MONITORS + 1)]
     ways = {"one by one": 1, f"what has queued, {snapshots.BATCH} at most": snapshots.BATCH}
     rates: dict[str, list[float]] = {name: [] for name in ways}

@@ -21,7 +21,7 @@ from rich.table import Table
 from devstack.database import Database
 from lagscale.domain.lag.rounds import SampleRow, TargetRound
 from lagscale.domain.lag.samples import Sample
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.verdict.contract import VerdictRequest
 from lagscale.store.connection import open_pool
 from lagscale.store.verdicts.judge import PostgresVerdicts
@@ -166,7 +166,7 @@ async def _measure(url: str, newest_ms: int) -> Table:
     def judged(case: Case) -> Callable[[], Awaitable[object]]:
         verdicts = PostgresVerdicts(pool)
         requests = [
-            VerdictRequest(1, (target,), Policy.parse(case.policy), judged_at_ms=newest_ms) for target in case.targets
+            VerdictRequest(1, (target,), parse_policy(case.policy), judged_at_ms=newest_ms) for target in case.targets
         ]
 
         async def judge() -> object:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict, VerdictRequest
 from tests.contract.histories import History, ms
@@ -86,7 +87,7 @@ class Case:
 
     def parsed(self) -> Policy:
         """The policy with every default resolved."""
-        return Policy.parse({**DEFAULTS, **self.policy})
+        return parse_policy({**DEFAULTS, **self.policy})
 
     def judged(self) -> RandomHistory:
         """The same history and its instants, to be compared with the random ones."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from lagscale.domain.lag.rounds import SampleRow, TargetRound, build_row
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.policy.policy import Metric, OffsetResetPolicy, PersistenceScope, Policy
 from lagscale.domain.verdict.contract import VerdictRequest
 from tests.contract.histories import BEGIN_MS
@@ -118,7 +119,8 @@ def random_policy(random: Random, *, by_time: bool = False) -> Policy:
     if by_time:
         threshold = random.choice((5, 10, 15, 30, 60))
     idle, limited, even = random.choice(((True, False, False),) * 3 + ((False, False, False),) * 2 + _SPLITS)
-    return Policy(
+    return replace(
+        parse_policy({}),
         lag_threshold=threshold,
         target_lag=random.choice((float(threshold), 1.0, 2.5, 4.0)),
         sustain_ms=sustain,

@@ -10,6 +10,7 @@ from random import Random
 
 from lagscale.domain.lag.rounds import SampleRow
 from lagscale.domain.lag.samples import Offsets
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.policy.policy import Metric, OffsetResetPolicy, Policy
 from tests.contract.histories import SAMPLING, History, offsets
 from tests.contract.random_histories import Instant, RandomHistory, marked
@@ -106,7 +107,8 @@ def _instant(random: Random, times: list[int]) -> Instant:
 
 def _policy(random: Random) -> Policy:
     sustain = random.choice((0, 15_000, 15_000, 30_000, 45_000, 60_000))
-    return Policy(
+    return replace(
+        parse_policy({}),
         lag_threshold=random.choice((5, 14, 15, 15, 30, 30, 44, 45)),
         target_lag=random.choice((1.0, 10.0, 15.0)),
         sustain_ms=sustain,

@@ -7,8 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from lagscale.domain.verdict.contract import Judgment, Verdict, choose_answer
+from lagscale.domain.verdict.contract import Judgment, Verdict
 from lagscale.domain.verdict.evaluate import find_last_known, judge
+from lagscale.domain.verdict.hold import choose_answer
 from lagscale.store.records import Lease
 from services.scaler.answers.snapshots import VerdictSource
 from tests.contract.case import Case, Expected

@@ -17,7 +17,7 @@ from psycopg import sql
 
 from lagscale.domain.lag.rounds import TargetRound
 from lagscale.domain.lag.samples import Sample
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.verdict.contract import VerdictRequest
 from lagscale.store.connection import Pool, open_pool
 from lagscale.store.queries import load, number_parameters, statements
@@ -128,7 +128,7 @@ async def test_samples_are_read_in_the_same_way_however_they_lie(pool: Pool, mig
 
     async def look(state: str, targets: Mapping[str, int]) -> None:
         for statement, name in ways():
-            request = VerdictRequest(1, (targets[name],), Policy.parse(SHAPES[name][1]), judged_at_ms=BEGIN_MS)
+            request = VerdictRequest(1, (targets[name],), parse_policy(SHAPES[name][1]), judged_at_ms=BEGIN_MS)
             plan = await explained(pool, statement, request)
             found.setdefault((statement, name), {})[state] = plan
 

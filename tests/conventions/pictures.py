@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.verdict.contract import Judgment, Reason, Verdict
 from lagscale.domain.verdict.evaluate import judge
@@ -153,7 +154,7 @@ SCENES: Mapping[str, Scene] = {
 
 def judged(scene: Scene) -> list[tuple[int, Judgment]]:
     """(seconds, judgement) every sampling interval, each with the samples until then."""
-    policy = Policy.parse({**POLICY, **scene.policy})
+    policy = parse_policy({**POLICY, **scene.policy})
     targets = scene.history().targets()
     return [
         (at, judge(targets, policy, now_ms=ms(at), upto_ms=ms(at)))
@@ -164,7 +165,7 @@ def judged(scene: Scene) -> list[tuple[int, Judgment]]:
 def picture(name: str) -> str:
     """The SVG of a scene."""
     scene = SCENES[name]
-    policy = Policy.parse({**POLICY, **scene.policy})
+    policy = parse_policy({**POLICY, **scene.policy})
     answers = judged(scene)
     points = [p for p in _points(scene, policy) if scene.first <= _seconds(p.at_ms) <= scene.last]
     return svg(

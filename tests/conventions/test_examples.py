@@ -12,7 +12,7 @@ import pytest
 import yaml
 from pydantic import BaseModel
 
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.errors import FieldError
 from services.api.clusters.schemas import ClusterIn
 from services.api.schemas import BindingIn, MonitorIn
@@ -101,7 +101,7 @@ def test_manifests_are_valid_for_the_api(path: Path) -> None:
         (models | {"bindings": BindingIn})[one.ref.kind.plural].model_validate(one.spec)
         if one.ref.kind.plural == "monitors":
             assert one.spec["cluster"] in clusters
-            Policy.parse({name: str(value) for name, value in one.spec["policy"].items()})
+            parse_policy({name: str(value) for name, value in one.spec["policy"].items()})
 
 
 def test_the_eleven_services_are_one_file() -> None:

@@ -1,4 +1,4 @@
-"""docs/from-keda-kafka.md against the code: every key of KEDA's `kafka` trigger is told, with the defaults that rule."""
+"""docs/from-keda-kafka.md against the code: every key of KEDA's `kafka` trigger is described, with its defaults."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ from pathlib import Path
 import yaml
 
 from lagscale.domain.policy.keys import KEYS_BY_NAME
-from lagscale.domain.policy.policy import PersistenceScope, Policy
+from lagscale.domain.policy.parsing import parse_policy
+from lagscale.domain.policy.policy import PersistenceScope
 from lagscale.errors import InvalidInput
 from services.scaler.triggers.metadata import EXTERNAL_SCALER_KEYS, IGNORED_KEYS, TRIGGER_KEYS, TriggerReader
 
@@ -16,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "from-keda-kafka.md").read_text(encoding="utf-8")
 LISTED = ROOT / "tests" / "data" / "keda" / "kafka-trigger-keys.txt"
 OURS = set(KEYS_BY_NAME) | {key.name for key in TRIGGER_KEYS}
-#: In our list of keys to pass over, and no key of KEDA's: a value of `sasl`.
+#: Ignored as a key, and no key of KEDA's: a value of `sasl`.
 NO_KEY = {"gssapi"}
 
 
@@ -37,8 +38,8 @@ def compared() -> dict[str, tuple[str, str, str]]:
 
 
 def settled() -> set[str]:
-    """Keys of the table of what the cluster's registration settles."""
-    firsts = re.findall(r"^\| (`[^|]+) \|", section("Settled by the cluster's registration"), re.MULTILINE)
+    """Keys of the table of what the cluster defines."""
+    firsts = re.findall(r"^\| (`[^|]+) \|", section("Defined by the cluster"), re.MULTILINE)
     return {name for first in firsts for name in re.findall(r"`(\w+)`", first)}
 
 
@@ -67,7 +68,7 @@ def test_keys_that_are_settled_elsewhere_are_those_that_we_pass_over() -> None:
 
 
 def test_both_defaults_are_right() -> None:
-    ours = {name: KEYS_BY_NAME[name].default if name in KEYS_BY_NAME else "" for name in compared()}
+    ours = {name: KEYS_BY_NAME[name].default_text if name in KEYS_BY_NAME else "" for name in compared()}
     assert {name: given for name, (_, given, _) in compared().items()} == ours
     assert {name: given for name, (given, _, _) in compared().items()} == {n: kedas()[n] for n in compared()}
 
@@ -75,7 +76,7 @@ def test_both_defaults_are_right() -> None:
 def test_the_example_judges_as_keda_does() -> None:
     metadata = importing()
     trigger = TriggerReader(tick_seconds=5).read(metadata)
-    policy = Policy.parse(trigger.given)
+    policy = parse_policy(trigger.given)
     assert (policy.persistence_scope, policy.activation_sustain_ms) == (PersistenceScope.TOTAL, 0)
     # Every default of KEDA's that a policy knows is written out; `all` partitions is no text of either.
     written = {

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from lagscale.domain.lag.rounds import TargetRound
 from lagscale.domain.lag.samples import Sample
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.verdict.contract import Verdict
 from lagscale.domain.verdict.evaluate import judge
 
 PAGE = Path(__file__).parents[2] / "docs" / "persistence.md"
 #: What the page says of the policy, above the table.
-POLICY = Policy.parse({"lagThreshold": "500", "sustainSeconds": "60", "samplingInterval": "15"})
+POLICY = parse_policy({"lagThreshold": "500", "sustainSeconds": "60", "samplingInterval": "15"})
 PRODUCED_A_SECOND = 100
 
 

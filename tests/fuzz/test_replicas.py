@@ -19,8 +19,10 @@ from hypothesis import HealthCheck, Phase, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Answer, Judgment, choose_answer
+from lagscale.domain.verdict.contract import Answer, Judgment
+from lagscale.domain.verdict.hold import choose_answer
 from lagscale.errors import LagscaleError, StoreUnavailable, Unknown
 from services.scaler.answers import answer as answers
 from services.scaler.answers.answer import AnswerSource, MonitorAnswer
@@ -62,7 +64,7 @@ class Replicas(RuleBasedStateMachine):
         super().__init__()
         self._loop = asyncio.new_event_loop()
         self._folder = tempfile.TemporaryDirectory()
-        self.world = World(Policy.parse(POLICY))
+        self.world = World(parse_policy(POLICY))
         self.replicas: list[Replica] = []
 
     @initialize(
@@ -79,7 +81,7 @@ class Replicas(RuleBasedStateMachine):
             "persistenceScope": scope,
             "scaleDownStabilization": down,
         }
-        self.world = World(Policy.parse({**POLICY, **keys}))
+        self.world = World(parse_policy({**POLICY, **keys}))
         self.replicas = [Replica(self.world, Path(self._folder.name) / str(number)) for number in range(2)]
         self.time_passes(before)
 

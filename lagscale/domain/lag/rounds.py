@@ -14,6 +14,8 @@ from lagscale.domain.lag.samples import Flag, Sample
 
 #: Greatest age that a marker tells, in milliseconds; also the age of knowledge where every partition is born.
 MAX_AGE_MS = 2_000_000_000
+#: A member count that was older than this at a round is unknown.
+MEMBERS_MAX_AGE_MS = 180_000
 #: A metadata answer older than this many polling intervals proves no birth.
 FIRST_SEEN_INTERVALS = 2.5
 _WITHOUT_PROGRESS = Flag.UNCOMMITTED | Flag.LOST | Flag.RESET

@@ -1,17 +1,32 @@
-"""The keys of a policy as one declarative table: names, kinds, defaults and rules.
+"""The keys of a policy as one declarative table: names, types, defaults, units, bounds and rules.
 
-Trigger metadata, the API and the documentation all render it; nothing else knows a key's name.
+The parser, tenants' limits, effective values, the API schema and the page of trigger metadata all read it. A new key
+is one line here and one field of `Policy`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
+
+from lagscale.domain.policy.policy import (
+    MAX_STABILIZATION_SECONDS,
+    IsolationLevel,
+    Metric,
+    OffsetResetPolicy,
+    PersistenceScope,
+)
+
+#: The text of a duration that never elapses.
+OFF = "off"
+#: The text of a partition limitation that excludes nothing.
+ALL = "all"
 
 
 class ValueType(StrEnum):
-    """How a key's text is read."""
+    """How a key's text is parsed."""
 
     COUNT = "integer"
     NUMBER = "number"
@@ -21,46 +36,89 @@ class ValueType(StrEnum):
     PARTITIONS = "partitions"
 
 
+class Unit(StrEnum):
+    """What a number counts. Fields of `Policy` hold seconds as milliseconds."""
+
+    NONE = ""
+    LAG = "messages, or seconds with metric timeLag"
+    MESSAGES = "messages"
+    SECONDS = "seconds"
+    SAMPLES = "samples"
+    MEMBERS = "members"
+
+
+@dataclass(frozen=True, slots=True)
+class Derived:
+    """A default that depends on keys further up in the table.
+
+    Attributes:
+        text: the rule, for the documentation.
+        compute: the value, from the numbers of those keys in their own units.
+    """
+
+    text: str
+    compute: Callable[[Mapping[str, Decimal]], Decimal]
+
+
 @dataclass(frozen=True, slots=True)
 class PolicyKey:
-    """One key of the policy: its name in metadata and API, how it is read, and what a user must know of it."""
+    """One key of the policy.
+
+    Attributes:
+        field: of `Policy`; None for a key that is only validated.
+        default: its text, or how it is derived; None for a key without a default.
+        choice: the enumeration of a choice, whose values are the allowed texts.
+        affects_sampling: whether it changes what is measured; such a key cannot be overridden with `serviceType`.
+    """
 
     name: str
+    field: str | None
     value_type: ValueType
-    default: str
+    default: str | Derived | None
+    unit: Unit
+    minimum: int
+    maximum: int | None
     description: str
-    minimum: int = 0
-    maximum: int | None = None
-    choices: tuple[str, ...] = ()
-    affects_sampling: bool = False  # changes what is measured, so it can never be overridden beside `serviceType`
+    choice: type[StrEnum] | None = None
+    affects_sampling: bool = False
+
+    @property
+    def default_text(self) -> str:
+        """The default as the documentation shows it."""
+        return self.default.text if isinstance(self.default, Derived) else self.default or "not set"
+
+    @property
+    def choices(self) -> tuple[str, ...]:
+        """The allowed texts of a choice; empty for other types."""
+        return () if self.choice is None else tuple(self.choice)
 
 
+_SECONDS, _MAX = Unit.SECONDS, MAX_STABILIZATION_SECONDS
 KEYS: tuple[PolicyKey, ...] = (
-    PolicyKey("lagThreshold", ValueType.COUNT, "500", "lag strictly above this is a breach: of one partition, or of the sum with `persistenceScope: total`; seconds with `metric: timeLag`; also the HPA target unless `targetLag` is set", 1),
-    PolicyKey("targetLag", ValueType.NUMBER, "= lagThreshold", "what one replica should have to do: the HPA target (AverageValue); at most 3 decimals"),
-    PolicyKey("sustainSeconds", ValueType.COUNT, "120", "how long lag must stay above the threshold without a break; 0 answers like a static threshold"),
-    PolicyKey("samplingInterval", ValueType.COUNT, "10", "seconds between two polls; at least the scraper's tick and the tenant's minimum", 1, 3600, affects_sampling=True),
-    PolicyKey("windowSize", ValueType.COUNT, "not set", "number of samples, only checked: (windowSize - 1) x samplingInterval must reach sustainSeconds", 1),
-    PolicyKey("maxGapSeconds", ValueType.SECONDS, "2.5 x samplingInterval", "two samples further apart leave a gap, which ends an island unless lag provably stayed up; at least 2 x samplingInterval"),
-    PolicyKey("staleAfterSeconds", ValueType.SECONDS, "3 x samplingInterval, at least 30", "a partition whose newest sample is older than this is not known; at least maxGapSeconds"),
-    PolicyKey("scaleUpStabilization", ValueType.COUNT, "0", "a rising value is told only as high as it has held for so many seconds; the first answer comes at once", 0, 3600),
-    PolicyKey("scaleDownStabilization", ValueType.COUNT, "0", "the highest answer is kept for so many seconds; with scaleUpStabilization at most 3600", 0, 3600),
-    PolicyKey("activationLagThreshold", ValueType.COUNT, "0", "a total strictly above this, in messages, is backlog, which makes a workload active"),
-    PolicyKey("activationSustainSeconds", ValueType.COUNT, "= sustainSeconds", "how long backlog must last to wake a group without members; 0 wakes at the first sample"),
-    PolicyKey("workSeconds", ValueType.SECONDS, "max(sustainSeconds, maxGapSeconds)", "a group that advanced within so many seconds is active; 0 switches that off, else at least maxGapSeconds"),
-    PolicyKey("persistenceScope", ValueType.CHOICE, "partition", "what must last: one partition's lag, or the total of all", choices=("partition", "total")),
-    PolicyKey("metric", ValueType.CHOICE, "lag", "what thresholds count: messages (`lag`) or seconds that the oldest unread message has waited (`timeLag`)", choices=("lag", "timeLag")),
-    PolicyKey("offsetResetPolicy", ValueType.CHOICE, "latest", "where a group without a commit begins: `latest` counts no lag, `earliest` all that can be read", choices=("latest", "earliest"), affects_sampling=True),
-    PolicyKey("scaleToZeroOnInvalidOffset", ValueType.FLAG, "false", "true: a partition without a commit does not make the workload active; no effect with `earliest`", affects_sampling=True),
-    PolicyKey("isolationLevel", ValueType.CHOICE, "read_uncommitted", "which end counts: the high watermark, or with `read_committed` the last stable offset",
-        choices=("read_uncommitted", "read_committed"), affects_sampling=True),
-    PolicyKey("partitionLimitation", ValueType.PARTITIONS, "all", "only these partitions, as in `1,3,5-8`; needs exactly one topic", affects_sampling=True),
-    PolicyKey("allowIdleConsumers", ValueType.FLAG, "false", "true: the value may ask for more replicas than can have a partition"),
-    PolicyKey("consumersPerReplica", ValueType.COUNT, "1", "group members in one replica", 1),
-    PolicyKey("limitToPartitionsWithLag", ValueType.FLAG, "false", "true: no more replicas than partitions with lag need; excludes `allowIdleConsumers` and even split"),
-    PolicyKey("ensureEvenDistributionOfPartitions", ValueType.FLAG, "false", "true: a number of replicas that divides the partitions; excludes the two above"),
-    PolicyKey("stuckAfterSeconds", ValueType.SECONDS, "off", "a partition whose commit stands still for so long while the group has members is reported and left out of verdict and value; at least maxGapSeconds"),
-    PolicyKey("drainSeconds", ValueType.COUNT, "0", "a backlog that will be at the threshold within so many seconds asks for no more replicas than there are; 0 is off"),
-    PolicyKey("holdSeconds", ValueType.COUNT, "3600", "how long the last known answer is told while lag is unknown; 0 gives an error at once, as KEDA's `fallback` needs"),
+    PolicyKey("lagThreshold", "lag_threshold", ValueType.COUNT, "500", Unit.LAG, 1, None, "a lag strictly above this is a breach: of one partition, or of the sum with `persistenceScope: total`; in seconds with `metric: timeLag`; also the HPA target unless `targetLag` is set"),
+    PolicyKey("targetLag", "target_lag", ValueType.NUMBER, Derived("= lagThreshold", lambda keys: keys["lagThreshold"]), Unit.LAG, 0, None, "the lag per replica to aim for: the HPA target (AverageValue); at most 3 decimals"),
+    PolicyKey("sustainSeconds", "sustain_ms", ValueType.COUNT, "120", _SECONDS, 0, None, "how long lag must stay above the threshold without interruption; 0 acts like a static threshold"),
+    PolicyKey("samplingInterval", "sampling_ms", ValueType.COUNT, "10", _SECONDS, 1, 3600, "seconds between two polls; at least the scraper's tick and the tenant's minimum", affects_sampling=True),
+    PolicyKey("windowSize", None, ValueType.COUNT, None, Unit.SAMPLES, 1, None, "number of samples, only validated: (windowSize - 1) x samplingInterval must reach sustainSeconds"),
+    PolicyKey("maxGapSeconds", "max_gap_ms", ValueType.SECONDS, Derived("2.5 x samplingInterval", lambda keys: keys["samplingInterval"] * Decimal("2.5")), _SECONDS, 0, None, "two samples further apart leave a gap, which ends an island unless lag provably stayed up; at least 2 x samplingInterval"),
+    PolicyKey("staleAfterSeconds", "stale_after_ms", ValueType.SECONDS, Derived("3 x samplingInterval, at least 30", lambda keys: max(3 * keys["samplingInterval"], Decimal(30), keys["maxGapSeconds"])), _SECONDS, 0, None, "a partition whose newest sample is older than this is stale; at least maxGapSeconds"),
+    PolicyKey("scaleUpStabilization", "scale_up_ms", ValueType.COUNT, "0", _SECONDS, 0, _MAX, "a rising value counts only as far as it lasted for so many seconds; the first value counts at once"),
+    PolicyKey("scaleDownStabilization", "scale_down_ms", ValueType.COUNT, "0", _SECONDS, 0, _MAX, f"the greatest value of so many seconds counts; with scaleUpStabilization at most {_MAX}"),
+    PolicyKey("activationLagThreshold", "activation_lag_threshold", ValueType.COUNT, "0", Unit.MESSAGES, 0, None, "a total strictly above this, in messages, is backlog, which makes a workload active"),
+    PolicyKey("activationSustainSeconds", "activation_sustain_ms", ValueType.COUNT, Derived("= sustainSeconds", lambda keys: keys["sustainSeconds"]), _SECONDS, 0, None, "how long backlog must last to activate a group without members; 0 activates at the first sample"),
+    PolicyKey("workSeconds", "work_ms", ValueType.SECONDS, Derived("max(sustainSeconds, maxGapSeconds)", lambda keys: max(keys["sustainSeconds"], keys["maxGapSeconds"]) if keys["sustainSeconds"] else Decimal(0)), _SECONDS, 0, None, "a group that made progress within so many seconds is active; 0 disables this, otherwise at least maxGapSeconds"),
+    PolicyKey("persistenceScope", "persistence_scope", ValueType.CHOICE, "partition", Unit.NONE, 0, None, "what must last: the lag of one partition, or the total of all", PersistenceScope),
+    PolicyKey("metric", "metric", ValueType.CHOICE, "lag", Unit.NONE, 0, None, "what thresholds count: messages (`lag`), or the seconds for which the oldest unread message has waited (`timeLag`)", Metric),
+    PolicyKey("offsetResetPolicy", "offset_reset_policy", ValueType.CHOICE, "latest", Unit.NONE, 0, None, "where a group without a commit starts: `latest` counts no lag, `earliest` everything that can be read", OffsetResetPolicy, True),
+    PolicyKey("scaleToZeroOnInvalidOffset", "scale_to_zero_on_invalid_offset", ValueType.FLAG, "false", Unit.NONE, 0, None, "true: a partition without a commit does not make the workload active; no effect with `earliest`", affects_sampling=True),
+    PolicyKey("isolationLevel", "isolation_level", ValueType.CHOICE, "read_uncommitted", Unit.NONE, 0, None, "which end offset counts: the high watermark, or with `read_committed` the last stable offset", IsolationLevel, True),
+    PolicyKey("partitionLimitation", "partition_limitation", ValueType.PARTITIONS, ALL, Unit.NONE, 0, None, "only these partitions, for example `1,3,5-8`; needs exactly one topic", affects_sampling=True),
+    PolicyKey("allowIdleConsumers", "allow_idle_consumers", ValueType.FLAG, "false", Unit.NONE, 0, None, "true: the value may ask for more replicas than can have a partition"),
+    PolicyKey("consumersPerReplica", "consumers_per_replica", ValueType.COUNT, "1", Unit.MEMBERS, 1, None, "group members per replica"),
+    PolicyKey("limitToPartitionsWithLag", "limit_to_lagging", ValueType.FLAG, "false", Unit.NONE, 0, None, "true: no more replicas than partitions with lag need; excludes `allowIdleConsumers` and even split"),
+    PolicyKey("ensureEvenDistributionOfPartitions", "even_split", ValueType.FLAG, "false", Unit.NONE, 0, None, "true: a replica count that divides the partitions evenly; excludes the two above"),
+    PolicyKey("stuckAfterSeconds", "stuck_after_ms", ValueType.SECONDS, OFF, _SECONDS, 0, None, "a partition whose commit does not advance for so many seconds while the group has members is reported as stuck and excluded from verdict and value; at least maxGapSeconds"),
+    PolicyKey("drainSeconds", "drain_ms", ValueType.COUNT, "0", _SECONDS, 0, None, "a backlog that is recovering, so that it reaches the threshold within so many seconds, asks for no more than the current replicas; 0 is off"),
+    PolicyKey("holdSeconds", "hold_ms", ValueType.COUNT, "3600", _SECONDS, 0, None, "for how long the last-known answer is given while lag is unknown; 0 gives an error at once, as KEDA's `fallback` needs"),
 )  # fmt: skip
 KEYS_BY_NAME: Mapping[str, PolicyKey] = {key.name: key for key in KEYS}

@@ -1,7 +1,4 @@
-"""Reads a policy from texts, by the table of keys, with every fault at once; for `Policy.parse`.
-
-Trigger metadata and the API are read by this one reader.
-"""
+"""Policies from texts and back, by the table of keys. Trigger metadata, the API and the store use this one parser."""
 
 from __future__ import annotations
 
@@ -9,226 +6,261 @@ import re
 from collections.abc import Mapping
 from decimal import Decimal, InvalidOperation
 from itertools import combinations
+from typing import Any
 
-from lagscale.domain.policy.keys import KEYS_BY_NAME
+from lagscale.domain.policy.keys import ALL, KEYS, KEYS_BY_NAME, OFF, Derived, PolicyKey, Unit, ValueType
 from lagscale.domain.policy.policy import (
     MAX_LOOKBACK_MS,
     MAX_STABILIZATION_SECONDS,
     MAX_TIME_LAG_SECONDS,
-    IsolationLevel,
     Metric,
-    OffsetResetPolicy,
     PersistenceScope,
     Policy,
 )
 from lagscale.errors import FieldError, InvalidInput
 
+#: Every number of a policy is below this.
+MAX_NUMBER = Decimal(10) ** 15
 #: Rules of the value of which only one can be followed.
 _EXCLUSIVE_KEYS = ("allowIdleConsumers", "limitToPartitionsWithLag", "ensureEvenDistributionOfPartitions")
 _NUMBER = re.compile(r"\d{1,18}(\.\d{1,18})?")
 
 
-def parse_policy(values: Mapping[str, str], tick_seconds: float, minimum_interval: int) -> Policy:
-    """See `Policy.parse`.
+def parse_policy(values: Mapping[str, str], *, tick_seconds: float = 5.0, minimum_interval: int = 1) -> Policy:
+    """Parse a policy from texts, as trigger metadata and the API give them; unknown names are ignored.
+
+    Args:
+        values: key -> text; surrounding whitespace is ignored.
+        tick_seconds: the scraper's tick; no interval can be shorter.
+        minimum_interval: the shortest `samplingInterval` that the tenant may request, in seconds.
 
     Raises:
-        InvalidInput: with every fault at once.
+        InvalidInput: with all field errors at once.
     """
-    reader = _PolicyParser(values)
-    policy = reader.policy(tick_seconds, minimum_interval)
-    if reader.field_errors or policy is None:
-        raise InvalidInput(reader.field_errors)
+    parser = _PolicyParser(values, minimum_interval)
+    parser.check(tick_seconds, minimum_interval)
+    policy = parser.build()
+    if parser.field_errors:
+        raise InvalidInput(parser.field_errors)
     return policy
 
 
 class _PolicyParser:
-    """Reads texts by the table and collects all faults."""
+    """Parses texts by the table and collects all field errors."""
 
-    def __init__(self, values: Mapping[str, str]) -> None:
-        self.values = {name: str(text).strip() for name, text in values.items() if name in KEYS_BY_NAME}
+    def __init__(self, values: Mapping[str, str], minimum_interval: int) -> None:
         self.field_errors: list[FieldError] = []
+        self._texts = {name: str(text).strip() for name, text in values.items() if name in KEYS_BY_NAME}
+        # Values of all keys; of these numbers, in the key's own unit.
+        self._values: dict[str, Any] = {}
+        self._numbers: dict[str, Decimal] = {}
+        # Names of keys with a valid value, and without OFF.
+        self._given: set[str] = set()
+        for key in KEYS:
+            self._parse_key(key, minimum_interval)
 
-    def field_error(self, name: str, text: str) -> None:
+    def _parse_key(self, key: PolicyKey, minimum_interval: int) -> None:
+        text = self._texts.get(key.name)
+        value = None if text is None else self._parse_given(key, text)
+        if value is None:
+            value = self._default(key)
+            if key.name == "samplingInterval":
+                value = max(value, Decimal(minimum_interval))
+        self._values[key.name] = value
+        if isinstance(value, Decimal):
+            self._numbers[key.name] = value
+
+    def _parse_given(self, key: PolicyKey, text: str) -> Any:
+        try:
+            value = _parse_text(key, text)
+        except ValueError as wrong:
+            self._reject(key.name, str(wrong))
+            return None
+        if text != OFF:
+            self._given.add(key.name)
+        return value
+
+    def _default(self, key: PolicyKey) -> Any:
+        if isinstance(key.default, Derived):
+            return key.default.compute(self._numbers)
+        if key.default is None:
+            return None
+        return () if key.default == ALL else _parse_text(key, key.default)
+
+    def _reject(self, name: str, text: str) -> None:
         self.field_errors.append(FieldError(name, text))
 
-    def count(self, name: str, default: int) -> int:
-        key = KEYS_BY_NAME[name]
-        text = self.values.get(name)
-        if text is None:
-            return default
-        if not re.fullmatch(r"[+-]?\d{1,18}", text):
-            self.field_error(name, f"must be a whole number, not {text[:40]!r}")
-            return default
-        value = int(text)
-        if value < key.minimum or (key.maximum is not None and value > key.maximum):
-            upper = f" and at most {key.maximum}" if key.maximum is not None else ""
-            self.field_error(name, f"must be at least {key.minimum}{upper}, not {value}")
-            return default
-        return value
-
-    def number(self, name: str) -> Decimal | None:
-        text = self.values.get(name)
-        if text is None:
-            return None
-        try:
-            value = Decimal(text)
-        except InvalidOperation:
-            value = Decimal("NaN")
-        if not value.is_finite() or value < 0 or value >= Decimal(10) ** 15:
-            self.field_error(name, f"must be a number from 0 to 10^15, not {text[:40]!r}")
-            return None
-        if round(value, 3) != value:
-            self.field_error(name, f"has at most 3 decimals, not {text[:40]!r}")
-            return None
-        return value
-
-    def milliseconds(self, name: str) -> int | None:
-        value = self.number(name)
-        return None if value is None else int(value * 1000)
-
-    def flag(self, name: str) -> bool:
-        text = self.values.get(name, "false").lower()
-        if text not in {"true", "false"}:
-            self.field_error(name, f"must be true or false, not {text[:40]!r}")
-        return text == "true"
-
-    def choice(self, name: str) -> str:
-        key = KEYS_BY_NAME[name]
-        text = self.values.get(name, key.default)
-        if text not in key.choices:
-            self.field_error(name, f"must be {' or '.join(key.choices)}, not {text[:40]!r}")
-            return key.default
-        return text
-
-    def policy(self, tick_seconds: float, minimum_interval: int) -> Policy | None:
-        sampling = self.count("samplingInterval", max(10, minimum_interval))
+    def check(self, tick_seconds: float, minimum_interval: int) -> None:
+        """Check rules that relate keys to each other, the tick and the tenant's minimum."""
+        sampling = self._numbers["samplingInterval"]
         if sampling < tick_seconds:
-            self.field_error(
-                "samplingInterval", f"is below the system's tick of {tick_seconds:g} s; ask for at least that"
-            )
+            self._reject("samplingInterval", f"is below the system's tick of {tick_seconds:g} s; set at least that")
         elif sampling < minimum_interval:
-            self.field_error("samplingInterval", f"is below this tenant's minimum of {minimum_interval} s")
-        threshold = self.count("lagThreshold", 500)
-        target = self.number("targetLag")
-        if target is not None and target == 0:
-            self.field_error("targetLag", "must be above 0")
-        sustain = self.count("sustainSeconds", 120) * 1000
-        self._check_window(sampling, sustain)
-        gap, stale = self._read_gaps(sampling)
-        self._check_together()
-        return self._check_lookback(
-            Policy(
-                lag_threshold=threshold,
-                target_lag=float(target) if target else float(threshold),
-                sustain_ms=sustain,
-                sampling_ms=sampling * 1000,
-                max_gap_ms=gap,
-                stale_after_ms=stale,
-                activation_lag_threshold=self.count("activationLagThreshold", 0),
-                activation_sustain_ms=self.count("activationSustainSeconds", sustain // 1000) * 1000,
-                work_ms=self._read_progress(sustain, gap),
-                hold_ms=self.count("holdSeconds", 3600) * 1000,
-                persistence_scope=PersistenceScope(self.choice("persistenceScope")),
-                offset_reset_policy=OffsetResetPolicy(self.choice("offsetResetPolicy")),
-                scale_to_zero_on_invalid_offset=self.flag("scaleToZeroOnInvalidOffset"),
-                isolation_level=IsolationLevel(self.choice("isolationLevel")),
-                partition_limitation=self._read_partitions(),
-                allow_idle_consumers=self.flag("allowIdleConsumers"),
-                consumers_per_replica=self.count("consumersPerReplica", 1),
-                limit_to_lagging=self.flag("limitToPartitionsWithLag"),
-                even_split=self.flag("ensureEvenDistributionOfPartitions"),
-                scale_up_ms=self.count("scaleUpStabilization", 0) * 1000,
-                scale_down_ms=self.count("scaleDownStabilization", 0) * 1000,
-                stuck_after_ms=self._read_stuck(gap),
-                drain_ms=self.count("drainSeconds", 0) * 1000,
-                metric=Metric(self.choice("metric")),
-            )
-        )
+            self._reject("samplingInterval", f"is below this tenant's minimum of {minimum_interval} s")
+        if self._numbers["targetLag"] == 0:
+            self._reject("targetLag", "must be above 0")
+        if "windowSize" in self._given:
+            self._check_window(int(sampling), int(self._numbers["sustainSeconds"]))
+        self._check_gaps(int(sampling))
+        self._check_exclusive()
+        if self._values["metric"] is Metric.TIME_LAG:
+            self._check_time_lag()
 
-    def _check_window(self, sampling: int, sustain_ms: int) -> None:
-        window_size = self.count("windowSize", 0) if "windowSize" in self.values else 0
-        if window_size and (window_size - 1) * sampling * 1000 < sustain_ms:
-            needed = -(-sustain_ms // (sampling * 1000)) + 1
-            fits = (window_size - 1) * sampling
-            self.field_error(
+    def _check_window(self, sampling: int, sustain: int) -> None:
+        window_size = int(self._numbers["windowSize"])
+        fits = (window_size - 1) * sampling
+        if fits < sustain:
+            needed = -(-sustain // sampling) + 1
+            self._reject(
                 "windowSize",
-                f"{window_size} samples of {sampling} s prove {fits} s, less than sustainSeconds {sustain_ms // 1000}: "
+                f"{window_size} samples of {sampling} s prove {fits} s, less than sustainSeconds {sustain}: "
                 f"set windowSize to {needed} or more, or sustainSeconds to {fits} or less",
             )
 
-    def _read_gaps(self, sampling: int) -> tuple[int, int]:
-        gap_ms_given = self.milliseconds("maxGapSeconds")
-        gap = gap_ms_given if gap_ms_given is not None else sampling * 2500
-        if gap < 2 * sampling * 1000:
-            self.field_error(
+    def _check_gaps(self, sampling: int) -> None:
+        gap = self._numbers["maxGapSeconds"]
+        if gap < 2 * sampling:
+            self._reject(
                 "maxGapSeconds",
-                f"must be at least 2 x samplingInterval = {2 * sampling}: one missing sample is no dip",
+                f"must be at least 2 x samplingInterval = {2 * sampling}: one missing sample is not a dip",
             )
-        given_stale = self.milliseconds("staleAfterSeconds")
-        stale = given_stale if given_stale is not None else max(3 * sampling * 1000, 30_000, gap)
-        if stale < gap:
-            self.field_error("staleAfterSeconds", f"must be at least maxGapSeconds = {gap / 1000:g}")
-        return gap, stale
+        if self._numbers["staleAfterSeconds"] < gap:
+            self._reject("staleAfterSeconds", f"must be at least maxGapSeconds = {float(gap):g}")
+        if 0 < self._numbers["workSeconds"] < gap:
+            self._reject("workSeconds", f"must be 0 (off) or at least maxGapSeconds = {float(gap):g}")
+        if "stuckAfterSeconds" in self._given and self._numbers["stuckAfterSeconds"] < gap:
+            self._reject("stuckAfterSeconds", f"must be at least maxGapSeconds = {float(gap):g}, or {OFF}")
 
-    def _read_progress(self, sustain: int, gap: int) -> int:
-        given = self.milliseconds("workSeconds")
-        if given is None:
-            return max(sustain, gap) if sustain else 0
-        if 0 < given < gap:
-            self.field_error("workSeconds", f"must be 0 (off) or at least maxGapSeconds = {gap / 1000:g}")
-        return given
-
-    def _read_stuck(self, gap: int) -> int:
-        given = self.milliseconds("stuckAfterSeconds") if self.values.get("stuckAfterSeconds") != "off" else None
-        if given is None:
-            return 0
-        if given < gap:
-            self.field_error("stuckAfterSeconds", f"must be at least maxGapSeconds = {gap / 1000:g}, or off")
-        return given
-
-    def _check_together(self) -> None:
-        """Keys that exclude each other, and those that bound each other."""
-        on = {name for name in _EXCLUSIVE_KEYS if self.values.get(name, "").lower() == "true"}
-        for one, other in combinations([name for name in _EXCLUSIVE_KEYS if name in on], 2):
-            self.field_error(other, f"excludes {one}; remove one of them")
-        windows = [self.count(name, 0) for name in ("scaleUpStabilization", "scaleDownStabilization")]
-        if sum(windows) > MAX_STABILIZATION_SECONDS:
-            self.field_error(
+    def _check_exclusive(self) -> None:
+        for one, other in combinations([name for name in _EXCLUSIVE_KEYS if self._values[name]], 2):
+            self._reject(other, f"excludes {one}; remove one of them")
+        windows = self._numbers["scaleUpStabilization"] + self._numbers["scaleDownStabilization"]
+        if windows > MAX_STABILIZATION_SECONDS:
+            self._reject(
                 "scaleDownStabilization",
-                f"and scaleUpStabilization are {sum(windows)} s together, at most {MAX_STABILIZATION_SECONDS}: "
+                f"and scaleUpStabilization are {windows} s together, at most {MAX_STABILIZATION_SECONDS}: "
                 "shorten one of them",
             )
-        if self.values.get("metric") == Metric.TIME_LAG:
-            self._check_time_lag()
 
     def _check_time_lag(self) -> None:
-        if self.values.get("persistenceScope") == PersistenceScope.TOTAL:
-            self.field_error("persistenceScope", "total is not possible with metric timeLag: seconds do not add up")
-        if self.values.get("ensureEvenDistributionOfPartitions", "").lower() == "true":
-            self.field_error("ensureEvenDistributionOfPartitions", "is not possible with metric timeLag; remove it")
+        if self._values["persistenceScope"] is PersistenceScope.TOTAL:
+            self._reject("persistenceScope", "total is not possible with metric timeLag: seconds do not add up")
+        if self._values["ensureEvenDistributionOfPartitions"]:
+            self._reject("ensureEvenDistributionOfPartitions", "is not possible with metric timeLag; remove it")
         for name in ("lagThreshold", "targetLag"):
-            text = self.values.get(name, "")
+            text = self._texts.get(name, "")
             if _NUMBER.fullmatch(text) and Decimal(text) > MAX_TIME_LAG_SECONDS:
-                self.field_error(
+                self._reject(
                     name, f"is in seconds with metric timeLag, at most {MAX_TIME_LAG_SECONDS}, not {text[:40]}"
                 )
 
-    def _read_partitions(self) -> tuple[tuple[int, int], ...]:
-        text = self.values.get("partitionLimitation", "")
-        ranges: list[tuple[int, int]] = []
-        for part in (p.strip() for p in text.split(",") if p.strip()):
-            match = re.fullmatch(r"(\d{1,6})(?:\s*-\s*(\d{1,6}))?", part)
-            if match is None or int(match[2] or match[1]) < int(match[1]):
-                self.field_error("partitionLimitation", f"must read like 1,3,5-8; {part[:40]!r} does not")
-                return ()
-            ranges.append((int(match[1]), int(match[2] or match[1])))
-        return tuple(sorted(ranges))
-
-    def _check_lookback(self, policy: Policy) -> Policy:
+    def build(self) -> Policy:
+        """The policy; with field errors its values mean nothing."""
+        policy = Policy(**{key.field: _to_field(key, self._values[key.name]) for key in KEYS if key.field is not None})
         if policy.lookback_ms > MAX_LOOKBACK_MS:
-            self.field_error(
+            self._reject(
                 "sustainSeconds",
                 f"the policy looks back {policy.lookback_ms / 3_600_000:.1f} h, at most 18 h can be judged: "
                 "shorten sustainSeconds, activationSustainSeconds, workSeconds, maxGapSeconds or staleAfterSeconds",
             )
         return policy
+
+
+def _parse_text(key: PolicyKey, text: str) -> Any:
+    """The value of a text in the key's own unit; ValueError says what is wrong with it."""
+    match key.value_type:
+        case ValueType.COUNT:
+            return _parse_count(key, text)
+        case ValueType.NUMBER | ValueType.SECONDS:
+            return _parse_number(key, text)
+        case ValueType.FLAG:
+            return _parse_flag(key, text)
+        case ValueType.CHOICE:
+            return _parse_choice(key, text)
+        case ValueType.PARTITIONS:
+            return _parse_partitions(text)
+
+
+def _parse_count(key: PolicyKey, text: str) -> Decimal:
+    if not re.fullmatch(r"[+-]?\d{1,18}", text):
+        raise ValueError(f"must be a whole number, not {text[:40]!r}")
+    value = int(text)
+    if value < key.minimum or (key.maximum is not None and value > key.maximum):
+        upper = f" and at most {key.maximum}" if key.maximum is not None else ""
+        raise ValueError(f"must be at least {key.minimum}{upper}, not {value}")
+    return Decimal(value)
+
+
+def _parse_number(key: PolicyKey, text: str) -> Decimal:
+    if text == key.default == OFF:
+        return Decimal(0)
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        value = Decimal("NaN")
+    if not value.is_finite() or value < 0 or value >= MAX_NUMBER:
+        raise ValueError(f"must be a number from 0 to 10^15, not {text[:40]!r}")
+    if round(value, 3) != value:
+        raise ValueError(f"has at most 3 decimals, not {text[:40]!r}")
+    return value
+
+
+def _parse_flag(key: PolicyKey, text: str) -> bool:
+    if text.lower() not in {"true", "false"}:
+        raise ValueError(f"must be true or false, not {text[:40]!r}")
+    return text.lower() == "true"
+
+
+def _parse_choice(key: PolicyKey, text: str) -> str:
+    if key.choice is None or text not in key.choices:
+        raise ValueError(f"must be {' or '.join(key.choices)}, not {text[:40]!r}")
+    return key.choice(text)
+
+
+def _parse_partitions(text: str) -> tuple[tuple[int, int], ...]:
+    ranges: list[tuple[int, int]] = []
+    for part in (p.strip() for p in text.split(",") if p.strip()):
+        match = re.fullmatch(r"(\d{1,6})(?:\s*-\s*(\d{1,6}))?", part)
+        if match is None or int(match[2] or match[1]) < int(match[1]):
+            raise ValueError(f"must have the form 1,3,5-8; {part[:40]!r} does not")
+        ranges.append((int(match[1]), int(match[2] or match[1])))
+    return tuple(sorted(ranges))
+
+
+def _to_field(key: PolicyKey, value: Any) -> Any:
+    if key.unit is Unit.SECONDS:
+        return int(value * 1000)
+    if key.value_type is ValueType.NUMBER:
+        return float(value)
+    return int(value) if key.value_type is ValueType.COUNT else value
+
+
+def list_effective_values(policy: Policy) -> dict[str, str | int | float | bool]:
+    """Every key of the policy with its value in force."""
+    return {key.name: _from_field(key, getattr(policy, key.field)) for key in KEYS if key.field is not None}
+
+
+def _from_field(key: PolicyKey, value: Any) -> Any:
+    if key.unit is Unit.SECONDS:
+        return OFF if key.default == OFF and not value else value / 1000
+    if key.value_type is ValueType.PARTITIONS:
+        return ",".join(str(low) if low == high else f"{low}-{high}" for low, high in value) or ALL
+    return value.value if key.value_type is ValueType.CHOICE else value
+
+
+def format_effective_values(policy: Policy, given: Mapping[str, str]) -> dict[str, str]:
+    """The same as texts in their canonical form; with `windowSize`, which is not part of a policy, where it is given."""
+    texts = {name: _format_value(value) for name, value in list_effective_values(policy).items()}
+    size = given.get("windowSize", "").strip()
+    return texts | {"windowSize": str(int(size))} if size else texts
+
+
+def _format_value(value: str | float | bool) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value if isinstance(value, str) else format_number(Decimal(str(value)))
+
+
+def format_number(value: Decimal) -> str:
+    """A number in the policy's canonical form: without an exponent and trailing zeros."""
+    return format(value.normalize(), "f")

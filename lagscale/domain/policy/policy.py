@@ -1,20 +1,17 @@
-"""The policy: the numbers by which lag is judged, with every default resolved. `policy_text` reads it from texts."""
+"""The policy of a monitor with every default resolved; `parsing` reads it from texts."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-#: A lookback longer than this cannot be judged from what the store keeps.
+#: The longest lookback that the store's retention can serve.
 MAX_LOOKBACK_MS = 18 * 3600 * 1000
-#: The HPA's default scale-down window: what its present replicas stand on.
-HPA_WINDOW_MS = 300_000
-#: A reading of the group's members older than this at a round is not known.
-MEMBERS_MAX_AGE_MS = 180_000
-#: The two stabilisation windows together, as the HPA allows of its own.
+#: The HPA's default scale-down stabilization, on which its current replica count depends.
+HPA_SCALE_DOWN_MS = 300_000
+#: Limit of the sum of both stabilization windows, as the HPA has for each of its own.
 MAX_STABILIZATION_SECONDS = 3600
-#: Thresholds of `metric: timeLag` beyond this cannot be told from what the store keeps.
+#: The greatest threshold of `metric: timeLag` that the store's retention can serve.
 MAX_TIME_LAG_SECONDS = 43_200
 
 
@@ -63,20 +60,20 @@ class Policy:
     activation_sustain_ms: int
     work_ms: int
     hold_ms: int
-    persistence_scope: PersistenceScope = PersistenceScope.PARTITION
-    offset_reset_policy: OffsetResetPolicy = OffsetResetPolicy.LATEST
-    scale_to_zero_on_invalid_offset: bool = False
-    isolation_level: IsolationLevel = IsolationLevel.READ_UNCOMMITTED
-    partition_limitation: tuple[tuple[int, int], ...] = ()
-    allow_idle_consumers: bool = False
-    consumers_per_replica: int = 1
-    limit_to_lagging: bool = False
-    even_split: bool = False
-    scale_up_ms: int = 0
-    scale_down_ms: int = 0
-    stuck_after_ms: int = 0
-    drain_ms: int = 0
-    metric: Metric = Metric.LAG
+    persistence_scope: PersistenceScope
+    offset_reset_policy: OffsetResetPolicy
+    scale_to_zero_on_invalid_offset: bool
+    isolation_level: IsolationLevel
+    partition_limitation: tuple[tuple[int, int], ...]
+    allow_idle_consumers: bool
+    consumers_per_replica: int
+    limit_to_lagging: bool
+    even_split: bool
+    scale_up_ms: int
+    scale_down_ms: int
+    stuck_after_ms: int
+    drain_ms: int
+    metric: Metric
 
     @property
     def lookback_ms(self) -> int:
@@ -92,21 +89,4 @@ class Policy:
     @property
     def hold_window_ms(self) -> int:
         """How far behind the last known instant a held answer looks for the greatest one."""
-        return max(HPA_WINDOW_MS, self.scale_down_ms)
-
-    @classmethod
-    def parse(cls, values: Mapping[str, str], *, tick_seconds: float = 5.0, minimum_interval: int = 1) -> Policy:
-        """Read a policy from texts, as trigger metadata and the API give them; unknown names are passed over.
-
-        Args:
-            values: key -> text; spaces around a text are nothing.
-            tick_seconds: the scraper's tick; no interval can be shorter.
-            minimum_interval: the least `samplingInterval` that the tenant may ask for, in seconds.
-
-        Raises:
-            InvalidInput: with every fault at once.
-        """
-        # The reader builds policies, so it is imported here.
-        from lagscale.domain.policy.parsing import parse_policy
-
-        return parse_policy(values, tick_seconds, minimum_interval)
+        return max(HPA_SCALE_DOWN_MS, self.scale_down_ms)

@@ -5,14 +5,190 @@ REST, bulk changes, inline triggers, overrides beside `serviceType` and the sing
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal, InvalidOperation
 
-from lagscale.domain.policy.keys import KEYS_BY_NAME
-from lagscale.domain.policy.limits import KeyLimit, build_unknown_key_fault, normalize_value, read_limits
+from lagscale.domain.policy.keys import ALL, KEYS_BY_NAME, OFF, PolicyKey, ValueType
+from lagscale.domain.policy.parsing import (
+    MAX_NUMBER,
+    format_effective_values,
+    format_number,
+    list_effective_values,
+    parse_policy,
+)
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.policy.values import ALL, format_effective_values
+from lagscale.domain.tenancy import suggest_names
 from lagscale.errors import FieldError, InvalidInput
+
+_NUMBERS = frozenset({ValueType.COUNT, ValueType.NUMBER, ValueType.SECONDS})
+_CONTACT = "or ask the platform's administrators to change the tenant's policyLimits"
+_MAX_ALLOWED = 64
+
+
+@dataclass(frozen=True, slots=True)
+class KeyLimit:
+    """What is allowed of one key.
+
+    Attributes:
+        minimum, maximum: of a number, both included.
+        allowed: texts in the form of `policy_values.in_force`; empty allows all.
+        fixed: whether `allowed` is one value that holds where none is given, too.
+    """
+
+    key: PolicyKey
+    minimum: Decimal | None = None
+    maximum: Decimal | None = None
+    allowed: tuple[str, ...] = ()
+    fixed: bool = False
+
+    def field_error(self, value: str, *, is_given: bool) -> FieldError | None:
+        """What is wrong with a value in force; None when it is allowed."""
+        description = self._find_violation(value)
+        if description is None:
+            return None
+        shown = value if is_given else f"{value}, as it is not given"
+        return FieldError(
+            self.key.name, f"is {shown}, and this tenant allows {description}: give such a value, {_CONTACT}"
+        )
+
+    def _find_violation(self, value: str) -> str | None:
+        if self.allowed:
+            return None if value in self.allowed else f"only {' or '.join(self.allowed)}"
+        # What never comes is later than any number of seconds.
+        number = Decimal("Infinity") if value == OFF else Decimal(value)
+        if self.minimum is not None and number < self.minimum:
+            return f"at least {format_number(self.minimum)}"
+        if self.maximum is not None and number > self.maximum:
+            return f"at most {format_number(self.maximum)}"
+        return None
+
+
+def read_limits(given: Mapping[str, Mapping[str, object]]) -> dict[str, KeyLimit]:
+    """Key -> limit, from `min`, `max`, `allowed` (a list) or `fixed` of each key, as texts.
+
+    Raises:
+        InvalidInput: with every fault at once; fields as in `lagThreshold.min`.
+    """
+    field_errors: list[FieldError] = []
+    limits = {name: _LimitParser(name, rules, field_errors).limit() for name, rules in given.items()}
+    if field_errors:
+        raise InvalidInput(field_errors)
+    return {name: limit for name, limit in limits.items() if limit is not None}
+
+
+def build_unknown_key_fault(name: str) -> FieldError:
+    """The fault of a name that is no key of a policy."""
+    near = suggest_names(name, KEYS_BY_NAME, 1)
+    return FieldError(name, "is no key of a policy" + (f"; did you mean {near[0]}?" if near else ""))
+
+
+class _LimitParser:
+    """Reads the limit of one key and collects faults."""
+
+    def __init__(self, name: str, rules: Mapping[str, object], field_errors: list[FieldError]) -> None:
+        self._name = name
+        self._rules = {description: value for description, value in rules.items() if value is not None}
+        self._faults = field_errors
+
+    def limit(self) -> KeyLimit | None:
+        key = KEYS_BY_NAME.get(self._name)
+        if key is None:
+            self._faults.append(build_unknown_key_fault(self._name))
+            return None
+        if not self._rules:
+            self._faults.append(
+                FieldError(self._name, "limits nothing; give min, max, allowed or fixed, or leave it out")
+            )
+            return None
+        kinds = [description for description in ("fixed", "allowed") if description in self._rules]
+        if len(self._rules) > 1 and kinds:
+            self._faults.append(FieldError(f"{self._name}.{kinds[0]}", "stands alone; remove it, or the other rules"))
+            return None
+        if "fixed" in self._rules:
+            return KeyLimit(key, allowed=self._values(key, "fixed", [self._rules["fixed"]]), fixed=True)
+        if "allowed" in self._rules:
+            values = self._rules["allowed"]
+            return KeyLimit(key, allowed=self._values(key, "allowed", values if isinstance(values, list) else [values]))
+        return self._bounds(key)
+
+    def _bounds(self, key: PolicyKey) -> KeyLimit | None:
+        if key.value_type not in _NUMBERS:
+            for description in self._rules:
+                self._fault(
+                    description, f"is of numbers, and this key is {key.value_type.value}; give allowed or fixed"
+                )
+            return None
+        minimum, maximum = self._number("min"), self._number("max")
+        if minimum is not None and maximum is not None and minimum > maximum:
+            self._fault("max", f"must be at least min = {format_number(minimum)}")
+        return KeyLimit(key, minimum, maximum)
+
+    def _number(self, description: str) -> Decimal | None:
+        text = self._rules.get(description)
+        if text is None:
+            return None
+        value = parse_number(str(text))
+        if value is None:
+            self._fault(description, "must be a number from 0 to 10^15")
+        return value
+
+    def _values(self, key: PolicyKey, description: str, values: Sequence[object]) -> tuple[str, ...]:
+        if not values or len(values) > _MAX_ALLOWED:
+            self._fault(description, f"must have 1 to {_MAX_ALLOWED} values")
+        limits: list[str] = []
+        for value in values:
+            text = normalize_value(key, str(value).strip())
+            if text is None:
+                self._fault(description, f"has a value that this key cannot have: {key.description}")
+            elif text not in limits:
+                limits.append(text)
+        return tuple(limits)
+
+    def _fault(self, description: str, text: str) -> None:
+        self._faults.append(FieldError(f"{self._name}.{description}", text))
+
+
+def normalize_value(key: PolicyKey, text: str) -> str | None:
+    """A value of a key in its one form; None when the key cannot have it."""
+    match key.value_type:
+        case ValueType.FLAG:
+            return text.lower() if text.lower() in {"true", "false"} else None
+        case ValueType.CHOICE:
+            return text if text in key.choices else None
+        case ValueType.PARTITIONS:
+            return _normalize_partitions(key, text)
+        case _:
+            return _normalize_number(key, text)
+
+
+def _normalize_partitions(key: PolicyKey, text: str) -> str | None:
+    if text == ALL:
+        return ALL
+    try:
+        return str(list_effective_values(parse_policy({key.name: text}))[key.name])
+    except InvalidInput:
+        return None
+
+
+def _normalize_number(key: PolicyKey, text: str) -> str | None:
+    if text == key.default == OFF:
+        return OFF
+    value = parse_number(text)
+    if value is None or (key.value_type is ValueType.COUNT and value != value.to_integral_value()):
+        return None
+    above_maximum = key.maximum is not None and value > key.maximum
+    return None if value < key.minimum or above_maximum else format_number(value)
+
+
+def parse_number(text: str) -> Decimal | None:
+    """A number as the policy's language has it; None when it is none."""
+    try:
+        value = Decimal(text.strip()) if re.fullmatch(r"[+]?[\d.]{1,32}", text.strip()) else None
+    except InvalidOperation:
+        return None
+    return None if value is None or value >= MAX_NUMBER else value
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +249,7 @@ class PolicyRules:
         """
         inherited = self.inherited(given)
         try:
-            return Policy.parse({**inherited, **given}, tick_seconds=tick_seconds, minimum_interval=minimum_interval)
+            return parse_policy({**inherited, **given}, tick_seconds=tick_seconds, minimum_interval=minimum_interval)
         except InvalidInput as wrong:
             raise InvalidInput(
                 [_add_defaults_hint(field_error, inherited) for field_error in wrong.field_errors]
@@ -103,7 +279,7 @@ class PolicyRules:
     def own_faults(self, *, tick_seconds: float, minimum_interval: int) -> list[FieldError]:
         """What is wrong with the defaults themselves: they cannot stand together, or the limits forbid them."""
         try:
-            policy = Policy.parse(self.defaults, tick_seconds=tick_seconds, minimum_interval=minimum_interval)
+            policy = parse_policy(self.defaults, tick_seconds=tick_seconds, minimum_interval=minimum_interval)
         except InvalidInput as wrong:
             return [_prefix_field("policyDefaults", field_error) for field_error in wrong.field_errors]
         found = self.field_errors(policy, self.defaults)

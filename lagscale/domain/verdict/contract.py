@@ -1,11 +1,7 @@
-"""What is asked, what was judged, and what KEDA is told: verdict, value, activity, and the held answer.
-
-Pure functions; the scaler, the API and the in-memory twin call them, the SQL computes the same numbers.
-"""
+"""Records of a verdict: the request, the judgment, and the answer for KEDA. All engines and services share them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -136,33 +132,3 @@ class Answer:
     value: float
     active: bool
     last_known_ms: int | None = None
-
-
-def pick_last_known(judgments: Iterable[Judgment], members: int | None, now_ms: int, policy: Policy) -> Answer | None:
-    """The held answer from the known judgements of the past, each made at its own sample time.
-
-    Args:
-        judgments: judgements with a known verdict at [K - window, K]; others are passed over.
-        members: of the newest round, None when not known.
-        now_ms: the instant asked.
-        policy: gives `holdSeconds`.
-    """
-    known_values = [(j.at_ms, j.value, j.active) for j in judgments if j.at_ms is not None and j.value is not None]
-    if not known_values:
-        return None
-    last = max(at for at, _, _ in known_values)
-    if now_ms - last > policy.hold_ms or policy.hold_ms == 0:
-        return None
-    window = [(value, active) for at, value, active in known_values if at >= last - policy.hold_window_ms]
-    if not any(active for _, active in window) and not (members is not None and members >= 1):
-        return None
-    return Answer(max(value for value, _ in window), True, last)
-
-
-def choose_answer(judgment: Judgment, policy: Policy, last_known: Answer | None = None) -> Answer | None:
-    """What to answer: the measured, else the held, else the waking answer; None means an error."""
-    if judgment.value is not None and judgment.active is not None:
-        return Answer(judgment.value, judgment.active)
-    if last_known is not None:
-        return last_known
-    return Answer(policy.target_lag, True) if judgment.activates_from_zero else None

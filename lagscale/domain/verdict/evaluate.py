@@ -12,12 +12,12 @@ from dataclasses import replace
 from lagscale.domain.lag.rounds import TargetRound
 from lagscale.domain.lag.time_lag import TimeLag
 from lagscale.domain.policy.policy import Metric, PersistenceScope, Policy
-from lagscale.domain.verdict.contract import Answer, Island, Judgment, Reason, Verdict, pick_last_known
+from lagscale.domain.verdict.contract import Answer, Island, Judgment, Reason, Verdict
 from lagscale.domain.verdict.facts import VerdictFacts, collect_facts, identify_partition
+from lagscale.domain.verdict.hold import pick_last_known
 from lagscale.domain.verdict.islands import TrailingIsland, is_undetermined
-from lagscale.domain.verdict.recovering import will_recover
 from lagscale.domain.verdict.series import build_series, compute_activity_lag, compute_lag
-from lagscale.domain.verdict.value import Load, compute_value, count_replicas
+from lagscale.domain.verdict.value import Load, compute_value, count_replicas, will_recover
 
 Targets = Mapping[int, Sequence[TargetRound]]
 

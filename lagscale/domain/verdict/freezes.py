@@ -6,20 +6,12 @@ limit; where there was nothing to hold, the answer is an error, never 0.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 
-from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import VerdictRequest
-
-#: How far before the freeze the last known instant is looked for; beyond it hardly any sample is kept.
-FREEZE_LOOKBACK_MS: Final = 24 * 3600 * 1000
 #: A freeze that nobody remembers is an outage to come.
 MAX_FREEZE_MS: Final = 30 * 24 * 3600 * 1000
-#: Reasons reach Kubernetes events, which are short.
-_MAX_REASON_LENGTH: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,31 +57,3 @@ def select_active(freezes: Iterable[Freeze], now_ms: int | None) -> tuple[Freeze
     """Those that have not ended, the oldest first. While no clock is known every one holds: it is a brake."""
     present = [one for one in freezes if now_ms is None or now_ms < one.until_ms]
     return tuple(sorted(present, key=lambda one: (one.since_ms, one.freeze_id)))
-
-
-def without_hold_limit(policy: Policy) -> Policy:
-    """The policy by which a frozen monitor's answer is looked for."""
-    return replace(policy, hold_ms=FREEZE_LOOKBACK_MS)
-
-
-def build_frozen_request(request: VerdictRequest, at_ms: int) -> VerdictRequest:
-    """The ask whose held answer is that of a freeze: samples after it do not exist."""
-    return replace(request, policy=without_hold_limit(request.policy), upto_ms=at_ms, judged_at_ms=at_ms)
-
-
-def describe_freezes(freezes: Sequence[Freeze], *, has_answer: bool) -> str:
-    """What KEDA's events and explanations say.
-
-    Args:
-        freezes: those in force, at least one.
-        has_answer: whether there is an answer that is held.
-    """
-    last = max(freezes, key=lambda one: one.until_ms)
-    until = datetime.fromtimestamp(last.until_ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
-    reason = last.reason[:_MAX_REASON_LENGTH]
-    if has_answer:
-        return f"Frozen until {until} ({reason}): KEDA gets the last answer that was known."
-    return (
-        f"Frozen until {until} ({reason}), and no answer was known before that could be held; "
-        "`lagscale unfreeze` ends it."
-    )

@@ -10,9 +10,9 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from lagscale.domain.lag.rounds import Note, TargetRound
+from lagscale.domain.lag.rounds import MEMBERS_MAX_AGE_MS, Note, TargetRound
 from lagscale.domain.lag.samples import Flag, Sample
-from lagscale.domain.policy.policy import MEMBERS_MAX_AGE_MS, OffsetResetPolicy, Policy
+from lagscale.domain.policy.policy import OffsetResetPolicy, Policy
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,11 +7,15 @@ the SQL of the store computes the same value by itself.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from lagscale.domain.policy.policy import Policy
+
+#: Fewer samples make no line.
+RECOVERY_MIN_SAMPLES: Final = 3
 
 
 class ValueRule(StrEnum):
@@ -105,3 +109,24 @@ def _divide_evenly(amount: float, most: int, target: float) -> int:
     """The smallest divisor of the greatest number of replicas that is enough, or that number."""
     needed = math.ceil(amount / target)
     return next((replicas for replicas in range(1, most + 1) if most % replicas == 0 and replicas >= needed), most)
+
+
+def will_recover(samples: Sequence[tuple[int, int]], at_ms: int, level: int, within_ms: int) -> bool:
+    """Whether the least-squares line falls and is at the level, or below it, `within_ms` after `at_ms`.
+
+    Args:
+        samples: (time in milliseconds, messages), at least `RECOVERY_MIN_SAMPLES`, else False.
+        at_ms: T.
+        level: messages.
+        within_ms: `drainSeconds`.
+    """
+    count = len(samples)
+    if count < RECOVERY_MIN_SAMPLES:
+        return False
+    times = [time_ms - at_ms for time_ms, _ in samples]
+    lags = [lag for _, lag in samples]
+    sum_t, sum_lag = sum(times), sum(lags)
+    # Slope and height as fractions over one positive denominator.
+    spread = count * sum(t * t for t in times) - sum_t * sum_t
+    slope = count * sum(t * lag for t, lag in zip(times, lags, strict=True)) - sum_t * sum_lag
+    return slope < 0 and sum_lag * spread + slope * (count * within_ms - sum_t) <= level * count * spread

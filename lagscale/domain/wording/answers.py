@@ -4,8 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
 
 from lagscale.domain.explain.decision_diff import FROZEN, DiffReason, RecordedDecision
+from lagscale.domain.verdict.freezes import Freeze
+from lagscale.domain.wording.numbers import format_age, format_number
+
+#: Reasons reach Kubernetes events, which are short.
+_MAX_REASON_LENGTH: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +34,7 @@ def describe_decisions(decisions: Sequence[RecordedDecision], before: RecordedDe
     if not decisions:
         if before is None:
             return "No answer to KEDA is on record."
-        age = _format_seconds(at_ms - before.decided_ms)
+        age = format_age(at_ms - before.decided_ms)
         return f"No answer to KEDA is on record for this moment; the last one before, {age} earlier, was {describe_decision(before)}."
     answers: dict[str, list[str]] = {}
     for decision in decisions:
@@ -43,7 +50,7 @@ def describe_decision(decision: RecordedDecision) -> str:
     if decision.code != "OK" or decision.value is None:
         return f"an error ({decision.code}, {decision.reason})"
     state = "active" if decision.active else "inactive"
-    answer = f"value {_format_number(decision.value)}, {state}"
+    answer = f"value {format_number(decision.value)}, {state}"
     if decision.reason == FROZEN:
         return f"what was known when it was frozen: {answer}"
     if decision.last_known:
@@ -80,13 +87,13 @@ def _other_policy(decision: RecordedDecision, point: PointInTime) -> str:
 
 def _newer_rounds(decision: RecordedDecision, point: PointInTime) -> str:
     return (
-        f"It was told {_format_age(decision, point)}, and newer rounds have come between; "
+        f"It was told {_describe_age(decision, point)}, and newer rounds have come between; "
         "no other answer of this replica is on record until the moment."
     )
 
 
 def _time_passed(decision: RecordedDecision, point: PointInTime) -> str:
-    return f"It was told {_format_age(decision, point)}; by the moment its samples had gone stale, or the hold had run out."
+    return f"It was told {_describe_age(decision, point)}; by the moment its samples had gone stale, or the hold had run out."
 
 
 _DESCRIBERS: Mapping[DiffReason, Callable[[RecordedDecision, PointInTime], str]] = {
@@ -109,14 +116,23 @@ _DESCRIBERS: Mapping[DiffReason, Callable[[RecordedDecision, PointInTime], str]]
 }
 
 
-def _format_age(decision: RecordedDecision, point: PointInTime) -> str:
-    return f"{_format_seconds(point.at_ms - decision.decided_ms)} before the moment"
+def describe_freezes(freezes: Sequence[Freeze], *, has_answer: bool) -> str:
+    """What KEDA's events and explanations say.
+
+    Args:
+        freezes: those in force, at least one.
+        has_answer: whether there is an answer that is held.
+    """
+    last = max(freezes, key=lambda one: one.until_ms)
+    until = datetime.fromtimestamp(last.until_ms / 1000, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")
+    reason = last.reason[:_MAX_REASON_LENGTH]
+    if has_answer:
+        return f"Frozen until {until} ({reason}): KEDA gets the last answer that was known."
+    return (
+        f"Frozen until {until} ({reason}), and no answer was known before that could be held; "
+        "`lagscale unfreeze` ends it."
+    )
 
 
-def _format_number(value: float) -> str:
-    return f"{value:,.3f}".rstrip("0").rstrip(".")
-
-
-def _format_seconds(milliseconds: int) -> str:
-    seconds = milliseconds / 1000
-    return f"{_format_number(seconds if seconds < 10 else round(seconds))} s"
+def _describe_age(decision: RecordedDecision, point: PointInTime) -> str:
+    return f"{format_age(point.at_ms - decision.decided_ms)} before the moment"

@@ -6,8 +6,15 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Final
 
-from lagscale.domain.group_status.hot_partitions import HOT_FACTOR
-from lagscale.domain.group_status.rules import SEVERITY_ORDER, GroupStatus, PartitionStatus, Status, StatusRule
+from lagscale.domain.group_status.rules import (
+    HOT_FACTOR,
+    SEVERITY_ORDER,
+    GroupStatus,
+    PartitionStatus,
+    Status,
+    StatusRule,
+)
+from lagscale.domain.wording.numbers import format_seconds
 
 
 def describe_partition(partition: PartitionStatus) -> str:
@@ -41,7 +48,7 @@ def describe_group(group: GroupStatus) -> str:
 
 
 def _format_span(partition: PartitionStatus) -> str:
-    return _format_seconds(
+    return format_seconds(
         0 if partition.at_ms is None or partition.start_ms is None else partition.at_ms - partition.start_ms
     )
 
@@ -90,7 +97,3 @@ _DESCRIBERS: Final[Mapping[StatusRule, Callable[[PartitionStatus], str]]] = {
         f"by {partition.commit_delta:,}."
     ),
 }
-
-
-def _format_seconds(milliseconds: int) -> str:
-    return f"{milliseconds / 1000:,.3f}".rstrip("0").rstrip(".") + " s"

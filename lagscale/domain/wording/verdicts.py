@@ -12,6 +12,7 @@ from lagscale.domain.explain.decision_diff import ACTIVATION, LAST_KNOWN, TIME_L
 from lagscale.domain.policy.policy import Metric, PersistenceScope, Policy
 from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict
 from lagscale.domain.verdict.value import ValueRule
+from lagscale.domain.wording.numbers import format_number, format_seconds
 
 Names = Mapping[int, str]
 
@@ -27,7 +28,7 @@ def describe_verdict(judgment: Judgment, policy: Policy, names: Names | None = N
     text = _DESCRIBERS[judgment.reason](judgment, policy, names or {})
     changes = compute_value_changes(judgment, policy)
     if judgment.verdict is Verdict.CALM and changes:
-        text += f" The value is {_format_number(changes[-1].after)} all the same: {_RULES[changes[-1].rule](judgment, policy)}."
+        text += f" The value is {format_number(changes[-1].after)} all the same: {_RULES[changes[-1].rule](judgment, policy)}."
     return text
 
 
@@ -43,50 +44,50 @@ def describe_answer(judgment: Judgment, policy: Policy, answer: Answer | None) -
         return "KEDA gets an error, and keeps its replicas or uses its fallback."
     state = "active" if answer.active else "inactive"
     if answer.last_known_ms is not None:
-        age = _format_seconds(judgment.now_ms - answer.last_known_ms)
+        age = format_seconds(judgment.now_ms - answer.last_known_ms)
         return (
-            f"KEDA gets the last known answer, held for {age} of at most {_format_seconds(policy.hold_ms)}: "
-            f"value {_format_number(answer.value)}, {state}."
+            f"KEDA gets the last known answer, held for {age} of at most {format_seconds(policy.hold_ms)}: "
+            f"value {format_number(answer.value)}, {state}."
         )
     if judgment.value is None:
-        return f"Backlog is proven and the group has no members: KEDA is told to wake it, value {_format_number(answer.value)}."
-    return f"KEDA gets value {_format_number(answer.value)}, {state}."
+        return f"Backlog is proven and the group has no members: KEDA is told to wake it, value {format_number(answer.value)}."
+    return f"KEDA gets value {format_number(answer.value)}, {state}."
 
 
 def _lasted(judgment: Judgment, policy: Policy, names: Names) -> str:
     island = judgment.island
     what = "Lag has been" if island is None else f"{_format_subject(judgment, policy, names)} has been"
-    span = "" if island is None else f" for {_format_seconds(island.span_ms)}"
+    span = "" if island is None else f" for {format_seconds(island.span_ms)}"
     value = judgment.value or 0.0
     changes = compute_value_changes(judgment, policy)
     limit = f" ({_RULES[changes[-1].rule](judgment, policy)})" if changes else ""
     missing = f"; {_format_missing(judgment)} not measured" if judgment.missing else ""
     return (
-        f"{what} above {_format_threshold(policy)}{span}, and sustainSeconds is {_format_seconds(policy.sustain_ms)}: "
-        f"{_format_number(judgment.total)} messages wait, the value is {_format_number(value)}{limit}{missing}."
+        f"{what} above {_format_threshold(policy)}{span}, and sustainSeconds is {format_seconds(policy.sustain_ms)}: "
+        f"{format_number(judgment.total)} messages wait, the value is {format_number(value)}{limit}{missing}."
     )
 
 
 def _no_breach(judgment: Judgment, policy: Policy, _names: Names) -> str:
     what = "The total is not" if policy.persistence_scope is PersistenceScope.TOTAL else "No partition lags"
-    return f"{what} above {_format_threshold(policy)}; {_format_number(judgment.total)} messages wait in all."
+    return f"{what} above {_format_threshold(policy)}; {format_number(judgment.total)} messages wait in all."
 
 
 def _not_yet(judgment: Judgment, policy: Policy, names: Names) -> str:
     island = judgment.island
     if island is None:
-        return f"Lag is above {_format_threshold(policy)}, not yet for {_format_seconds(policy.sustain_ms)}."
+        return f"Lag is above {_format_threshold(policy)}, not yet for {format_seconds(policy.sustain_ms)}."
     return (
         f"{_format_subject(judgment, policy, names)} has been above {_format_threshold(policy)} for "
-        f"{_format_seconds(island.span_ms)}; {_format_seconds(policy.sustain_ms - island.span_ms)} more make it "
-        f"sustained (sustainSeconds {_format_seconds(policy.sustain_ms)})."
+        f"{format_seconds(island.span_ms)}; {format_seconds(policy.sustain_ms - island.span_ms)} more make it "
+        f"sustained (sustainSeconds {format_seconds(policy.sustain_ms)})."
     )
 
 
 def _no_data(_judgement: Judgment, policy: Policy, _names: Names) -> str:
     return (
         f"Measuring begins: not every topic has a sample yet, the first comes within two intervals of "
-        f"{_format_seconds(policy.sampling_ms)}. If this lasts, look at the state of the cluster and of the scraper."
+        f"{format_seconds(policy.sampling_ms)}. If this lasts, look at the state of the cluster and of the scraper."
     )
 
 
@@ -106,18 +107,16 @@ def _no_topic(judgment: Judgment, _policy: Policy, names: Names) -> str:
 
 
 def _stale(judgment: Judgment, policy: Policy, _names: Names) -> str:
-    age = (
-        f" is {_format_seconds(judgment.now_ms - judgment.at_ms)} old" if judgment.at_ms is not None else " is too old"
-    )
+    age = f" is {format_seconds(judgment.now_ms - judgment.at_ms)} old" if judgment.at_ms is not None else " is too old"
     return (
-        f"The newest sample{age}, staleAfterSeconds is {_format_seconds(policy.stale_after_ms)}: "
+        f"The newest sample{age}, staleAfterSeconds is {format_seconds(policy.stale_after_ms)}: "
         "look at the state of the cluster and of the scraper."
     )
 
 
 def _some_missing(judgment: Judgment, policy: Policy, _names: Names) -> str:
     return (
-        f"{_format_missing(judgment)} not measured within staleAfterSeconds {_format_seconds(policy.stale_after_ms)}, and "
+        f"{_format_missing(judgment)} not measured within staleAfterSeconds {format_seconds(policy.stale_after_ms)}, and "
         "calm needs every one: look at the state of the monitor's targets."
     )
 
@@ -127,20 +126,20 @@ def _start_unknown(judgment: Judgment, policy: Policy, names: Names) -> str:
     if island is None:
         return (
             f"Lag is above {_format_threshold(policy)}, and when that began is not known; it is known at the "
-            f"latest after sustainSeconds {_format_seconds(policy.sustain_ms)}."
+            f"latest after sustainSeconds {format_seconds(policy.sustain_ms)}."
         )
     left = max(0, policy.sustain_ms - island.span_ms)
     return (
         f"{_format_subject(judgment, policy, names)} has been above {_format_threshold(policy)} for at least "
-        f"{_format_seconds(island.span_ms)}; when that began is not known, so whether it lasts {_format_seconds(policy.sustain_ms)} "
-        f"is known after {_format_seconds(left)} more."
+        f"{format_seconds(island.span_ms)}; when that began is not known, so whether it lasts {format_seconds(policy.sustain_ms)} "
+        f"is known after {format_seconds(left)} more."
     )
 
 
 def _activity(_judgement: Judgment, policy: Policy, _names: Names) -> str:
     return (
         "There is no lasting lag, but whether the group is at work is not known until samples reach back "
-        f"{_format_seconds(max(policy.work_ms, policy.activation_sustain_ms))}; wait that long."
+        f"{format_seconds(max(policy.work_ms, policy.activation_sustain_ms))}; wait that long."
     )
 
 
@@ -168,19 +167,19 @@ _DESCRIBERS: Mapping[Reason, Callable[[Judgment, Policy, Names], str]] = {
 
 def _without_stuck(judgment: Judgment, _policy: Policy) -> str:
     count = len(judgment.stuck)
-    return f"without the {_format_number(count)} stuck partition{'' if count == 1 else 's'}"
+    return f"without the {format_number(count)} stuck partition{'' if count == 1 else 's'}"
 
 
 def _scale_up(_judgement: Judgment, policy: Policy) -> str:
-    return f"only as high as has held for scaleUpStabilization {_format_seconds(policy.scale_up_ms)}"
+    return f"only as high as has held for scaleUpStabilization {format_seconds(policy.scale_up_ms)}"
 
 
 def _scale_down(_judgement: Judgment, policy: Policy) -> str:
-    return f"the highest of the last {_format_seconds(policy.scale_down_ms)}, scaleDownStabilization"
+    return f"the highest of the last {format_seconds(policy.scale_down_ms)}, scaleDownStabilization"
 
 
 def _last_known(_judgement: Judgment, policy: Policy) -> str:
-    return f"the last known answer, held for at most holdSeconds {_format_seconds(policy.hold_ms)}"
+    return f"the last known answer, held for at most holdSeconds {format_seconds(policy.hold_ms)}"
 
 
 #: Rule that changed a value -> what it did.
@@ -208,18 +207,10 @@ def _format_subject(judgment: Judgment, policy: Policy, names: Names) -> str:
 
 
 def _format_threshold(policy: Policy) -> str:
-    number = _format_number(policy.lag_threshold)
+    number = format_number(policy.lag_threshold)
     return f"a time lag of {number} s" if policy.metric is Metric.TIME_LAG else number
 
 
 def _format_missing(judgment: Judgment) -> str:
     verb = "is" if judgment.missing == 1 else "are"
-    return f"{_format_number(judgment.missing)} of {_format_number(judgment.partitions)} partitions {verb}"
-
-
-def _format_number(value: float) -> str:
-    return f"{value:,.3f}".rstrip("0").rstrip(".")
-
-
-def _format_seconds(milliseconds: int) -> str:
-    return f"{_format_number(milliseconds / 1000)} s"
+    return f"{format_number(judgment.missing)} of {format_number(judgment.partitions)} partitions {verb}"

@@ -14,6 +14,7 @@ import structlog
 from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.verdict.freezes import Freeze
 from lagscale.errors import InvalidInput, LagscaleError
@@ -155,7 +156,7 @@ def _parse_policy(given: tuple[tuple[str, str], ...], minimum_interval: int) -> 
     # Tick and minimum were checked when it was written; changing them must not disable a monitor.
     for least in (minimum_interval, 1):
         try:
-            return Policy.parse(dict(given), tick_seconds=0.0, minimum_interval=least)
+            return parse_policy(dict(given), tick_seconds=0.0, minimum_interval=least)
         except InvalidInput:
             continue
     return None

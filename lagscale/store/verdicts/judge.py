@@ -15,7 +15,8 @@ from psycopg_pool import AsyncConnectionPool
 from lagscale.clock import to_datetime, to_ms
 from lagscale.domain.lag.time_lag import TimeLag
 from lagscale.domain.policy.policy import Metric, OffsetResetPolicy, PersistenceScope
-from lagscale.domain.verdict.contract import Answer, Island, Judgment, Reason, Verdict, VerdictRequest, pick_last_known
+from lagscale.domain.verdict.contract import Answer, Island, Judgment, Reason, Verdict, VerdictRequest
+from lagscale.domain.verdict.hold import pick_last_known
 from lagscale.domain.verdict.stabilization import stabilize
 from lagscale.store.faults import translate_errors
 from lagscale.store.queries import load

@@ -11,8 +11,8 @@ from datetime import timedelta
 from lagscale.clock import to_datetime, to_ms
 from lagscale.domain.explain.keda_kafka import KafkaTrigger
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Answer, Judgment, Verdict, VerdictRequest, choose_answer
-from lagscale.domain.verdict.partial import apply_partial_coverage
+from lagscale.domain.verdict.contract import Answer, Judgment, Verdict, VerdictRequest
+from lagscale.domain.verdict.hold import apply_partial_coverage, choose_answer
 from lagscale.errors import FieldError, InvalidInput
 from lagscale.store.registry import history, monitors
 from lagscale.store.registry.session import AccessScope, RegistryDatabase, TenantSession

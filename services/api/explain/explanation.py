@@ -14,9 +14,9 @@ from lagscale.domain.explain.decision_diff import (
     is_same_answer,
 )
 from lagscale.domain.policy.policy import Metric, PersistenceScope
-from lagscale.domain.verdict.contract import Verdict, VerdictRequest, choose_answer
+from lagscale.domain.verdict.contract import Verdict, VerdictRequest
 from lagscale.domain.verdict.freezes import Freeze
-from lagscale.domain.verdict.partial import apply_partial_coverage
+from lagscale.domain.verdict.hold import apply_partial_coverage, choose_answer
 from lagscale.domain.wording.answers import PointInTime, describe_decisions, describe_diff
 from lagscale.store.registry import freezes
 from lagscale.store.registry.session import AccessScope, RegistryDatabase

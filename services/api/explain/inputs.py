@@ -14,6 +14,7 @@ from lagscale.domain.explain.decision_diff import (
     select_current,
 )
 from lagscale.domain.lag import rounds as markers
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.policy.policy import OffsetResetPolicy, Policy
 from lagscale.errors import FieldError, InvalidInput
 from lagscale.store.registry import history
@@ -140,9 +141,9 @@ async def load_explanation_input(session: TenantSession, name: str, at_ms: int |
 def policy_of(given: Mapping[str, str], minimum_interval: int) -> Policy:
     """Keys as given -> the policy, as the scaler reads it: the tick and the minimum were checked when it was written."""
     try:
-        return Policy.parse(given, tick_seconds=0.0, minimum_interval=minimum_interval)
+        return parse_policy(given, tick_seconds=0.0, minimum_interval=minimum_interval)
     except InvalidInput:
-        return Policy.parse(given, tick_seconds=0.0)
+        return parse_policy(given, tick_seconds=0.0)
 
 
 async def _load_rounds(

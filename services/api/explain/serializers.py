@@ -8,8 +8,8 @@ from itertools import groupby
 from lagscale.clock import to_datetime, to_ms
 from lagscale.domain.explain.decision_diff import Evaluation, RecordedDecision, compute_value_changes
 from lagscale.domain.lag.time_lag import TimeLag
+from lagscale.domain.policy.parsing import list_effective_values
 from lagscale.domain.policy.policy import Metric, PersistenceScope
-from lagscale.domain.policy.values import list_effective_values
 from lagscale.domain.verdict.contract import Answer, Island, Verdict
 from lagscale.domain.verdict.facts import VerdictFacts, collect_facts
 from lagscale.domain.verdict.series import build_series, compute_lag

@@ -8,7 +8,9 @@ from typing import Protocol
 
 from lagscale.clock import to_datetime
 from lagscale.domain.verdict.contract import Answer, Judgment, VerdictRequest
-from lagscale.domain.verdict.freezes import Freeze, build_frozen_request, describe_freezes
+from lagscale.domain.verdict.freezes import Freeze
+from lagscale.domain.verdict.hold import build_frozen_request
+from lagscale.domain.wording.answers import describe_freezes
 from lagscale.errors import FieldError, InvalidInput
 from lagscale.store.registry import freezes
 from lagscale.store.registry.freezes import FreezeSubject

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lagscale.domain.policy.keys import KEYS_BY_NAME
-from lagscale.domain.policy.limits import build_unknown_key_fault
+from lagscale.domain.policy.tenant_rules import build_unknown_key_fault
 from lagscale.domain.topics import TopicScope, normalize_names
 from lagscale.errors import FieldError
 from lagscale.store.registry.monitor_spec import MonitorDraft

@@ -8,12 +8,13 @@ from datetime import datetime
 from typing import Protocol
 
 from lagscale.clock import to_datetime
+from lagscale.domain.lag.rounds import MEMBERS_MAX_AGE_MS
 from lagscale.domain.lag.samples import Flag
-from lagscale.domain.policy.policy import MEMBERS_MAX_AGE_MS, Policy
-from lagscale.domain.policy.values import list_effective_values
+from lagscale.domain.policy.parsing import list_effective_values
+from lagscale.domain.policy.policy import Policy
 from lagscale.domain.state_codes import StateCode
-from lagscale.domain.verdict.contract import Answer, Island, Judgment, VerdictRequest, choose_answer
-from lagscale.domain.verdict.partial import apply_partial_coverage
+from lagscale.domain.verdict.contract import Answer, Island, Judgment, VerdictRequest
+from lagscale.domain.verdict.hold import apply_partial_coverage, choose_answer
 from lagscale.domain.wording.verdicts import describe_answer, describe_verdict
 from lagscale.errors import InvalidInput
 from lagscale.store.registry import clusters, freezes, history, monitors

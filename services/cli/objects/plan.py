@@ -9,7 +9,7 @@ from enum import StrEnum
 from typing import Any
 
 from lagscale.domain.policy.keys import KEYS_BY_NAME
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import suggest_names
 from lagscale.errors import FieldError, InvalidInput, LagscaleError, NotAuthenticated, StoreUnavailable
 from services.cli.objects.documents import walk_leaves
@@ -270,7 +270,7 @@ def _check_policy(manifest: Manifest, tenant: Mapping[str, Any]) -> Iterator[Fie
             texts |= {name: text for name, text in available.items() if text}
     try:
         # Only the API knows the scraper's tick.
-        Policy.parse(texts, tick_seconds=0.0, minimum_interval=int(tenant.get("minSamplingSeconds", 1)))
+        parse_policy(texts, tick_seconds=0.0, minimum_interval=int(tenant.get("minSamplingSeconds", 1)))
     except InvalidInput as error:
         for field_error in error.field_errors:
             yield manifest.build_error(("spec", "policy", field_error.field), field_error.text)

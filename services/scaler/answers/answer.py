@@ -12,9 +12,9 @@ import structlog
 from cachetools import TTLCache
 
 from lagscale.domain.quotas import Quota
-from lagscale.domain.verdict.contract import Answer, Judgment, Reason, VerdictRequest, choose_answer
+from lagscale.domain.verdict.contract import Answer, Judgment, Reason, VerdictRequest
 from lagscale.domain.verdict.freezes import Freeze
-from lagscale.domain.verdict.partial import apply_partial_coverage
+from lagscale.domain.verdict.hold import apply_partial_coverage, choose_answer
 from lagscale.domain.wording.verdicts import describe_verdict
 from lagscale.errors import (
     DataUnavailable,

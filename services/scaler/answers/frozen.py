@@ -17,7 +17,9 @@ from cachetools import LRUCache
 
 from lagscale.domain.explain.decision_diff import FROZEN
 from lagscale.domain.verdict.contract import Answer, VerdictRequest
-from lagscale.domain.verdict.freezes import Freeze, build_frozen_request, describe_freezes, select_active
+from lagscale.domain.verdict.freezes import Freeze, select_active
+from lagscale.domain.verdict.hold import build_frozen_request
+from lagscale.domain.wording.answers import describe_freezes
 from lagscale.errors import DataUnavailable, LagscaleError
 from lagscale.store.registrations.frozen_answers import FrozenAnswer, FrozenAnswerKey
 from services.scaler import metrics

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict, pick_last_known
-from lagscale.domain.verdict.freezes import without_hold_limit
+from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict
+from lagscale.domain.verdict.hold import pick_last_known, without_hold_limit
 from services.scaler import timing
 
 _MAX_MONITORS: Final = 50_000

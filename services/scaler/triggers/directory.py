@@ -16,6 +16,7 @@ from weakref import WeakKeyDictionary
 import structlog
 
 from lagscale.domain.policy.keys import KEYS_BY_NAME
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.policy.tenant_rules import NO_RULES, PolicyRules
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash, find_tenant, suggest_names
@@ -208,7 +209,7 @@ class MonitorDirectory:
         given = {**monitor.given, **trigger.given}
         interval = min(tenant.min_sampling_seconds, monitor.policy.sampling_ms // 1000)
         # The interval remains the registration's, so tick and minimum were checked when it was registered.
-        policy = Policy.parse(given, tick_seconds=0.0, minimum_interval=interval)
+        policy = parse_policy(given, tick_seconds=0.0, minimum_interval=interval)
         # Values of the registration itself are not checked again: the trigger cannot change them.
         if field_errors := self._rules[tenant.tenant_id].field_errors(policy, given, except_for=monitor.policy):
             raise InvalidInput(field_errors)

@@ -9,8 +9,9 @@ from typing import Any
 import psycopg
 from psycopg import sql
 
-from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Verdict, VerdictRequest, choose_answer
+from lagscale.domain.policy.parsing import parse_policy
+from lagscale.domain.verdict.contract import Verdict, VerdictRequest
+from lagscale.domain.verdict.hold import choose_answer
 from lagscale.store.connection import Pool
 from lagscale.store.registrations.answers import PostgresDecisions
 from lagscale.store.verdicts.judge import PostgresVerdicts
@@ -42,7 +43,7 @@ class Replica:
                 (self.shop.name, monitor),
             ).fetchone()
         assert row is not None
-        policy = Policy.parse({**row[3], **(overrides or {})})
+        policy = parse_policy({**row[3], **(overrides or {})})
         request = VerdictRequest(row[1], tuple(row[4]), policy)
         return ResolvedMonitor(
             row[1],

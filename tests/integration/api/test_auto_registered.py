@@ -8,7 +8,7 @@ from typing import Any
 import psycopg
 import pytest
 
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.quotas import Quota
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash
 from lagscale.errors import QuotaExceeded, StoreUnavailable
@@ -190,7 +190,7 @@ async def test_who_asked_is_unknown_where_an_older_scaler_registered(
     await store.register(
         InlineMonitor(
             entry.tenant_id,
-            MonitorSpec(build_inline_name("old", ["t"], digest), "main", "old", ("t",), {}, Policy.parse({})),
+            MonitorSpec(build_inline_name("old", ["t"], digest), "main", "old", ("t",), {}, parse_policy({})),
         )
     )
     [item] = await listed(shop, autoRegistered="true")

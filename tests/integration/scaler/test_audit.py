@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,23 +10,14 @@ import psycopg
 import pytest
 from psycopg import errors as pg
 
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash
 from lagscale.errors import NotFound, QuotaExceeded
-from lagscale.store.connection import open_pool
 from lagscale.store.registrations.inline import InlineMonitor
-from lagscale.store.registrations.load import ROLE, PostgresRegistrations
+from lagscale.store.registrations.load import PostgresRegistrations
 from lagscale.store.registry.monitor_spec import MonitorSpec
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-async def pool(shared_url: str) -> AsyncIterator[Any]:
-    pool = open_pool(shared_url, ROLE, 2, application="test-scaler")
-    await pool.open(wait=True)
-    yield pool
-    await pool.close()
 
 
 @pytest.fixture
@@ -47,7 +37,7 @@ def build_inline_monitor(tenant: int, topic: str, namespace: str = "shop-prod") 
     given = {"lagThreshold": "7"}
     digest = compute_content_hash("main", "orders", (topic,), given)
     name = build_inline_name("orders", (topic,), digest)
-    policy = Policy.parse(given)
+    policy = parse_policy(given)
     registered_by = {"instance": "default", "namespace": namespace}
     spec = MonitorSpec(name, "main", "orders", (topic,), given, policy)
     return InlineMonitor(tenant, spec, registered_by=registered_by)

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
 import psycopg
 import pytest
 
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash
 from lagscale.errors import NotFound, QuotaExceeded, StoreUnavailable
 from lagscale.store.connection import open_pool
@@ -21,14 +20,6 @@ from lagscale.store.registrations.load import ROLE, PostgresRegistrations, chang
 from lagscale.store.registry.monitor_spec import MonitorSpec
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-async def pool(shared_url: str) -> AsyncIterator[Any]:
-    pool = open_pool(shared_url, ROLE, 4, application="test-scaler")
-    await pool.open(wait=True)
-    yield pool
-    await pool.close()
 
 
 @pytest.fixture
@@ -51,7 +42,7 @@ def tenant(shared_url: str) -> int:
 def build_inline_monitor(tenant: int, *topics: str, **given: str) -> InlineMonitor:
     digest = compute_content_hash("main", "orders", topics, given)
     name = build_inline_name("orders", topics, digest)
-    return InlineMonitor(tenant, MonitorSpec(name, "main", "orders", topics, given, Policy.parse(given)))
+    return InlineMonitor(tenant, MonitorSpec(name, "main", "orders", topics, given, parse_policy(given)))
 
 
 async def test_an_inline_monitor_is_registered_with_its_targets(pool: Any, tenant: int) -> None:

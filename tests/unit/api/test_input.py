@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lagscale.domain.policy.policy import Policy
-from lagscale.domain.policy.values import list_effective_values
+from lagscale.domain.policy.parsing import list_effective_values, parse_policy
 from lagscale.errors import InvalidInput
 from services.api.clusters.schemas import ClusterIn
 from services.api.clusters.security import canonicalize
@@ -26,7 +25,7 @@ def test_policy_values_of_any_kind_become_the_texts_of_metadata() -> None:
         "lagThreshold": "500", "targetLag": "0.5", "workSeconds": "1000", "allowIdleConsumers": "true",
         "holdSeconds": "60",
     }  # fmt: skip
-    assert Policy.parse(texts).target_lag == 0.5
+    assert parse_policy(texts).target_lag == 0.5
 
 
 def test_an_unknown_policy_key_names_its_neighbour() -> None:
@@ -38,12 +37,12 @@ def test_an_unknown_policy_key_names_its_neighbour() -> None:
 
 
 def test_every_supported_key_is_shown_resolved() -> None:
-    shown = list_effective_values(Policy.parse({"partitionLimitation": "1,3,5-8"}))
+    shown = list_effective_values(parse_policy({"partitionLimitation": "1,3,5-8"}))
     assert shown["partitionLimitation"] == "1,3,5-8"
     # What is shown can be given again, and means the same.
     texts, field_errors = format_policy({name: value for name, value in shown.items() if name != "metric"})
     assert field_errors == []
-    assert list_effective_values(Policy.parse(texts)) == shown
+    assert list_effective_values(parse_policy(texts)) == shown
 
 
 @pytest.mark.parametrize(

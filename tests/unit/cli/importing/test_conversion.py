@@ -15,7 +15,7 @@ from ruamel.yaml.tokens import CommentToken
 
 from lagscale.domain.policy.keda_keys import KEDA_KEYS
 from lagscale.domain.policy.keys import KEYS_BY_NAME
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import is_name
 from services.api.clusters.schemas import ClusterIn
 from services.api.clusters.spec import build_cluster_spec
@@ -216,7 +216,7 @@ def test_the_api_takes_what_is_registered(path: Path) -> None:
             for name, value in spec["policy"].items()
         }
         assert set(given) <= set(KEYS_BY_NAME)
-        policy = Policy.parse(given)
+        policy = parse_policy(given)
         assert (policy.persistence_scope.value, policy.activation_sustain_ms) == ("total", 0)
     for one in loaded(texts.get("register/30-bindings.yaml", "")):
         BindingIn.model_validate(one["spec"])

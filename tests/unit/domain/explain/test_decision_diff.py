@@ -21,10 +21,11 @@ from lagscale.domain.explain.decision_diff import (
     select_current,
 )
 from lagscale.domain.lag.time_lag import TimeLag
-from lagscale.domain.policy.policy import Metric, Policy
+from lagscale.domain.policy.parsing import parse_policy
+from lagscale.domain.policy.policy import Metric
 from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict
 from lagscale.domain.verdict.evaluate import judge
-from lagscale.domain.verdict.partial import apply_partial_coverage
+from lagscale.domain.verdict.hold import apply_partial_coverage
 from lagscale.domain.verdict.value import ValueRule
 from lagscale.domain.wording.answers import PointInTime, describe_decisions, describe_diff
 from lagscale.domain.wording.verdicts import describe_change, describe_verdict
@@ -32,7 +33,7 @@ from tests.contract.case import Case
 from tests.contract.histories import ms
 from tests.contract.table import CASES
 
-POLICY = Policy.parse({"lagThreshold": "500"})
+POLICY = parse_policy({"lagThreshold": "500"})
 
 
 def judged(**facts: Any) -> Judgment:

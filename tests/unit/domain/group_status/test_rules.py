@@ -19,14 +19,15 @@ from lagscale.domain.group_status.rules import (
 from lagscale.domain.group_status.window import compute_window_ms
 from lagscale.domain.lag.rounds import Note, TargetRound
 from lagscale.domain.lag.samples import Flag, Sample
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.wording.group_status import describe_group, describe_partition
 
 STEP = 10_000
 #: Samples that span the window of 120 s.
 FULL = 13
-POLICY = Policy.parse({"lagThreshold": "100"})
-EARLIEST = Policy.parse({"lagThreshold": "100", "offsetResetPolicy": "earliest"})
+POLICY = parse_policy({"lagThreshold": "100"})
+EARLIEST = parse_policy({"lagThreshold": "100", "offsetResetPolicy": "earliest"})
 
 Pair = tuple[int, int] | Sample | None
 
@@ -247,7 +248,7 @@ def test_an_only_partition_is_not_hot() -> None:
 
 
 def test_where_the_threshold_counts_seconds_hot_begins_at_500_messages() -> None:
-    policy = Policy.parse({"lagThreshold": "10", "metric": "timeLag"})
+    policy = parse_policy({"lagThreshold": "10", "metric": "timeLag"})
     for lag, hot in ((500, False), (501, True)):
         found = evaluate_group_status({1: rounds([(0, lag)] * FULL, [(0, 0)] * FULL)}, policy, 12 * STEP)
         assert found.partitions[0].hot is hot
@@ -255,8 +256,8 @@ def test_where_the_threshold_counts_seconds_hot_begins_at_500_messages() -> None
 
 def test_the_window_is_ten_intervals_two_gaps_or_two_minutes() -> None:
     assert compute_window_ms(POLICY) == 120_000
-    assert compute_window_ms(Policy.parse({"samplingInterval": "60"})) == 600_000
-    assert compute_window_ms(Policy.parse({"maxGapSeconds": "100", "staleAfterSeconds": "100"})) == 200_000
+    assert compute_window_ms(parse_policy({"samplingInterval": "60"})) == 600_000
+    assert compute_window_ms(parse_policy({"maxGapSeconds": "100", "staleAfterSeconds": "100"})) == 200_000
 
 
 @pytest.mark.parametrize("rule", list(StatusRule))

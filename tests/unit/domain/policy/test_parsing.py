@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.errors import InvalidInput
 
 
 def faults_of(**values: str) -> dict[str, str]:
     with pytest.raises(InvalidInput) as raised:
-        Policy.parse(values)
+        parse_policy(values)
     return {field_error.field: field_error.text for field_error in raised.value.field_errors}
 
 
@@ -24,12 +24,12 @@ def faults_of(**values: str) -> dict[str, str]:
 )
 def test_rules_of_the_value_exclude_each_other(one: str, other: str) -> None:
     assert faults_of(**{one: "true", other: "True"}) == {other: f"excludes {one}; remove one of them"}
-    assert Policy.parse({one: "false", other: "true"}).even_split is (other == "ensureEvenDistributionOfPartitions")
+    assert parse_policy({one: "false", other: "true"}).even_split is (other == "ensureEvenDistributionOfPartitions")
 
 
 def test_the_stabilisation_windows_are_bounded_together() -> None:
     assert (
-        Policy.parse({"scaleUpStabilization": "1800", "scaleDownStabilization": "1800"}).stabilization_ms == 3_600_000
+        parse_policy({"scaleUpStabilization": "1800", "scaleDownStabilization": "1800"}).stabilization_ms == 3_600_000
     )
     assert (
         "3601 s together"
@@ -39,20 +39,20 @@ def test_the_stabilisation_windows_are_bounded_together() -> None:
 
 
 def test_stuck_is_off_or_at_least_the_greatest_gap() -> None:
-    assert Policy.parse({}).stuck_after_ms == Policy.parse({"stuckAfterSeconds": "off"}).stuck_after_ms == 0
-    assert Policy.parse({"stuckAfterSeconds": "25"}).stuck_after_ms == 25_000
+    assert parse_policy({}).stuck_after_ms == parse_policy({"stuckAfterSeconds": "off"}).stuck_after_ms == 0
+    assert parse_policy({"stuckAfterSeconds": "25"}).stuck_after_ms == 25_000
     assert "at least maxGapSeconds = 25, or off" in faults_of(stuckAfterSeconds="24.9")["stuckAfterSeconds"]
 
 
 def test_the_lookback_reaches_as_far_as_every_rule_of_the_policy() -> None:
-    plain = Policy.parse({})
+    plain = parse_policy({})
     assert plain.lookback_ms == 30_000 + 25_000 + 120_000
-    assert Policy.parse({"stuckAfterSeconds": "600"}).lookback_ms == plain.lookback_ms + 480_000
-    assert Policy.parse({"scaleUpStabilization": "60"}).lookback_ms == plain.lookback_ms + 60_000
-    assert Policy.parse({"scaleDownStabilization": "90"}).lookback_ms == plain.lookback_ms + 90_000
+    assert parse_policy({"stuckAfterSeconds": "600"}).lookback_ms == plain.lookback_ms + 480_000
+    assert parse_policy({"scaleUpStabilization": "60"}).lookback_ms == plain.lookback_ms + 60_000
+    assert parse_policy({"scaleDownStabilization": "90"}).lookback_ms == plain.lookback_ms + 90_000
     assert "at most 18 h" in faults_of(stuckAfterSeconds="64800")["sustainSeconds"]
 
 
 def test_a_held_answer_looks_back_over_what_is_kept() -> None:
-    assert Policy.parse({"scaleDownStabilization": "60"}).hold_window_ms == 300_000
-    assert Policy.parse({"scaleDownStabilization": "900"}).hold_window_ms == 900_000
+    assert parse_policy({"scaleDownStabilization": "60"}).hold_window_ms == 300_000
+    assert parse_policy({"scaleDownStabilization": "900"}).hold_window_ms == 900_000

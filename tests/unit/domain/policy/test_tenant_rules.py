@@ -7,10 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 from lagscale.domain.policy.keys import KEYS, KEYS_BY_NAME, ValueType
-from lagscale.domain.policy.limits import normalize_value
+from lagscale.domain.policy.parsing import format_effective_values, list_effective_values, parse_policy
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.policy.tenant_rules import PolicyRules
-from lagscale.domain.policy.values import format_effective_values, list_effective_values
+from lagscale.domain.policy.tenant_rules import PolicyRules, normalize_value
 from lagscale.errors import InvalidInput
 
 #: Of every key a value that is not the default, with what must stand beside it.
@@ -59,8 +58,8 @@ def broken(made: PolicyRules, given: Mapping[str, str], except_for: Policy | Non
 
 def test_every_key_is_told_of_a_policy_in_force() -> None:
     assert set(OTHERS) == set(KEYS_BY_NAME)
-    assert set(format_effective_values(Policy.parse({}), {"windowSize": "20"})) == set(KEYS_BY_NAME)
-    assert set(list_effective_values(Policy.parse({}))) == set(KEYS_BY_NAME) - {"windowSize"}
+    assert set(format_effective_values(parse_policy({}), {"windowSize": "20"})) == set(KEYS_BY_NAME)
+    assert set(list_effective_values(parse_policy({}))) == set(KEYS_BY_NAME) - {"windowSize"}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -88,7 +87,7 @@ def test_every_key_can_be_fixed_and_another_value_is_refused(name: str) -> None:
 
 def _another(name: str) -> str:
     """A value that the key may have and `OTHERS` has not."""
-    usual = format_effective_values(Policy.parse({}), {"windowSize": "21"})[name]
+    usual = format_effective_values(parse_policy({}), {"windowSize": "21"})[name]
     return usual if usual != OTHERS[name][0] else "1"
 
 

@@ -4,16 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.verdict.contract import VerdictRequest
-from lagscale.domain.verdict.freezes import (
-    FREEZE_LOOKBACK_MS,
-    Freeze,
-    Freezes,
-    build_frozen_request,
-    describe_freezes,
-    select_active,
-)
+from lagscale.domain.verdict.freezes import Freeze, Freezes, select_active
+from lagscale.domain.verdict.hold import FREEZE_LOOKBACK_MS, build_frozen_request
+from lagscale.domain.wording.answers import describe_freezes
 
 BEGIN = 1_700_000_000_000
 
@@ -64,7 +59,7 @@ def test_equal_beginnings_have_one_order_in_all_replicas() -> None:
 
 
 def test_the_answer_is_asked_for_as_of_the_freeze() -> None:
-    policy = Policy.parse({"holdSeconds": "0"})
+    policy = parse_policy({"holdSeconds": "0"})
     asked = build_frozen_request(VerdictRequest(1, (2,), policy), BEGIN)
     assert (asked.upto_ms, asked.judged_at_ms, asked.policy.hold_ms) == (BEGIN, BEGIN, FREEZE_LOOKBACK_MS)
     assert policy.hold_ms == 0

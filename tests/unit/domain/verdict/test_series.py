@@ -6,10 +6,10 @@ import pytest
 
 from lagscale.domain.lag.rounds import TargetRound
 from lagscale.domain.lag.samples import Sample
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.verdict.series import build_series
 
-POLICY = Policy.parse({})
+POLICY = parse_policy({})
 
 
 def at(seconds: int, members: int | None = None, age: int = 0) -> TargetRound:

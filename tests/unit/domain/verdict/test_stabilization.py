@@ -7,11 +7,12 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.verdict.contract import Judgment, Reason, Verdict
 from lagscale.domain.verdict.stabilization import stabilize
 
-POLICY = Policy.parse({})
+POLICY = parse_policy({})
 VALUES = st.lists(
     st.tuples(st.integers(1, 40), st.sampled_from([0.0, 0.0, 1.0, 2.0, 3.0, 8.0]), st.booleans()), max_size=40
 )

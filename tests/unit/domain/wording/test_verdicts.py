@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.verdict.contract import Answer, Island, Judgment, Reason, Verdict
 from lagscale.domain.wording.verdicts import describe_answer, describe_verdict
 
-POLICY = Policy.parse({"lagThreshold": "500", "sustainSeconds": "120"})
+POLICY = parse_policy({"lagThreshold": "500", "sustainSeconds": "120"})
 
 
 def judged(reason: Reason, **facts: object) -> Judgment:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict
 from lagscale.errors import DataUnavailable, StoreUnavailable
 from lagscale.store.registrations.answers import Decision
@@ -16,7 +16,7 @@ from services.scaler.answers import decision_log as room
 from services.scaler.answers.decision_log import DecisionLog
 from services.scaler.triggers.directory import ResolvedMonitor
 
-POLICY = Policy.parse({})
+POLICY = parse_policy({})
 ANSWER = Answer(900.0, True)
 SUSTAINED = Judgment(Verdict.SUSTAINED, Reason.LASTED, 900.0, True, 1_000, 2_000)
 

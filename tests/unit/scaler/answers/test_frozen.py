@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict
 from lagscale.domain.verdict.freezes import Freeze
 from lagscale.store.records import Registrations
@@ -18,7 +18,7 @@ from services.scaler.answers.last_known import LastKnownAnswers
 from services.scaler.local_cache import FROZEN, REGISTRATIONS, LocalCache
 
 BEGIN = 1_700_000_000_000
-OFF = Policy.parse({"holdSeconds": "0"})
+OFF = parse_policy({"holdSeconds": "0"})
 FREEZE = Freeze("f-1", 1, "main", None, BEGIN, BEGIN + 1000, "a move")
 REMEMBERED = {
     FrozenAnswerKey(1, 2): _StoredAnswer(

@@ -11,13 +11,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Judgment, Reason, Verdict, pick_last_known
+from lagscale.domain.policy.parsing import parse_policy
+from lagscale.domain.verdict.contract import Judgment, Reason, Verdict
+from lagscale.domain.verdict.hold import pick_last_known
 from lagscale.store.records import Registration, Registrations, TenantEntry
 from services.scaler.answers.last_known import LastKnownAnswers
 from services.scaler.local_cache import ANSWERS, REGISTRATIONS, LocalCache
 
-POLICY = Policy.parse({"holdSeconds": "3600"})
+POLICY = parse_policy({"holdSeconds": "3600"})
 BEGIN = 1_700_000_000_000
 
 
@@ -125,7 +126,7 @@ def test_invalid_memory_is_ignored(content: object) -> None:
 
 def registrations() -> Registrations:
     given = {"lagThreshold": "100", "partitionLimitation": "1,3-5"}
-    monitor = Registration(1, 1, "ingest", "main", "g", ("t",), Policy.parse(given), given, (4,), True, "ab" * 32, 3)
+    monitor = Registration(1, 1, "ingest", "main", "g", ("t",), parse_policy(given), given, (4,), True, "ab" * 32, 3)
     tenant = TenantEntry(1, "acme", True, 1, 10, {"main": ("kafka:9092",)})
     return Registrations(9, (tenant,), (monitor,), {("default", "shop"): 1})
 

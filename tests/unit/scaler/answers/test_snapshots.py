@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict, VerdictRequest
 from services.scaler.answers.snapshots import SnapshotCache
 
-ASK = VerdictRequest(1, (1,), Policy.parse({}))
+ASK = VerdictRequest(1, (1,), parse_policy({}))
 
 
 class Changing:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import compute_content_hash, is_name
 from lagscale.errors import InvalidInput, LagscaleError, NotFound
 from lagscale.store.records import Registration, Registrations, TenantEntry
@@ -20,7 +20,7 @@ THEIRS = TenantEntry(2, "other", True, 1, 1000, {"main": ("kafka-7:9092",)})
 
 def monitor(number: int, name: str, tenant: int = 1, *, overridable: bool = False, **given: str) -> Registration:
     digest = compute_content_hash("main", "group", [name], given)
-    policy = Policy.parse(given)
+    policy = parse_policy(given)
     return Registration(
         number, tenant, name, "main", "group", (name,), policy, given, (number,), overridable, digest, 1
     )

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Judgment, Reason, Verdict, choose_answer
-from lagscale.domain.verdict.partial import apply_partial_coverage
+from lagscale.domain.policy.parsing import parse_policy
+from lagscale.domain.verdict.contract import Judgment, Reason, Verdict
+from lagscale.domain.verdict.hold import apply_partial_coverage, choose_answer
 
-POLICY = Policy.parse({"targetLag": "100"})
+POLICY = parse_policy({"targetLag": "100"})
 
 
 def judgment(

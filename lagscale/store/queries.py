@@ -14,13 +14,13 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Final
+from typing import Any, Final
 
 from lagscale.domain.lag.rounds import MEMBERS_MAX_AGE_MS, Note
 from lagscale.domain.lag.samples import Flag
@@ -185,6 +185,11 @@ def number_parameters(text: str) -> str:
         return f"${names.index(found[1]) + 1}"
 
     return _PARAMETER.sub(number, text).replace("%%", "%")
+
+
+def to_arrays(items: Sequence[object], **attributes: str) -> dict[str, Any]:
+    """Parameter -> the values of that attribute of all items, in order, for `unnest`."""
+    return {parameter: [getattr(item, name) for item in items] for parameter, name in attributes.items()}
 
 
 def _check_slots(name: str, contract: Contract, body: str) -> None:

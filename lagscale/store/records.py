@@ -80,5 +80,5 @@ class AppendResult:
     """The outcome of appending a batch of rows."""
 
     stored: int
-    doubled: int
+    duplicates: int
     refused: int  # stamped more than 1 s in the database's future

@@ -158,5 +158,5 @@ def _find_lagging_targets(monitor: Registration, newest: Mapping[int, NewestRoun
     return [
         target
         for target in monitor.target_ids
-        if target not in newest or not newest[target].quiet or newest[target].age_ms > monitor.policy.stale_after_ms
+        if target not in newest or not newest[target].is_quiet or newest[target].age_ms > monitor.policy.stale_after_ms
     ]

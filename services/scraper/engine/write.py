@@ -49,7 +49,7 @@ def _store_rows(database: ScraperDatabase, rows: Sequence[Row], lease: Lease, pa
     built, topic_ids = _build_rows(rows, store, part)
     part.built = len(built)
     written: AppendResult = store.append(built, lease, topic_ids)
-    part.stored, part.doubled, part.future = written.stored, written.doubled, written.refused
+    part.stored, part.doubled, part.future = written.stored, written.duplicates, written.refused
     now_ms, _ = database.now_ms()
     part.samples = sum(sample is not None for _, _, stored in built for sample in stored.round.samples)
     part.since_plan_ms = int(now_ms - rows[0]["planned_ms"])
@@ -59,7 +59,7 @@ def _store_rows(database: ScraperDatabase, rows: Sequence[Row], lease: Lease, pa
             part.ages_ms[row["cluster_id"]] = min(age, part.ages_ms.get(row["cluster_id"], age))
     part.codes = dict(Counter(f"{_KINDS[row['kind']]}:{row['code']}" for row in rows))
     clusters = _collect_states(rows, CLUSTER)
-    targets.write_states(database, clusters, _collect_states(rows, TARGET), lease)
+    targets.write_poll_states(database, clusters, _collect_states(rows, TARGET), lease)
     if written.stored:
         store.notify()
 
@@ -68,7 +68,7 @@ def _build_rows(
     rows: Sequence[Row], store: PostgresSamples, part: BatchPart
 ) -> tuple[list[tuple[int, int, SampleRow]], list[TopicIncarnation]]:
     polled = {row["id"]: row for row in rows if row["kind"] == TARGET and row.get("at_ms") is not None}
-    baseline = store.baseline(list(polled)) if polled else {}
+    baseline = store.read_baselines(list(polled)) if polled else {}
     built: list[tuple[int, int, SampleRow]] = []
     topic_ids: list[TopicIncarnation] = []
     for target_id, row in polled.items():

@@ -122,7 +122,7 @@ class TopicDiscovery(threading.Thread):
             self._epoch = lease.epoch
             self._states.clear()
             self._written_at.clear()
-        entries, clusters = topic_links.read(self._database)
+        entries, clusters = topic_links.read_scopes(self._database)
         due = self._find_due(entries)
         at_ms, _ = self._database.now_ms()
         answers = self._run_queries({query for query in due if query.cluster_id in clusters}, clusters)
@@ -250,7 +250,7 @@ class TopicDiscovery(threading.Thread):
         now = self._clock()
         due = [state for state in unchanged if self._needs_write(state, now)]
         try:
-            topic_links.write_states(self._database, due, lease)
+            topic_links.write_scope_states(self._database, due, lease)
         except LeaseLost:
             log.info("lease_lost", during="topic_discovery")
             return
@@ -260,7 +260,7 @@ class TopicDiscovery(threading.Thread):
 
     def _store_change(self, entry: ScopeEntry, change: topic_links.LinkChange, state: ScopeState, lease: Lease) -> bool:
         try:
-            done = topic_links.change(self._database, entry, change, state, lease)
+            done = topic_links.apply_change(self._database, entry, change, state, lease)
         except LagscaleError as error:
             # The next pass decides again from the stored links.
             self._states.pop(entry.monitor_id, None)

@@ -10,10 +10,10 @@ from lagscale.domain.lag.samples import Flag
 from lagscale.domain.policy.parsing import list_effective_values
 from lagscale.domain.verdict.contract import Island, VerdictRequest
 from lagscale.domain.wording.verdicts import describe_answer
-from lagscale.errors import FieldError, InvalidInput
+from lagscale.errors import InvalidInput
 from lagscale.store.registry import freezes, history, monitors
 from lagscale.store.registry.history import SampleRange
-from lagscale.store.registry.paging import PageRequest, decode_cursor, encode_cursor
+from lagscale.store.registry.paging import INVALID_CURSOR, PageRequest, decode_cursor, encode_cursor
 from lagscale.store.registry.session import Row
 from services.api.deps import TenantAccess
 from services.api.monitors.drafts import find_partial_reason, read_policy
@@ -147,4 +147,4 @@ def _decode_position(cursor: str) -> tuple[datetime, int]:
     try:
         return datetime.fromisoformat(when), int(target)
     except ValueError:
-        raise InvalidInput([FieldError("cursor", "invalid cursor; omit it to start from the first page")]) from None
+        raise InvalidInput([INVALID_CURSOR]) from None

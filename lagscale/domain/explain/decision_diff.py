@@ -79,7 +79,7 @@ class DiffReason(StrEnum):
     """Why what was told is not what the samples say."""
 
     FROZEN = "frozen"  # the monitor was frozen, so nothing was judged
-    STORE_UNAVAILABLE = "store_away"  # the store did not answer the replica
+    STORE_UNAVAILABLE = "store_unavailable"  # the store did not answer the replica
     OVERRIDES = "overrides"  # the ScaledObject gave policy keys of its own
     OTHER_POLICY = "other_policy"  # the replica answered by another version of the registration
     NEWER_ROUNDS = "newer_rounds"  # rounds came between the answer and the moment
@@ -88,7 +88,7 @@ class DiffReason(StrEnum):
     LATE_ROUNDS = "late_rounds"  # newer rounds of that time reached the store after the answer
     FILLED_LATER = "filled_later"  # the newest round is the same, and what lies before it is not
     DROPPED = "dropped"  # the samples of the answer's time are no longer kept
-    UNEXPLAINED = "not_known"  # none of these
+    UNEXPLAINED = "unexplained"  # none of these
 
 
 def compute_value_changes(judgment: Judgment, policy: Policy, answer: Answer | None = None) -> list[ValueChange]:

@@ -42,9 +42,9 @@ class StatusRule(StrEnum):
 
     NO_SAMPLE = "no_sample"
     STALE = "stale"
-    NO_LAG = "nothing_waits"
+    NO_LAG = "no_lag"
     NO_COMMIT = "no_commit"
-    WENT_BACK = "went_back"
+    REWOUND = "rewound"
     CAUGHT_UP = "caught_up"
     JUST_BEGUN = "just_begun"
     TOO_SHORT = "too_short"
@@ -230,7 +230,7 @@ def _apply_rules(window: StatusWindow, members_by_time: Mapping[int, bool]) -> t
     """
     points, lags = window.points, window.lags
     if has_rewound(window) and lags[-1]:
-        return Status.REWIND, StatusRule.WENT_BACK
+        return Status.REWIND, StatusRule.REWOUND
     ok_rule = _find_ok_rule(window)
     if ok_rule is not None:
         return Status.OK, ok_rule

@@ -23,7 +23,7 @@ def compute_links(entry: ScopeEntry, named: Iterable[str], at_ms: int, limit: in
     """
     matched = entry.scope.filter_names(named)
     # What does not belong to the monitor as it is now goes at once; what is absent only after a while.
-    unmatched = tuple(link.target_id for link in entry.links if not link.fits or not entry.scope.admits(link.topic))
+    unmatched = tuple(link.target_id for link in entry.links if not link.fits or not entry.scope.matches(link.topic))
     if len(matched) > limit:
         # The former links stay, so that history goes on; what was named and not linked is not new later.
         problem = PollProblem(PollCode.TOO_MANY_TOPICS, f"{len(matched)} topics, at most {limit}")

@@ -144,11 +144,11 @@ def test_faults_of_all_objects_come_together_with_their_lines_before_anything_is
     assert told.out == ""
     lines = [line.removeprefix(f"lagscale: {tmp_path}/faults.yaml:") for line in told.err.splitlines()]
     assert sorted(lines, key=lambda line: int(line.partition(":")[0])) == [
-        f"7: monitor {tenant}/slip: spec.policy.lagTreshold: is no key of a policy; did you mean lagThreshold?",
+        f"7: monitor {tenant}/slip: spec.policy.lagTreshold: unknown policy key; did you mean lagThreshold?",
         f"8: monitor {tenant}/slip: spec.policy.sustainSeconds: must be at least 0, not -1",
         f"12: monitor {tenant}/range: spec.consumerGroup: must be given",
         f"14: monitor {tenant}/range: spec.consumergroup: is not known; did you mean consumerGroup?",
-        f"22: monitor {tenant}/interval: spec.topicPattern: cannot stand beside topics; give one of the two",
+        f"22: monitor {tenant}/interval: spec.topicPattern: cannot be combined with topics; set one of the two",
         "29: spec.secrets.password.valueFrom: env NO_SUCH_VARIABLE: is not set, or empty; set it where `lagscale` runs",
         "35: kind: is no kind; did you mean Monitor?",
     ]

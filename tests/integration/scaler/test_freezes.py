@@ -105,8 +105,8 @@ async def test_where_nothing_was_known_it_is_an_error_and_never_zero(start: Any,
         code, text = await refused(call)
         assert code is Code.UNAVAILABLE
         assert text == (
-            "Frozen until 2023-11-14T23:13:20Z (a move), and no answer was known before that could be held; "
-            "`lagscale unfreeze` ends it."
+            "Frozen until 2023-11-14T23:13:20Z (a move); there is no last-known answer. "
+            "End the freeze with `lagscale unfreeze`."
         )
     # The target stays what it is.
     spec = await world.stub.GetMetricSpec(world.ref())

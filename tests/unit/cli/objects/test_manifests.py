@@ -63,7 +63,7 @@ MONITOR_HEAD = "kind: Monitor\nmetadata: {name: m, tenant: t}\nspec:\n  cluster:
         (MONITOR_HEAD + "  topics:\n    - a\n    - 7", ["8: monitor t/m: spec.topics[1]: must be a text; put it in quotes"]),
         (MONITOR_HEAD + "  topics: 7", ["6: monitor t/m: spec.topics: must be a list"]),
         (MONITOR_HEAD + "  policy: {lagthreshold: 5}",
-         ["6: monitor t/m: spec.policy.lagthreshold: is no key of a policy; did you mean lagThreshold?"]),
+         ["6: monitor t/m: spec.policy.lagthreshold: unknown policy key; did you mean lagThreshold?"]),
         (MONITOR_HEAD.replace("cluster: c", "cluster: C"),
          ["4: monitor t/m: spec.cluster: must be 1 to 63 of a-z, 0-9 and -, with no - at either end"]),
         ("kind: Monitor\nmetadata: {name: m, tenant: t}\nspec: {}",

@@ -72,6 +72,6 @@ def test_the_last_end_is_told_and_a_long_reason_is_cut() -> None:
     assert told.count("x") == 200
     error = describe_freezes(freezes[:1], has_answer=False)
     assert error == (
-        "Frozen until 2023-11-14T23:13:20Z (short), and no answer was known before that could be held; "
-        "`lagscale unfreeze` ends it."
+        "Frozen until 2023-11-14T23:13:20Z (short); there is no last-known answer. "
+        "End the freeze with `lagscale unfreeze`."
     )

@@ -10,8 +10,12 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Final
 
 from lagscale.domain.policy.policy import Policy
+
+#: Fewer samples determine no line.
+RECOVERY_MIN_SAMPLES: Final = 3
 
 
 class ValueRule(StrEnum):
@@ -111,13 +115,13 @@ def will_recover(samples: Sequence[tuple[int, int]], at_ms: int, level: int, wit
     """Whether the least-squares line falls and is at the level, or below it, `within_ms` after `at_ms`.
 
     Args:
-        samples: (time in milliseconds, messages), at least 3 of them, or it cannot be told.
+        samples: (time in milliseconds, messages), at least `RECOVERY_MIN_SAMPLES`; fewer determine nothing.
         at_ms: T.
         level: messages.
         within_ms: `drainSeconds`.
     """
     count = len(samples)
-    if count < 3:
+    if count < RECOVERY_MIN_SAMPLES:
         return False
     times = [time_ms - at_ms for time_ms, _ in samples]
     lags = [lag for _, lag in samples]

@@ -39,7 +39,7 @@ def compared() -> dict[str, tuple[str, str, str]]:
 
 def settled() -> set[str]:
     """Keys of the table of what the cluster's registration settles."""
-    firsts = re.findall(r"^\| (`[^|]+) \|", section("Settled by the cluster's registration"), re.MULTILINE)
+    firsts = re.findall(r"^\| (`[^|]+) \|", section("Defined by the cluster"), re.MULTILINE)
     return {name for first in firsts for name in re.findall(r"`(\w+)`", first)}
 
 

@@ -18,7 +18,7 @@ from services.scraper.deadlines import HOUSEKEEPING_DELAY_SECONDS, HOUSEKEEPING_
 log = structlog.get_logger(__name__)
 
 
-class Housekeeping:
+class Housekeeping(threading.Thread):
     """Runs at an interval.
 
     Args:
@@ -28,24 +28,21 @@ class Housekeeping:
     """
 
     def __init__(self, database: ScraperDatabase, hours: float, leading: Callable[[], bool]) -> None:
+        super().__init__(name="housekeeping", daemon=True)
         self._store = PostgresSamples(database)
         self._hours = hours
         self._leading = leading
-        self._stop = threading.Event()
+        self._stop_asked = threading.Event()
         self._warned = False
-        self._thread = threading.Thread(target=self._run, name="housekeeping", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
 
     def stop(self) -> None:
         """Stop after the current pass."""
-        self._stop.set()
+        self._stop_asked.set()
 
-    def _run(self) -> None:
+    def run(self) -> None:
+        """Run a pass at each interval, until `stop`."""
         pause = HOUSEKEEPING_DELAY_SECONDS
-        while not self._stop.wait(pause):
+        while not self._stop_asked.wait(pause):
             pause = HOUSEKEEPING_INTERVAL_SECONDS
             if self._leading():
                 self.drop()

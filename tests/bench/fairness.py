@@ -1,4 +1,4 @@
-"""How late samples are beside a tenant with 200 silent clusters, 200 that refuse, and a giant topic, by a running scraper.
+"""Age of samples while another tenant has 200 silent clusters, 200 that refuse, and an oversized topic, by a running scraper.
 
 `python -m tests.bench.fairness`: starts a broker, a database and one scraper; prints ages of the other tenants' samples,
 and the scraper's threads and memory while it goes on.
@@ -29,7 +29,7 @@ from tests.integration.scraper.oversized import PARTITIONS, start_background_pol
 from tests.support.engine_options import build_options
 
 _DEAD = 200
-_LOOK_SECONDS = 0.5
+_INTERVAL_SECONDS = 0.5
 
 
 def main() -> int:
@@ -80,11 +80,11 @@ def main() -> int:
 
 
 def _oversized(connection: psycopg.Connection, url: str, tenant: int, sampling_ms: int) -> tuple[int, BaseProcess]:
-    """A target of 100,000 partitions that is polled as large ones are, below the client's seam; no broker here has them."""
-    target = _target(connection, tenant, "127.0.0.1:9", "giant", sampling_ms)
+    """A simulated target of 100,000 partitions, polled as oversized groups are; no broker here has as many."""
+    target = _target(connection, tenant, "127.0.0.1:9", "oversized", sampling_ms)
     row = connection.execute("select cluster_id from lag_target where id = %s", [target]).fetchone()
     assert row is not None
-    entry = TargetEntry(target, tenant, row[0], "g", "giant", False, "", sampling_ms, 60_000, PARTITIONS)
+    entry = TargetEntry(target, tenant, row[0], "g", "oversized", False, "", sampling_ms, 60_000, PARTITIONS)
     plan = ClusterPlan(
         ClusterEntry(row[0], tenant, ("127.0.0.1:9",), {}, None, 1),
         (GroupPlan("g", (entry,), sampling_ms, True, large=True),),
@@ -155,8 +155,8 @@ def _watch(
         found = _processes()
         threads.append(sum(one for one, _ in found))
         memory.append(sum(kilobytes for _, kilobytes in found) / 1024)
-        due = time.monotonic() + _LOOK_SECONDS
-        wait_until(lambda due=due: time.monotonic() >= due, 60, "the next look is due")
+        due = time.monotonic() + _INTERVAL_SECONDS
+        wait_until(lambda due=due: time.monotonic() >= due, 60, "the next reading is due")
     return ages, threads, memory
 
 

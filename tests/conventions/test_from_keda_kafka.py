@@ -1,4 +1,4 @@
-"""docs/from-keda-kafka.md against the code: every key of KEDA's `kafka` trigger is told, with the defaults that rule."""
+"""docs/from-keda-kafka.md against the code: every key of KEDA's `kafka` trigger is described, with its defaults."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "from-keda-kafka.md").read_text(encoding="utf-8")
 LISTED = ROOT / "tests" / "data" / "keda" / "kafka-trigger-keys.txt"
 OURS = set(KEYS_BY_NAME) | {key.name for key in TRIGGER_KEYS}
-#: In our list of keys to pass over, and no key of KEDA's: a value of `sasl`.
+#: Ignored as a key, and no key of KEDA's: a value of `sasl`.
 NO_KEY = {"gssapi"}
 
 
@@ -38,7 +38,7 @@ def compared() -> dict[str, tuple[str, str, str]]:
 
 
 def settled() -> set[str]:
-    """Keys of the table of what the cluster's registration settles."""
+    """Keys of the table of what the cluster defines."""
     firsts = re.findall(r"^\| (`[^|]+) \|", section("Defined by the cluster"), re.MULTILINE)
     return {name for first in firsts for name in re.findall(r"`(\w+)`", first)}
 

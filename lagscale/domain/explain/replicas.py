@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
-from lagscale.domain.policy.policy import HPA_WINDOW_MS
+from lagscale.domain.policy.policy import HPA_SCALE_DOWN_MS
 
 #: No change within this share of the target.
 TOLERANCE = Fraction(1, 10)
@@ -90,7 +90,7 @@ def simulate_replicas(answers: Sequence[TimedAnswer], workload: Workload) -> Rep
                 TOLERANCE * Fraction(workload.target) * present
             )
             desired.append((answer.at_ms, present if within_tolerance else workload.compute_replicas(answer.value)))
-            desired = [(at, number) for at, number in desired if at > answer.at_ms - HPA_WINDOW_MS]
+            desired = [(at, number) for at, number in desired if at > answer.at_ms - HPA_SCALE_DOWN_MS]
             newest = desired[-1][1]
             present = max(newest, min(present, max(number for _, number in desired)))
         counts.append(present)

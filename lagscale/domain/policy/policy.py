@@ -8,7 +8,7 @@ from enum import StrEnum
 #: The longest lookback that the store's retention can serve.
 MAX_LOOKBACK_MS = 18 * 3600 * 1000
 #: The HPA's default scale-down stabilization, on which its current replica count depends.
-HPA_WINDOW_MS = 300_000
+HPA_SCALE_DOWN_MS = 300_000
 #: Limit of the sum of both stabilization windows, as the HPA has for each of its own.
 MAX_STABILIZATION_SECONDS = 3600
 #: The greatest threshold of `metric: timeLag` that the store's retention can serve.
@@ -89,4 +89,4 @@ class Policy:
     @property
     def hold_window_ms(self) -> int:
         """How far before the last known instant a last-known answer takes the greatest one."""
-        return max(HPA_WINDOW_MS, self.scale_down_ms)
+        return max(HPA_SCALE_DOWN_MS, self.scale_down_ms)

@@ -32,7 +32,7 @@ class ValueStepOut(ApiSchema):
     )
     before: float | None = Field(default=None, examples=[5000.0], description="Null where the verdict is unknown.")
     after: float = Field(examples=[1500.0])
-    text: str = Field(examples=["Capped by the partitions that can be read at once."])
+    text: str = Field(examples=["Capped by the number of partitions."])
 
 
 class MissingSampleOut(ApiSchema):

@@ -120,7 +120,7 @@ def _render_rules(evaluation: JsonObject) -> RenderableType:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     table.add_column("rule", no_wrap=True)
     table.add_column("value", justify="right", no_wrap=True)
-    table.add_column("why")
+    table.add_column("reason")
     if evaluation["verdict"] != "unknown":
         lag = f"{evaluation['partitions']} partitions, {evaluation['lagging']} with lag, members {format_optional(evaluation['members'])}"
         table.add_row("total lag", format_number(evaluation["total"]), lag)
@@ -147,20 +147,20 @@ def _render_rules(evaluation: JsonObject) -> RenderableType:
 
 def _render_evidence(evaluation: JsonObject) -> Iterator[RenderableType]:
     for island in evaluation["islands"][:_MAX_ROWS]:
-        what = "total" if island["partition"] is None else f"{island['topic']}/{island['partition']}"
+        label = "total" if island["partition"] is None else f"{island['topic']}/{island['partition']}"
         at_least = "" if island["bounded"] else "at least "
         begin = f"{parse_time(island['since']):%H:%M:%S}"
         yield Text(
-            f"island   {what}: above for {at_least}{format_duration(island['durationSeconds'])} since {begin}, lag {format_number(island['lag'])}"
+            f"island   {label}: above for {at_least}{format_duration(island['durationSeconds'])} since {begin}, lag {format_number(island['lag'])}"
         )
     if len(evaluation["islands"]) > _MAX_ROWS:
         yield Text(f"         and {len(evaluation['islands']) - _MAX_ROWS} more", style="dim")
     for missing in evaluation["missing"][:_MAX_ROWS]:
-        what = missing["topic"] if missing["partition"] is None else f"{missing['topic']}/{missing['partition']}"
+        label = missing["topic"] if missing["partition"] is None else f"{missing['topic']}/{missing['partition']}"
         since = "no sample yet"
         if missing["since"] is not None:
             since = f"none since {parse_time(missing['since']):%H:%M:%S} ({format_duration(missing['ageSeconds'])}), lag {format_number(missing['lag'])} then"
-        yield Text(f"missing  {what}: {since}", style="yellow")
+        yield Text(f"missing  {label}: {since}", style="yellow")
     if evaluation["missingCount"] > _MAX_ROWS:
         yield Text(f"         and {evaluation['missingCount'] - _MAX_ROWS} more", style="yellow")
     for stuck in evaluation["stuck"][:_MAX_ROWS]:

@@ -72,7 +72,7 @@ def build_freeze_path(target: str, cluster: str | None) -> str:
     """The REST path of the freeze of a monitor, a cluster or a tenant.
 
     Raises:
-        InvalidInput: the text has another form, or names a monitor beside a cluster.
+        InvalidInput: the text has another form, or names both a monitor and a cluster.
     """
     tenant, slash, monitor = target.partition("/")
     if not tenant or (slash and not monitor):

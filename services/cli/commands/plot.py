@@ -56,11 +56,11 @@ def draw_plot(
 
     Args:
         points: the oldest first.
-        threshold: drawn as a line; what is above it is red, and light where the lag fell to it within the column.
-            None where it does not count messages.
+        threshold: drawn as a line; lag above it is red, and light if the lag fell to it within the column. None if it
+            does not count messages.
         frame: from left to right.
-        width, height: characters, the numbers beside the axis included in the width.
-        top: the least number that the highest line stands for; two plots with the same one can be compared.
+        width, height: characters, including the numbers of the axis.
+        top: minimum of the highest line; plots with the same one are comparable.
     """
     highest = max([point.lag for point in points] + [(threshold or 0.0) * 1.25, top])
     labels = {height - 1: format_short(highest), 0: "0"}

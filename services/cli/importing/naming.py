@@ -1,4 +1,4 @@
-"""Names of registered objects: unique in a tenant, and stable for the same manifests in any order. Clusters and monitors use it."""
+"""Names of registered objects: unique in a tenant, and stable for the same manifests in any order. Names clusters and monitors."""
 
 from __future__ import annotations
 

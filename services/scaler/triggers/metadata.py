@@ -11,6 +11,7 @@ from typing import Final
 
 from cachetools import LRUCache
 
+from lagscale.domain.policy.keda_keys import KEDA_KEYS
 from lagscale.domain.policy.keys import KEYS, KEYS_BY_NAME
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.policy.policy import Policy
@@ -73,17 +74,16 @@ TRIGGER_KEYS: Final = (
 )
 #: Keys that KEDA's external scaler itself reads.
 EXTERNAL_SCALER_KEYS: Final = ("scalerAddress", "enableTLS", "unsafeSsl", "caCert", "tlsClientCert", "tlsClientKey")
-#: Keys of KEDA's `kafka` trigger that a copied trigger still has; the cluster's registration defines their meaning.
-IGNORED_KEYS: Final = (
-    "version", "fullMetadata", "sasl", "tls", "username", "password", "ca", "cert", "key", "keyPassword", "realm",
-    "keytab", "kerberosConfig", "kerberosServiceName", "kerberosDisableFAST", "gssapi", "oauthTokenEndpointUri",
-    "scopes", "oauthExtensions", "saslTokenProvider", "awsRegion", "awsEndpoint", "awsRoleArn", "awsAccessKeyID",
-    "awsSecretAccessKey", "awsSessionToken", "awsExternalID", "excludePersistentLag",
-)  # fmt: skip
-_STUCK = "is not supported: Lagscale detects stuck partitions by time; remove it and use stuckAfterSeconds"
-
 _SCOPE_NAMES: Final = {"topics": "topic", "pattern": "topicPattern", "exclude": "excludeTopics"}
 _KEYS_BY_NAME: Final = {key.name: key for key in TRIGGER_KEYS}
+#: Keys of KEDA's `kafka` trigger that a copied trigger still has; the cluster's registration defines their meaning.
+#: `gssapi`, a value of KEDA's `sasl`, is ignored as a key, too.
+IGNORED_KEYS: Final = (
+    *(name for name in KEDA_KEYS if name not in {*_KEYS_BY_NAME, *KEYS_BY_NAME, *EXTERNAL_SCALER_KEYS}),
+    "gssapi",
+)
+_STUCK = "is not supported: Lagscale detects stuck partitions by time; remove it and use stuckAfterSeconds"
+
 _READ: Final = frozenset(_KEYS_BY_NAME) | frozenset(KEYS_BY_NAME) | {"excludePersistentLag"}
 _READ_OR_ENV: Final = _READ | {name + _FROM_ENV for name in _READ}
 _ACCEPTED: Final = _READ | frozenset(EXTERNAL_SCALER_KEYS) | frozenset(IGNORED_KEYS)
@@ -283,7 +283,7 @@ def render_docs() -> str:
         "KEDA's own keys are ignored, and so are keys of its `kafka` trigger that the cluster's registration defines. "
         "Their values are neither stored nor logged.",
         "",
-        *(f"- `{name}`" for name in (*EXTERNAL_SCALER_KEYS, *IGNORED_KEYS) if name != "excludePersistentLag"),
+        *(f"- `{name}`" for name in (*EXTERNAL_SCALER_KEYS, *IGNORED_KEYS)),
         "",
         f'`excludePersistentLag: "true"` is an error: it {_STUCK}.',
         "",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import structlog
 
@@ -17,9 +17,9 @@ from lagscale.errors import LagscaleError
 from lagscale.store.connection import ScraperDatabase
 from lagscale.store.records import Lease
 from services.scraper.deadlines import LARGE_IDLE_SECONDS, LARGE_PAUSE_FACTOR, LARGE_ROUND_SECONDS
-from services.scraper.engine.options import EngineOptions, build_opener
+from services.scraper.engine.options import EngineOptions
 from services.scraper.planning.plan import ClusterPlan, GroupPlan, Slot
-from services.scraper.polling.poll import CloseClient, OpenClient
+from services.scraper.polling.poll import ClientOpener, PollClient
 from services.scraper.worker_reports import send_report
 
 log = structlog.get_logger(__name__)
@@ -27,54 +27,37 @@ log = structlog.get_logger(__name__)
 _LargeKey = tuple[int, str]
 
 
-@dataclass(frozen=True, slots=True)
-class ClientProvider:
-    """How clusters are opened and closed, and the clock for what is due, in seconds."""
-
-    open_cluster: OpenClient
-    close_cluster: CloseClient
-    clock: Callable[[], float] = time.monotonic
-
-
-def build_provider(options: EngineOptions, limit: int) -> ClientProvider:
-    """A provider with at most `limit` clients."""
-    opener = build_opener(options, limit)
-    return ClientProvider(lambda plan: opener.open(plan.cluster, responsive=plan.responsive), opener.release)
-
-
-class LargeGroupPoller:
+class LargeGroupPoller(threading.Thread):
     """Polls oversized groups and writes their rows while this scraper leads.
 
     Args:
         options: of the stream.
         database: a connection of its own.
-        provider: opens the clusters.
+        opener: of the clusters' clients.
         lease: the current lease; None while another scraper leads.
+        clock: seconds, for what is due.
     """
 
     def __init__(
         self,
         options: EngineOptions,
         database: ScraperDatabase,
-        provider: ClientProvider,
+        opener: ClientOpener[PollClient],
         lease: Callable[[], Lease | None],
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._options, self._database, self._provider, self._lease = options, database, provider, lease
+        super().__init__(name="large-groups", daemon=True)
+        self._options, self._database, self._opener, self._lease, self._clock = options, database, opener, lease, clock
         self._plans: Sequence[ClusterPlan] = ()
         #: When each group is due, and when its last round started.
         self._due_at: dict[_LargeKey, float] = {}
         self._started_at: dict[_LargeKey, float] = {}
         self._served_at: dict[int, float] = {}
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self.run, name="large-groups", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
+        self._stop_asked = threading.Event()
 
     def stop(self) -> None:
         """Stop after the current round, without waiting for it."""
-        self._stop.set()
+        self._stop_asked.set()
 
     def set_plans(self, plans: Sequence[ClusterPlan]) -> None:
         """Replace the oversized groups that are polled."""
@@ -82,7 +65,7 @@ class LargeGroupPoller:
 
     def run_once(self) -> bool:
         """Poll one due group, of the tenant that was served longest ago; whether there was one."""
-        now = self._provider.clock()
+        now = self._clock()
         plans = [(plan, group) for plan in self._plans for group in plan.groups]
         keys = {_build_key(plan, group) for plan, group in plans}
         self._due_at = {key: at for key, at in self._due_at.items() if key in keys}
@@ -106,7 +89,7 @@ class LargeGroupPoller:
         real_ms = int((now - self._started_at.get(key, now)) * 1000)
         self._started_at[key] = now
         self._poll_round(replace(plan, groups=(replace(group, interval_ms=max(group.interval_ms, real_ms)),)), lease)
-        elapsed = self._provider.clock() - now
+        elapsed = self._clock() - now
         self._due_at[key] = now + max(group.interval_ms / 1000, (1 + LARGE_PAUSE_FACTOR) * elapsed)
         return True
 
@@ -118,13 +101,7 @@ class LargeGroupPoller:
 
         started_at = time.monotonic()
         clock = DatabaseClock.learn(self._database)
-        results = poll_slot(
-            Slot((plan,), LARGE_ROUND_SECONDS),
-            self._provider.open_cluster,
-            clock,
-            clock.error_ms,
-            close_cluster=self._provider.close_cluster,
-        )
+        results = poll_slot(Slot((plan,), LARGE_ROUND_SECONDS), self._opener, clock, clock.error_ms)
         part = write_rows(self._options.holder, build_rows(results, lease.epoch, clock()), self._database)
         if part.store_error or part.lost_lease:
             log.warning("large_group_write_failed", reason=part.store_error or "lease lost")
@@ -140,7 +117,7 @@ class LargeGroupPoller:
     def run(self) -> None:
         """Poll until `stop`."""
         pause = LARGE_IDLE_SECONDS
-        while not self._stop.wait(pause):
+        while not self._stop_asked.wait(pause):
             started_at = time.monotonic()
             try:
                 polled = self.run_once()

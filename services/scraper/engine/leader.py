@@ -18,7 +18,7 @@ from services.scraper.deadlines import (
     RESERVED_CLIENTS_DIVISOR,
     compute_lease_seconds,
 )
-from services.scraper.engine.large_groups import LargeGroupPoller, build_provider
+from services.scraper.engine.large_groups import LargeGroupPoller
 from services.scraper.engine.options import EngineOptions, build_opener
 from services.scraper.planning.plan import Slot
 from services.scraper.planning.planner import PollPlanner
@@ -42,7 +42,7 @@ class Leader:
         self._large_poller = LargeGroupPoller(
             options,
             ScraperDatabase(options.database_url, application="lagscale-scraper-large"),
-            build_provider(options, _count_background_clients(options)),
+            build_opener(options, _count_background_clients(options)),
             lambda: self.lease,
         )
         self._large_poller.start()
@@ -101,17 +101,13 @@ def _count_background_clients(options: EngineOptions) -> int:
 
 
 def _build_discovery(options: EngineOptions, lease: Callable[[], Lease | None]) -> TopicDiscovery:
-    opener = build_opener(options, _count_background_clients(options))
-
     def on_pass(counts: Mapping[str, int]) -> None:
         send_report(options.reports, "topics", counts=dict(counts))
 
-    discovery = TopicDiscovery(
+    return TopicDiscovery(
         ScraperDatabase(options.database_url, application="lagscale-scraper-topics"),
-        lambda cluster: opener.open(cluster, responsive=discovery.is_responsive(cluster.cluster_id)),
+        build_opener(options, _count_background_clients(options)),
         DiscoveryLimits(options.topics_seconds, options.topics_limit),
         lease,
         on_pass=on_pass,
-        close_cluster=opener.release,
     )
-    return discovery

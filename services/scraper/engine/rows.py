@@ -20,29 +20,12 @@ Row = dict[str, Any]
 CLUSTER, TARGET = 0, 1
 #: Column -> its type in Spark. The only declaration: Spark's schema and Arrow's are built from it, and must agree.
 COLUMNS: Final[Mapping[str, str]] = {
-    "epoch": "bigint",
-    "planned_ms": "bigint",
-    "kind": "tinyint",
-    "id": "int",
-    "tenant_id": "int",
-    "cluster_id": "int",
-    "code": "string",
-    "message": "string",
-    "partitions": "int",
-    "at_ms": "bigint",
-    "topic_id": "string",
-    "interval_ms": "int",
-    "stale_after_ms": "int",
-    "limitation": "string",
-    "starts": "array<bigint>",
-    "ends": "array<bigint>",
-    "committed": "array<bigint>",
-    "highs": "array<bigint>",
-    "members": "int",
-    "group_state": "smallint",
-    "ends_asked_ms": "int",
-    "ends_answered_ms": "int",
-}
+    "epoch": "bigint", "planned_ms": "bigint", "kind": "tinyint",
+    "id": "int", "tenant_id": "int", "cluster_id": "int", "code": "string", "message": "string", "partitions": "int",
+    "at_ms": "bigint", "topic_id": "string", "interval_ms": "int", "stale_after_ms": "int", "limitation": "string",
+    "starts": "array<bigint>", "ends": "array<bigint>", "committed": "array<bigint>", "highs": "array<bigint>",
+    "members": "int", "group_state": "smallint", "ends_asked_ms": "int", "ends_answered_ms": "int",
+}  # fmt: skip
 _ARROW_TYPES: Final = {
     "bigint": pa.int64(),
     "int": pa.int32(),
@@ -56,6 +39,11 @@ ARROW_SCHEMA: Final = pa.schema([(name, _ARROW_TYPES[kind]) for name, kind in CO
 #: A partition that could not be read has no start; one without a commit has this.
 _NO_COMMIT = -1
 _ROWS_PER_BATCH = 2000
+#: Fields of a round that are columns of the same name.
+_ROUND_COLUMNS: Final = (
+    "at_ms", "topic_id", "interval_ms", "stale_after_ms", "limitation", "members", "group_state", "ends_asked_ms",
+    "ends_answered_ms",
+)  # fmt: skip
 
 
 def build_rows(results: Iterable[ClusterPollResult], epoch: int, planned_ms: int) -> list[Row]:
@@ -97,22 +85,14 @@ def _build_target_row(result: TargetPollResult, cluster_id: int) -> Row:
     }
     if polled is None:
         return row
+    row |= {name: getattr(polled, name) for name in _ROUND_COLUMNS}
     return row | {
-        "at_ms": polled.at_ms,
-        "topic_id": polled.topic_id,
-        "interval_ms": polled.interval_ms,
-        "stale_after_ms": polled.stale_after_ms,
-        "limitation": polled.limitation,
         "starts": [None if o is None else o.start for o in polled.offsets],
         "ends": [None if o is None else o.end for o in polled.offsets],
         "committed": [
             None if o is None else _NO_COMMIT if o.committed is None else o.committed for o in polled.offsets
         ],
         "highs": [None if o is None else o.high for o in polled.offsets],
-        "members": polled.members,
-        "group_state": polled.group_state,
-        "ends_asked_ms": polled.ends_asked_ms,
-        "ends_answered_ms": polled.ends_answered_ms,
     }
 
 
@@ -120,18 +100,8 @@ def read_polled(row: Row) -> PolledRound | None:
     """The round in a row; None if there is none."""
     if row.get("at_ms") is None:
         return None
-    return PolledRound(
-        row["at_ms"],
-        row["topic_id"],
-        _read_offsets(row["starts"], row["ends"], row["committed"], row["highs"]),
-        row["interval_ms"],
-        row["stale_after_ms"],
-        row["limitation"],
-        row["members"],
-        row["group_state"],
-        row["ends_asked_ms"],
-        row["ends_answered_ms"],
-    )
+    offsets = _read_offsets(row["starts"], row["ends"], row["committed"], row["highs"])
+    return PolledRound(offsets=offsets, **{name: row[name] for name in _ROUND_COLUMNS})
 
 
 def _read_offsets(

@@ -16,10 +16,8 @@ from lagscale.store.connection import ScraperDatabase
 from services.scraper.deadlines import POLL_THREADS, compute_start_delay_seconds
 from services.scraper.engine.options import EngineOptions, build_opener
 from services.scraper.engine.rows import build_batches, build_rows
-from services.scraper.kafka.cluster import KafkaCluster
 from services.scraper.kafka.open import ClusterOpener
-from services.scraper.kafka.status import PollProblem
-from services.scraper.planning.plan import ClusterPlan, Slot
+from services.scraper.planning.plan import Slot
 from services.scraper.polling.poll import poll_slot
 from services.scraper.worker_reports import send_report
 
@@ -59,10 +57,6 @@ class WorkerResources:
     database: ScraperDatabase
     opener: ClusterOpener
 
-    def open(self, plan: ClusterPlan) -> KafkaCluster | PollProblem | None:
-        """The cluster's client, or why there is none; None while none is free."""
-        return self.opener.open(plan.cluster, responsive=plan.responsive)
-
 
 _resources: dict[EngineOptions, WorkerResources] = {}
 
@@ -99,14 +93,8 @@ def run_task(options: EngineOptions, slot: Slot | None, epoch: int, planned_ms: 
     if started_ms - planned_ms > compute_start_delay_seconds(options.tick_ms / 1000) * 1000:
         send_report(options.reports, "skipped", reason="the task started too late", clusters=len(slot.clusters))
         return
-    results = poll_slot(
-        slot,
-        resources.open,
-        clock,
-        clock.error_ms,
-        close_cluster=resources.opener.release,
-        threads=min(POLL_THREADS, options.clients_limit),
-    )
+    threads = min(POLL_THREADS, options.clients_limit)
+    results = poll_slot(slot, resources.opener, clock, clock.error_ms, threads)
     send_report(
         options.reports,
         "polled",

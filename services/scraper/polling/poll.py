@@ -10,15 +10,17 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol, TypeVar
 
 from lagscale.domain.lag.samples import Offsets
-from lagscale.store.scraping.targets import TargetEntry
+from lagscale.store.scraping.targets import ClusterEntry, TargetEntry
 from services.scraper.deadlines import MAX_SPREAD_SECONDS, POLL_THREADS, SLICE_GROUPS
 from services.scraper.kafka.status import PollCode, PollProblem
 from services.scraper.planning.plan import ClusterPlan, GroupPlan, Slot
 from services.scraper.planning.quotas import filter_by_quota
 from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, PolledRound, TopicDescription
+
+ClientT_co = TypeVar("ClientT_co", covariant=True)
 
 
 class GroupClient(Protocol):
@@ -34,6 +36,18 @@ class GroupClient(Protocol):
         self, names: Sequence[str], until: float
     ) -> Callable[[], Mapping[str, GroupDescription | PollProblem]]:
         """States and member counts; call the result to collect."""
+        ...
+
+
+class ClientOpener(Protocol[ClientT_co]):
+    """Opens the clients of clusters."""
+
+    def open(self, cluster: ClusterEntry, *, responsive: bool) -> ClientT_co | PollProblem | None:
+        """The client until `release`, or why there is none; None while none is free."""
+        ...
+
+    def release(self, client: object) -> None:
+        """End one use of a client."""
         ...
 
 
@@ -75,10 +89,6 @@ class ClusterPollResult:
     targets: tuple[TargetPollResult, ...]
 
 
-#: A cluster's client, or why there is none; None while none is free.
-OpenClient = Callable[[ClusterPlan], PollClient | PollProblem | None]
-#: Ends one use of a client.
-CloseClient = Callable[[Any], None]
 ClockMs = Callable[[], int]
 
 
@@ -101,11 +111,9 @@ class PollTimer:
 
 def poll_slot(
     slot: Slot,
-    open_cluster: OpenClient,
+    opener: ClientOpener[PollClient],
     clock: ClockMs,
     clock_error_ms: int,
-    *,
-    close_cluster: CloseClient,
     threads: int = POLL_THREADS,
 ) -> list[ClusterPollResult]:
     """Poll all clusters of the slot at once; it ends soon after the slot's time limit.
@@ -115,10 +123,9 @@ def poll_slot(
 
     Args:
         slot: what to poll.
-        open_cluster: opens the client of a cluster.
+        opener: of the clusters' clients.
         clock: the database's clock in whole milliseconds.
         clock_error_ms: maximum error of that clock.
-        close_cluster: called after the last request to a cluster.
         threads: clusters polled at once.
     """
     until = time.monotonic() + slot.seconds
@@ -127,13 +134,13 @@ def poll_slot(
     def poll_one(plan: ClusterPlan) -> ClusterPollResult | None:
         if time.monotonic() >= until:
             return None
-        client = open_cluster(plan)
+        client = opener.open(plan.cluster, responsive=plan.responsive)
         if client is None or isinstance(client, PollProblem):
             return None if client is None else _build_failure(plan, client)
         try:
             return _poll_cluster(plan, client, timer, until)
         finally:
-            close_cluster(client)
+            opener.release(client)
 
     if len(slot.clusters) == 1:
         answers = [poll_one(slot.clusters[0])]

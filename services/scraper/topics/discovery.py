@@ -33,7 +33,7 @@ from services.scraper.deadlines import (
 )
 from services.scraper.kafka.status import PollCode, PollProblem
 from services.scraper.planning.quotas import interleave
-from services.scraper.polling.poll import CloseClient, GroupClient
+from services.scraper.polling.poll import ClientOpener, GroupClient
 from services.scraper.topics.links import compute_links, keep_links
 
 log = structlog.get_logger(__name__)
@@ -48,8 +48,6 @@ class TopicClient(GroupClient, Protocol):
 
 
 TopicsAnswer = frozenset[str] | PollProblem
-#: A cluster's client, or why there is none; None while none is free.
-OpenTopicClient = Callable[[ClusterEntry], TopicClient | PollProblem | None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +66,14 @@ class _TopicQuery:
     group: str | None
 
 
-class TopicDiscovery:
+class TopicDiscovery(threading.Thread):
     """Discovers topics while this scraper leads.
 
     Args:
         database: a connection of its own.
-        open_cluster: opens the client of a cluster.
+        opener: of the clusters' clients.
         limits: interval, and topics of one monitor.
         lease: the current lease; None while another scraper leads.
-        close_cluster: called after the last request to a cluster.
         on_pass: called after each pass with the number of monitors by state.
         clock: seconds, for what is due.
     """
@@ -84,16 +81,15 @@ class TopicDiscovery:
     def __init__(
         self,
         database: ScraperDatabase,
-        open_cluster: OpenTopicClient,
+        opener: ClientOpener[TopicClient],
         limits: DiscoveryLimits,
         lease: Callable[[], Lease | None],
         *,
-        close_cluster: CloseClient,
         on_pass: Callable[[Mapping[str, int]], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._database = database
-        self._open, self._close = open_cluster, close_cluster
+        super().__init__(name="topic-discovery", daemon=True)
+        self._database, self._opener = database, opener
         self._limits = limits
         self._lease = lease
         self._on_pass = on_pass
@@ -106,20 +102,11 @@ class TopicDiscovery:
         self._states: dict[int, ScopeState] = {}
         self._written_at: dict[int, float] = {}
         self._epoch = -1
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="topic-discovery", daemon=True)
-
-    def start(self) -> None:
-        """Start the thread."""
-        self._thread.start()
+        self._stop_asked = threading.Event()
 
     def stop(self) -> None:
         """Stop after the current pass."""
-        self._stop.set()
-
-    def is_responsive(self, cluster_id: int) -> bool:
-        """Whether the cluster answered its last query."""
-        return cluster_id in self._responsive
+        self._stop_asked.set()
 
     def run_once(self) -> None:
         """One pass: run the due queries and store the resulting links and states.
@@ -151,8 +138,9 @@ class TopicDiscovery:
         self._states = {number: state for number, state in self._states.items() if number in live}
         self._on_pass(Counter(state.code for state in self._states.values()))
 
-    def _run(self) -> None:
-        while not self._stop.wait(self._limits.seconds):
+    def run(self) -> None:
+        """Run a pass at each interval, until `stop`."""
+        while not self._stop_asked.wait(self._limits.seconds):
             try:
                 self.run_once()
             except LagscaleError as error:
@@ -219,19 +207,19 @@ class TopicDiscovery:
         return {query: answer for answers in cluster_answers for query, answer in answers.items()}
 
     def _query_cluster(self, cluster: ClusterEntry, queries: Sequence[_TopicQuery]) -> dict[_TopicQuery, TopicsAnswer]:
-        client = self._open(cluster)
+        client = self._opener.open(cluster, responsive=cluster.cluster_id in self._responsive)
         if client is None or isinstance(client, PollProblem):
             return {} if client is None else dict.fromkeys(queries, client)
         try:
             return self._query_client(client, cluster, queries)
         finally:
-            self._close(client)
+            self._opener.release(client)
 
     def _query_client(
         self, client: TopicClient, cluster: ClusterEntry, queries: Sequence[_TopicQuery]
     ) -> dict[_TopicQuery, TopicsAnswer]:
         until = time.monotonic() + (
-            TOPIC_QUERY_SECONDS if self.is_responsive(cluster.cluster_id) else UNRESPONSIVE_TOPIC_QUERY_SECONDS
+            TOPIC_QUERY_SECONDS if cluster.cluster_id in self._responsive else UNRESPONSIVE_TOPIC_QUERY_SECONDS
         )
         groups = [query.group for query in queries if query.group is not None]
         answers: dict[_TopicQuery, TopicsAnswer] = {

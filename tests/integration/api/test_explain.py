@@ -59,7 +59,7 @@ async def test_a_moment_is_explained_from_total_to_answer(shop: Shop, shared_url
     assert (said["verdict"], said["value"], said["active"], said["because"]) == ("sustained", 200.0, True, "sustained")
     assert [(step["rule"], step["before"], step["after"]) for step in said["steps"]] == [("replica_cap", 907.0, 200.0)]
     assert said["decidingRule"] == "replica_cap"
-    assert said["steps"][0]["text"] == "Capped by the partitions that can be read at once."
+    assert said["steps"][0]["text"] == "Capped by the number of partitions."
     (island,) = said["islands"]
     assert (island["topic"], island["partition"], island["durationSeconds"], island["bounded"]) == (
         "orders",

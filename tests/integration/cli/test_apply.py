@@ -81,11 +81,11 @@ def test_diff_names_each_field_and_exits_1_and_changes_nothing(command: Command,
     assert told.err == ""
     assert told.out.splitlines() == [
         f"~ monitor {tenant}/orders",
-        '    policy.drainSeconds: not given -> "60"',
+        '    policy.drainSeconds: unset -> "60"',
         '    policy.lagThreshold: "500" -> "800"',
         f"~ monitor {tenant}/refunds",
         "    overridable: true -> unset",
-        '    policy.drainSeconds: not given -> "60"',
+        '    policy.drainSeconds: unset -> "60"',
         '    policy.lagThreshold: "500" -> "800"',
         "2 to change, 3 unchanged.",
     ]

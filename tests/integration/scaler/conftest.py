@@ -17,9 +17,11 @@ from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import compute_content_hash
 from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict, VerdictRequest
 from lagscale.errors import LagscaleError
+from lagscale.store.connection import open_pool
 from lagscale.store.records import InlineMonitor, Registration, Registrations, TenantEntry
 from lagscale.store.registrations.answers import Decision
 from lagscale.store.registrations.frozen_answers import FrozenAnswer, FrozenAnswerKey
+from lagscale.store.registrations.load import ROLE
 from services.scaler.grpc.proto import externalscaler_pb2 as pb
 from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
 from services.scaler.replica import Scaler, ScalerDependencies
@@ -241,6 +243,15 @@ async def eventually(condition: Callable[[], bool], seconds: float = DEADLINE) -
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - conditions of all kinds, without an event of their own
             await asyncio.sleep(0.01)
+
+
+@pytest.fixture
+async def pool(shared_url: str) -> AsyncIterator[Any]:
+    """A pool of the real database under the scaler's role."""
+    pool = open_pool(shared_url, ROLE, 4, application="test-scaler")
+    await pool.open(wait=True)
+    yield pool
+    await pool.close()
 
 
 @pytest.fixture

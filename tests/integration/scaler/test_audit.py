@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,19 +13,10 @@ from psycopg import errors as pg
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash
 from lagscale.errors import NotFound, QuotaExceeded
-from lagscale.store.connection import open_pool
 from lagscale.store.records import InlineMonitor
-from lagscale.store.registrations.load import ROLE, PostgresRegistrations
+from lagscale.store.registrations.load import PostgresRegistrations
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-async def pool(shared_url: str) -> AsyncIterator[Any]:
-    pool = open_pool(shared_url, ROLE, 2, application="test-scaler")
-    await pool.open(wait=True)
-    yield pool
-    await pool.close()
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncIterator
 from dataclasses import replace
 from typing import Any
 
@@ -20,14 +19,6 @@ from lagscale.store.registrations.answers import Decision, PostgresDecisions
 from lagscale.store.registrations.load import ROLE, PostgresRegistrations, changes
 
 pytestmark = pytest.mark.integration
-
-
-@pytest.fixture
-async def pool(shared_url: str) -> AsyncIterator[Any]:
-    pool = open_pool(shared_url, ROLE, 4, application="test-scaler")
-    await pool.open(wait=True)
-    yield pool
-    await pool.close()
 
 
 @pytest.fixture

@@ -130,7 +130,7 @@ class World:
     # The broker's side.
 
     def open(self) -> KafkaCluster:
-        """A client of its own, past all that workers keep."""
+        """A client of its own, not one of the workers'."""
         return KafkaCluster({"bootstrap.servers": self.broker.address})
 
     def soon(self) -> float:
@@ -188,12 +188,12 @@ def world(migrated_url: str, broker: Broker) -> Iterator[World]:
 @pytest.fixture
 def make_world(migrated_url: str) -> Iterator[Callable[[Broker], World]]:
     """A world on a broker of one's own."""
-    made: list[World] = []
+    worlds: list[World] = []
 
     def make(broker: Broker) -> World:
-        made.append(World(migrated_url, broker))
-        return made[-1]
+        worlds.append(World(migrated_url, broker))
+        return worlds[-1]
 
     yield make
-    for world in made:
+    for world in worlds:
         world.close()

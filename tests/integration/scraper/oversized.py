@@ -1,4 +1,4 @@
-"""A cluster whose only topic has 100,000 partitions, below the client's seam; and a process that polls it beside ticks."""
+"""A simulated cluster whose only topic has 100,000 partitions, and a process that polls it out of band."""
 
 from __future__ import annotations
 
@@ -9,16 +9,17 @@ from multiprocessing.process import BaseProcess
 
 from lagscale.store.connection import ScraperDatabase
 from lagscale.store.records import Lease
-from services.scraper.engine.large_groups import ClientProvider, LargeGroupPoller
+from services.scraper.engine.large_groups import LargeGroupPoller
 from services.scraper.engine.options import EngineOptions
 from services.scraper.planning.plan import ClusterPlan
 from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, TopicDescription
+from tests.support.fake_opener import FakeOpener
 
 PARTITIONS = 100_000
 
 
 class OversizedCluster:
-    """Answers at once; its messages come steadily, and nobody reads them."""
+    """Answers at once; its messages come steadily, and no group reads them."""
 
     def __init__(self, partitions: int = PARTITIONS) -> None:
         self._partitions = dict.fromkeys(range(partitions), True)
@@ -46,7 +47,7 @@ class OversizedCluster:
 
 
 def start_background_poller(options: EngineOptions, plans: Sequence[ClusterPlan], lease: Lease) -> BaseProcess:
-    """A process that polls large groups as the planner's does, for ever; the test ends it."""
+    """A process that polls oversized groups as the planning process does; the test ends it."""
     process = multiprocessing.get_context("spawn").Process(target=_poll, args=(options, plans, lease), daemon=True)
     process.start()
     return process
@@ -55,6 +56,6 @@ def start_background_poller(options: EngineOptions, plans: Sequence[ClusterPlan]
 def _poll(options: EngineOptions, plans: Sequence[ClusterPlan], lease: Lease) -> None:
     oversized = OversizedCluster()
     database = ScraperDatabase(options.database_url)
-    poller = LargeGroupPoller(options, database, ClientProvider(lambda _: oversized, lambda _: None), lambda: lease)
+    poller = LargeGroupPoller(options, database, FakeOpener(lambda _: oversized), lambda: lease)
     poller.set_plans(plans)
     poller.run()

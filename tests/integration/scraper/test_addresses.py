@@ -86,7 +86,7 @@ def test_a_refused_listener_is_never_connected_to_and_names_the_clusters_state(
     assert canary.visits == before
 
 
-def test_without_rules_the_client_goes_where_the_broker_tells_it(luring: Broker, visited: Canary) -> None:
+def test_without_rules_the_client_connects_to_what_the_broker_advertises(luring: Broker, visited: Canary) -> None:
     # So a canary can be visited, and nothing but the rules keeps clients away.
     client = KafkaCluster({"bootstrap.servers": luring.addresses[2]})
     client.list_topics(_soon())
@@ -115,8 +115,8 @@ def test_a_refused_bootstrap_server_is_not_connected_to_however_it_is_written(sp
     assert canary.visits == before
 
 
-def test_a_name_is_judged_by_what_the_client_itself_looks_up(luring: Broker, canary: Canary) -> None:
-    # The client's own look-ups are judged, each time: what was fine when it was registered says nothing of now.
+def test_a_name_is_checked_by_what_the_client_itself_resolves(luring: Broker, canary: Canary) -> None:
+    # Each of the client's own lookups is checked: a name that was allowed at registration may resolve elsewhere later.
     before = canary.visits
     client = KafkaCluster({"bootstrap.servers": f"localhost:{canary.port}"}, rules=only(*luring.addresses))
     wait_until(
@@ -158,7 +158,7 @@ def test_a_guarded_client_finds_its_broker_again_after_a_restart(
         world.close()
 
 
-def test_a_client_that_cannot_be_kept_to_the_rules_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_cannot_enforce_the_rules_is_not_created(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> None:
         raise RuntimeError("this build of the Kafka client cannot enforce address restrictions")
 

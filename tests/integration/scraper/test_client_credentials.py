@@ -67,7 +67,7 @@ def answers(issuer: Issuer, monkeypatch: pytest.MonkeyPatch, status: int, body: 
         (200, {"access_token": "a" * 300_000}, "too large or too slow"),
     ],
 )
-def test_an_answer_that_is_no_token_is_named_and_nothing_of_it_told(
+def test_an_answer_that_is_no_token_is_named_and_not_disclosed(
     issuer: Issuer, monkeypatch: pytest.MonkeyPatch, status: int, body: Any, reason: str
 ) -> None:
     answers(issuer, monkeypatch, status, body)
@@ -79,9 +79,7 @@ def test_an_answer_that_is_no_token_is_named_and_nothing_of_it_told(
 
 
 @pytest.mark.parametrize(("text", "life"), [("60", 60), (60.5, 60.5), (None, 300), (True, 300), ("soon", 300)])
-def test_a_life_that_is_told_in_any_way(
-    issuer: Issuer, monkeypatch: pytest.MonkeyPatch, text: object, life: float
-) -> None:
+def test_a_lifetime_in_any_form(issuer: Issuer, monkeypatch: pytest.MonkeyPatch, text: object, life: float) -> None:
     answers(issuer, monkeypatch, 200, {"access_token": "a.b.c", "expires_in": text})
     began = time.time()
     assert began + life <= asked(issuer).fetch(anywhere).expires_at <= time.time() + life

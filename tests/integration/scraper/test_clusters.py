@@ -81,7 +81,7 @@ def test_a_dead_cluster_costs_the_others_nothing(world: World) -> None:
         world.tick()
         return measured() > 0
 
-    # A fresh group's coordinator needs a moment.
+    # A new group has no coordinator at first.
     wait_until(ticked, 30, "the good cluster was not measured")
     before = measured()
     dead = [unread(world, f"127.0.0.1:{free_port()}", {"protocol": "PLAINTEXT"}, {})[0] for _ in range(20)]

@@ -1,4 +1,4 @@
-"""A coordinator that is not there yet, or is told too late, is an error of its group, and not the end of the process."""
+"""A coordinator that is missing, or found too late, is an error of its group, and does not end the process."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ def test_groups_of_a_fresh_broker_are_refused_until_they_have_a_coordinator(monk
 
 
 @pytest.mark.timeout(120)
-def test_coordinators_that_are_told_too_late_end_no_process(broker: Broker) -> None:
+def test_coordinators_that_are_found_too_late_end_no_process(broker: Broker) -> None:
     done = _run(_HASTE, broker)
     assert done.returncode == 0, f"{done.returncode}: {done.stdout} {done.stderr[-2000:]}"
     assert done.stdout == "ended True True\n"

@@ -1,4 +1,4 @@
-"""One tenant's dead clusters and giant topic make nobody else's samples late, nor the process larger.
+"""One tenant's dead clusters and oversized topic delay no other tenant's samples, and the process does not grow.
 
 Time goes by ticks that the test calls, so a slow machine changes nothing: an age is a number of ticks.
 """
@@ -9,10 +9,11 @@ import gc
 import uuid
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 from statistics import quantiles
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -21,12 +22,11 @@ from devstack.server import wait_until
 from devstack.sockets import refusing, silent
 from lagscale.store.records import Lease
 from lagscale.store.scraping import leases, targets
+from lagscale.store.scraping.targets import ClusterEntry
 from services.scraper.engine import worker
-from services.scraper.kafka.cluster import KafkaCluster
-from services.scraper.kafka.status import PollProblem
-from services.scraper.planning.plan import ClusterPlan, Slot
+from services.scraper.kafka.open import ClusterOpener
+from services.scraper.planning.plan import Slot
 from services.scraper.planning.planner import PollPlanner
-from services.scraper.polling.poll import PollClient
 from services.scraper.spark.datasource import SampleWriter
 from services.scraper.worker_reports import BatchPart
 from tests.integration.scraper.conftest import World
@@ -48,17 +48,17 @@ FROM = 20
 FLAT_KB = 8 * 1024
 
 
-class WithOversizedCluster(worker.WorkerResources):
-    """What a worker keeps, with one cluster simulated below the seam."""
+@dataclass(frozen=True)
+class OpenerWithOversized(ClusterOpener):
+    """A worker's opener, with one cluster simulated."""
 
-    oversized_id = -1
-    oversized = OversizedCluster()
+    oversized_id: int = -1
+    oversized: OversizedCluster = field(default_factory=OversizedCluster)
 
-    def open(self, plan: ClusterPlan) -> KafkaCluster | PollProblem | None:
-        if plan.cluster.cluster_id == self.oversized_id:
-            simulated: PollClient = self.oversized
-            return simulated  # type: ignore[return-value]
-        return super().open(plan)
+    def open(self, cluster: ClusterEntry, *, responsive: bool = True) -> Any:
+        return (
+            self.oversized if cluster.cluster_id == self.oversized_id else super().open(cluster, responsive=responsive)
+        )
 
 
 class Town:
@@ -163,7 +163,7 @@ class Grown:
 
 
 class BackgroundRun:
-    """The process that polls the giant once it was found, and the most memory that it took for a round."""
+    """The process that polls the oversized group once it was found, and the most memory of one round."""
 
     def __init__(self, town: Town, oversized: int, stack: ExitStack) -> None:
         self._town, self._oversized, self._stack = town, oversized, stack
@@ -181,8 +181,8 @@ class BackgroundRun:
             self._peak = self._most()
 
     def check(self) -> None:
-        assert self._process is not None, "the giant was found and is polled aside"
-        wait_until(lambda: self._rounds() >= 4, 120, "the giant was measured four times")
+        assert self._process is not None, "the oversized group was found and is polled out of band"
+        wait_until(lambda: self._rounds() >= 4, 120, "the oversized group was measured four times")
         assert self._peak, "it was measured twice while the others were polled"
         assert self._most() - self._peak < FLAT_KB
 
@@ -198,14 +198,14 @@ class BackgroundRun:
 @pytest.fixture
 def town(world: World, request: pytest.FixtureRequest) -> Iterator[Town]:
     made = Town(world, getattr(request, "param", TICK_MS))
-    # The group coordinator of a fresh broker needs a moment; that is no matter of fairness.
+    # A new broker has no group coordinator at first; that does not concern fairness.
     world.commit(f"g-{uuid.uuid4().hex[:8]}", made.topic, 0)
     yield made
     worker.close_resources(world.options)
 
 
 @pytest.mark.timeout(240)
-def test_dead_clusters_and_a_giant_of_one_tenant_make_nobody_wait_and_nothing_grow(town: Town) -> None:
+def test_dead_clusters_and_an_oversized_topic_of_one_tenant_delay_no_other_and_nothing_grows(town: Town) -> None:
     world = town.world
     oversized_cluster, oversized = town.target("127.0.0.1:9")
     resources = simulated(town, oversized_cluster)
@@ -221,7 +221,7 @@ def test_dead_clusters_and_a_giant_of_one_tenant_make_nobody_wait_and_nothing_gr
             town.round()
             ages.note(others, number)
             grown.note(number)
-            # A round never lasts longer than half a tick for whatever does not answer, and holds no giant.
+            # No round lasts longer than half a tick, whatever does not answer, and none has an oversized group.
             assert all(slot.seconds <= town.tick_ms / 2000 for slot in town.slots)
             assert not any(group.large for slot in town.slots for plan in slot.clusters for group in plan.groups)
             background.note()
@@ -242,13 +242,13 @@ def test_dead_clusters_and_a_giant_of_one_tenant_make_nobody_wait_and_nothing_gr
     assert len(world.rows(oversized)[0]["lags"]) == PARTITIONS
 
 
-def simulated(town: Town, cluster: int) -> WithOversizedCluster:
-    """What the worker keeps from now on: this cluster is answered below the client's seam."""
-    options = town.world.options
-    usual = worker.get_resources(options)
-    resources = WithOversizedCluster(usual.database, usual.opener)
-    resources.oversized_id = cluster
-    worker._resources[options] = resources
+def simulated(town: Town, cluster: int) -> worker.WorkerResources:
+    """The worker's resources from now on: this cluster is simulated."""
+    resources = worker.get_resources(town.world.options)
+    usual = resources.opener
+    resources.opener = OpenerWithOversized(
+        usual.clients, usual.keyring, usual.secret_sources, usual.rules, usual.tokens, oversized_id=cluster
+    )
     return resources
 
 
@@ -276,7 +276,7 @@ def crowd(town: Town, addresses: Sequence[str]) -> list[int]:
 
 
 @pytest.mark.parametrize("town", [2000], indirect=True)
-def test_hundreds_that_answered_a_moment_ago_and_fall_silent_together_make_nobody_wait(town: Town) -> None:
+def test_hundreds_that_just_answered_and_fall_silent_together_delay_no_other_tenant(town: Town) -> None:
     with silent(DEAD) as accepting, refusing(DEAD) as closed:
         others = neighbours(town)
         dead = crowd(town, (*accepting, *closed))

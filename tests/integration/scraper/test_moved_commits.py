@@ -194,7 +194,7 @@ def test_a_deleted_group_is_uncommitted_everywhere(world: World) -> None:
 
 @pytest.fixture(scope="module")
 def forgetful() -> Iterator[Broker]:
-    """A broker that looks for expired commits all the time, and may be killed; never the one of the environment."""
+    """A broker that checks for expired commits all the time, and may be killed; never the one of the environment."""
     with pytest.MonkeyPatch.context() as patch:
         patch.delenv("LAGSCALE_DEVSTACK_KAFKA_BOOTSTRAP", raising=False)
         server = Broker(settings={"offsets.retention.check.interval.ms": "100"})

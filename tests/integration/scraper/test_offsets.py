@@ -64,7 +64,7 @@ def test_all_topics_of_a_group_have_one_time(world: World) -> None:
     assert len({world.rows(target)[0]["ts"] for target in targets}) == 1
 
 
-def test_an_unknown_topic_is_told_at_once_and_measured_when_it_appears(world: World) -> None:
+def test_an_unknown_topic_is_reported_at_once_and_measured_when_it_appears(world: World) -> None:
     name, group = fresh("later"), fresh()
     (target,) = world.monitor(world.cluster(), group, name)
     world.tick()

@@ -29,7 +29,7 @@ def add_partitions(world: World, topic: str, total: int) -> None:
     wait_until(lambda: len(world.admin.list_topics(topic, 5).topics[topic].partitions) == total, 20, "they are there")
 
 
-def test_partitions_that_are_added_are_born_uncommitted(world: World) -> None:
+def test_partitions_that_are_added_are_first_seen_uncommitted(world: World) -> None:
     topic, group = world.topic(2), fresh()
     world.produce(topic, 6, 0)
     world.commit(group, topic, 2, 0)
@@ -41,11 +41,11 @@ def test_partitions_that_are_added_are_born_uncommitted(world: World) -> None:
     world.produce(topic, 50, 3)
     wait_until(lambda: world.tick() and world.rows(target)[0]["parts"] == 4, 20, "the new partitions were measured")
     row = world.rows(target)[0]
-    born = Flag.FIRST_SEEN | Flag.UNCOMMITTED
-    assert (row["lags"][:2], row["flags"], row["epoch"]) == ([4, 0], [0, 0, born, born], 0)
+    first_seen = Flag.FIRST_SEEN | Flag.UNCOMMITTED
+    assert (row["lags"][:2], row["flags"], row["epoch"]) == ([4, 0], [0, 0, first_seen, first_seen], 0)
     world.tick()
     row = world.rows(target)[0]
-    # Born once; what they hold stays out of the committed total.
+    # First seen once; their messages stay out of the committed total.
     assert (row["lags"], row["flags"]) == ([4, 0, 0, 50], [0, 0, Flag.UNCOMMITTED, Flag.UNCOMMITTED])
     assert (row["total_lag"], row["none_total"], row["none_max_part"]) == (4, 50, 3)
     world.commit(group, topic, 2, 0, 0, 20)
@@ -72,7 +72,7 @@ def test_a_topic_created_again_with_fewer_partitions_keeps_no_lag_of_the_others(
     assert world.state(target) == "ok"
 
 
-def test_a_topic_that_comes_back_after_it_was_gone_is_born_under_its_new_id(world: World) -> None:
+def test_a_topic_that_comes_back_after_it_was_removed_is_first_seen_under_its_new_id(world: World) -> None:
     topic, group = world.topic(2), fresh()
     world.produce(topic, 5)
     world.commit(group, topic, 2, 0)
@@ -99,7 +99,7 @@ class Disks:
         self.extra = folder / "extra"
         self.broker = Broker(
             settings={
-                # As the scraper expects it; so it is known where a group's commits are kept.
+                # As the scraper expects it, so it is known which partition has a group's commits.
                 "offsets.topic.num.partitions": "50",
                 # The disk is found to have failed when its checkpoints are written.
                 "log.flush.offset.checkpoint.interval.ms": "200",
@@ -118,7 +118,7 @@ class Disks:
         return (self.extra / f"{topic}-{partition}").exists()
 
     def group(self, *, on_lost_disk: bool) -> str:
-        """A new group whose commits are kept on that disk, or on the other."""
+        """A new group whose commits are on that disk, or on the other."""
         names = (fresh() for _ in range(1000))
         return next(
             name for name in names if self.has("__consumer_offsets", find_offsets_partition(name)) is on_lost_disk
@@ -162,7 +162,7 @@ def test_a_partition_without_a_leader_is_missing_and_holds_up_no_other(make_worl
     lags = [9, 8, 7, 6]
     assert row["lags"] == [lag if there else None for lag, there in zip(lags, has_leader, strict=True)]
     assert row["carried_lags"] == [None if there else lag for lag, there in zip(lags, has_leader, strict=True)]
-    # The newest samples still count, and their age is told.
+    # The newest samples still count, with their age.
     assert (row["parts"], row["total_lag"], row["notes"]) == (4, 30, 0)
     assert row["oldest_age"] > 0
     assert world.state(target) == "incomplete"

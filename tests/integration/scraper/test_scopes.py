@@ -1,4 +1,4 @@
-"""Topics that are looked up, on a real broker and a real database: they come, go, are born, and are never guessed."""
+"""Topic discovery on a real broker and a real database: topics come and go, are first seen, and are never guessed."""
 
 from __future__ import annotations
 
@@ -27,6 +27,7 @@ from services.scraper.kafka.cluster import KafkaCluster
 from services.scraper.kafka.status import PollCode, PollProblem
 from services.scraper.polling.round import Committed, GroupDescription, Partition
 from services.scraper.topics.discovery import DiscoveryLimits, TopicDiscovery
+from tests.support.fake_opener import FakeOpener
 
 pytestmark = pytest.mark.integration
 World = Any
@@ -34,7 +35,7 @@ POLICY = parse_policy({"lagThreshold": "100", "sustainSeconds": "60", "workSecon
 
 
 class Recorded:
-    """A cluster's client that writes down what was asked, and can be told to fail. As in service, spent ones go."""
+    """A cluster's client that records its requests, and fails on demand. Clients are replaced as in the service."""
 
     def __init__(self, address: str) -> None:
         self.clients = Clients(8)
@@ -65,7 +66,7 @@ class Recorded:
 
 
 class Scopes:
-    """A world whose topics are looked up by the test's own calls, and what the scalers would see of it."""
+    """A world with topic discovery by the test's own calls, and what the scalers read of it."""
 
     def __init__(self, world: World, pool: Any) -> None:
         self.world = world
@@ -85,10 +86,9 @@ class Scopes:
 
         self.discovery = TopicDiscovery(
             self.database,
-            lambda _: self.client,
+            FakeOpener(lambda _: self.client),
             DiscoveryLimits(5.0, self.limit),
             lambda: leases.acquire(self.world.database, self.world.options.holder, 30),
-            close_cluster=lambda _: None,
             on_pass=lambda _: None,
             # Every pass comes long after the one before, so that no test waits for one.
             clock=lambda: float(next(clock)),
@@ -124,13 +124,13 @@ class Scopes:
         return str(self.world.ask("select code from monitor_scope where monitor_id = %s", monitor)[0][0])
 
     def found(self, monitor: int, *names: str) -> dict[str, int]:
-        """Look up until just these topics are linked."""
+        """Run passes until exactly these topics are linked."""
 
         def looked_up() -> bool:
             self.discovery.run_once()
             return set(self.links(monitor)) == set(names)
 
-        # A fresh group's coordinator needs a moment.
+        # A new group has no coordinator at first.
         wait_until(looked_up, 30, f"{names} were not linked")
         return self.links(monitor)
 
@@ -185,8 +185,8 @@ async def test_topics_of_a_pattern_come_and_the_scalers_know(scopes: Scopes) -> 
     assert {call[0] for call in scopes.client.asked} == {"listing"}
 
 
-async def test_a_topic_that_appears_under_a_pattern_is_born(scopes: Scopes) -> None:
-    """History 37: bounded and calm at once, though 500 messages wait; its history did not begin before."""
+async def test_a_topic_that_appears_under_a_pattern_is_first_seen(scopes: Scopes) -> None:
+    """History 37: its start is known and it is calm at once, though 500 messages wait."""
     monitor = scopes.by_prefix()
     scopes.topic("a")
     scopes.measured(scopes.found(monitor, "a")["a"])
@@ -204,7 +204,7 @@ async def test_a_topic_that_appears_under_a_pattern_is_born(scopes: Scopes) -> N
 
 
 @pytest.mark.parametrize("remembers", ["nothing", "an old answer"])
-async def test_a_topic_that_appears_after_a_gap_is_open(scopes: Scopes, remembers: str) -> None:
+async def test_a_topic_that_appears_after_a_gap_has_an_unknown_start(scopes: Scopes, remembers: str) -> None:
     monitor = scopes.by_prefix()
     scopes.topic("a")
     scopes.measured(scopes.found(monitor, "a")["a"])
@@ -237,7 +237,7 @@ async def test_a_topic_goes_when_it_was_absent_for_long_enough_and_its_history_s
     assert any(row["lags"] for row in scopes.world.rows(target))
     judged = await scopes.judged(monitor)
     assert (judged.verdict, judged.reason) == (Verdict.UNKNOWN, Reason.NOTHING_TO_MEASURE)
-    # Back again, the topic is the same target, born anew under a new id.
+    # Back again, the topic is the same target, first seen under a new id.
     scopes.discovery.run_once()
     scopes.topic("a")
     assert scopes.found(monitor, "a")["a"] == target
@@ -268,7 +268,7 @@ async def test_all_topics_of_a_group_are_those_with_commits_and_no_other_is_aske
     scopes.world.produce(second, 7)
     scopes.world.commit(scopes.group, second, 0)
     target = scopes.found(monitor, "a", "b")["b"]
-    # The answer before did not name it, so that is known; born it was not.
+    # The previous answer did not name it, but the topic existed.
     assert [row["notes"] for row in scopes.world.rows(target)] == [Note.NO_COMMITS]
     assert (await scopes.judged(monitor)).verdict is Verdict.CALM
     row = scopes.measured(target)
@@ -290,7 +290,7 @@ async def test_a_group_without_commits_has_nothing_to_measure(scopes: Scopes) ->
     assert (judged.verdict, judged.reason) == (Verdict.UNKNOWN, Reason.NOTHING_TO_MEASURE)
 
 
-async def test_too_many_topics_are_told_and_the_former_ones_stay(scopes: Scopes) -> None:
+async def test_too_many_topics_are_reported_and_the_linked_ones_stay(scopes: Scopes) -> None:
     monitor = scopes.by_prefix()
     scopes.topic("a")
     scopes.found(monitor, "a")
@@ -347,7 +347,7 @@ async def test_a_monitor_that_was_changed_or_deleted_meanwhile_gets_no_link(scop
     assert scopes.world.ask("select * from monitor_scope") == []
 
 
-async def test_who_does_not_lead_looks_nothing_up(scopes: Scopes) -> None:
+async def test_a_scraper_that_does_not_lead_discovers_nothing(scopes: Scopes) -> None:
     monitor = scopes.by_prefix()
     scopes.topic("a")
     scopes.world.ask(
@@ -368,14 +368,13 @@ async def test_a_pattern_and_a_list_share_the_target_of_one_topic(scopes: Scopes
     assert len(scopes.world.rows(listed)) == before, "its rounds know more than any listing"
 
 
-def test_a_store_that_is_away_ends_no_thread(world: World) -> None:
+def test_an_unavailable_store_ends_no_thread(world: World) -> None:
     heard: list[Mapping[str, int]] = []
     away = TopicDiscovery(
         ScraperDatabase("postgresql://127.0.0.1:1/none"),
-        lambda _: PollProblem(PollCode.UNREACHABLE),
+        FakeOpener(lambda _: PollProblem(PollCode.UNREACHABLE)),
         DiscoveryLimits(0.01, 5),
         lambda: leases.acquire(world.database, world.options.holder, 30),
-        close_cluster=lambda _: None,
         on_pass=heard.append,
     )
     with pytest.raises(StoreUnavailable):
@@ -383,7 +382,7 @@ def test_a_store_that_is_away_ends_no_thread(world: World) -> None:
     assert heard == []
 
 
-async def test_the_planner_looks_topics_up_beside_its_ticks(scopes: Scopes) -> None:
+async def test_topic_discovery_runs_beside_the_ticks_of_the_leader(scopes: Scopes) -> None:
     monitor = scopes.by_prefix()
     scopes.topic("a")
     ticks = Leader(replace(scopes.world.options, topics_seconds=0.1))

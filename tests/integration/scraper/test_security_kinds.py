@@ -122,7 +122,7 @@ def test_oauthbearer_by_client_credentials(world: World, secured: Broker, issuer
     given = oauth(secured, issuer, tls, scopes="kafka,lag", oauthExtensions="logicalCluster=lkc-1")
     cluster = register(world, secured, given, {"password": SECRET})
     comes_to(world, cluster, "ok")
-    # The broker looked at the signature.
+    # The broker checked the signature.
     assert issuer.asked["/keys"] > 0
 
 
@@ -144,7 +144,7 @@ def test_a_token_is_renewed_before_it_ends_and_the_broker_sees_the_next_one(
     assert states == {"ok"}
 
 
-def test_a_wrong_client_secret_is_named_and_told_to_nobody(world: World, secured: Broker, issuer: Issuer) -> None:
+def test_a_wrong_client_secret_is_named_and_never_disclosed(world: World, secured: Broker, issuer: Issuer) -> None:
     cluster = register(world, secured, oauth(secured, issuer), {"password": "canary"})
     message = comes_to(world, cluster, "token_unavailable")
     assert "HTTP 401: invalid_client" in message
@@ -159,7 +159,7 @@ def test_a_token_that_the_broker_refuses_is_a_refused_credential(world: World, s
         comes_to(world, cluster, "authentication_failed")
 
 
-def test_an_issuer_that_is_silent_holds_up_nobody_and_counts_when_it_is_back(
+def test_a_silent_issuer_delays_no_other_cluster_and_counts_when_it_is_back(
     world: World, secured: Broker, issuer: Issuer
 ) -> None:
     with Issuer("kafka") as silent:

@@ -36,10 +36,10 @@ def sharing() -> Iterator[Broker]:
 
 def test_a_share_group_is_refused_and_a_group_that_is_not_there_is_not(sharing: Broker, make_world: Any) -> None:
     world = make_world(sharing)
-    topic, group, nobody = world.topic(), f"s-{uuid.uuid4().hex[:8]}", f"g-{uuid.uuid4().hex[:8]}"
+    topic, group, empty = world.topic(), f"s-{uuid.uuid4().hex[:8]}", f"g-{uuid.uuid4().hex[:8]}"
     cluster = world.cluster()
     (shared,) = world.monitor(cluster, group, topic)
-    (plain,) = world.monitor(cluster, nobody, topic)
+    (plain,) = world.monitor(cluster, empty, topic)
     consumer = ShareConsumer({"bootstrap.servers": sharing.address, "group.id": group, "log_level": 0})
     consumer.subscribe([topic])
     try:
@@ -49,7 +49,7 @@ def test_a_share_group_is_refused_and_a_group_that_is_not_there_is_not(sharing: 
             world.tick()
             return bool(world.state(shared) == "share_group")
 
-        # A kind is looked up again only now and then, so the group has to be there when it is first asked for.
+        # A kind is checked only now and then, so the group has to exist at its first poll.
         wait_until(lambda: consumer.poll(0.2) is not None and listed(world, group), 30, "the group was there")
         wait_until(is_refused, 30, "the share group was refused")
     finally:

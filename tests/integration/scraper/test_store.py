@@ -157,11 +157,11 @@ def test_who_lost_the_lease_writes_nothing(world: World, store: PostgresSamples,
 
 
 def test_nobody_takes_the_lease_while_a_batch_is_being_written(world: World) -> None:
-    held = leases.acquire(world.database, "writer", 0.2)
-    assert held is not None
+    held_lease = leases.acquire(world.database, "writer", 0.2)
+    assert held_lease is not None
     other = ScraperDatabase(world.url)
     with world.database.transaction() as connection:
-        assert leases.lock_lease(connection, held)
+        assert leases.lock_lease(connection, held_lease)
         wait_until(lambda: is_expired(world), 5, "the lease expired")
         with pytest.raises(StoreTimeout):
             leases.acquire(other, "taker", 30)
@@ -170,12 +170,12 @@ def test_nobody_takes_the_lease_while_a_batch_is_being_written(world: World) -> 
 
 
 def test_a_writer_that_stops_in_its_transaction_is_ended_by_the_server(world: World) -> None:
-    held = leases.acquire(world.database, "stopped", 0.1)
-    assert held is not None
+    held_lease = leases.acquire(world.database, "stopped", 0.1)
+    assert held_lease is not None
     other = ScraperDatabase(world.url)
     stopped = pytest.raises(StoreUnavailable)
     with stopped, world.database.transaction() as connection:
-        assert leases.lock_lease(connection, held)
+        assert leases.lock_lease(connection, held_lease)
         wait_until(lambda: is_taken(other), 20, "another took the lease")
         connection.execute("select 1")
     other.close()

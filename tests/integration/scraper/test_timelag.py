@@ -28,7 +28,7 @@ CASES = 50
 
 
 class Recorder:
-    """Appends messages until it is told to stop; of each it knows when it was sent, and when the broker had it."""
+    """Appends messages until `stop`, and records when each was sent, and when the broker had it."""
 
     def __init__(
         self, bootstrap: str, topic: str, clock: DatabaseClock, pauses: Callable[[], tuple[int, float]]
@@ -101,7 +101,7 @@ def test_the_truth_lies_within_the_bounds_in_fifty_rounds_on_a_real_broker(world
     assert len(widths) >= CASES
     # No sample is missing: one interval, from one round's question to the next round's answer.
     assert max(widths) <= max(spans(rounds))
-    tell(rounds)
+    report(rounds)
 
 
 def judged(rounds: Sequence[TargetRound]) -> tuple[int, TimeLag, int] | None:
@@ -120,7 +120,7 @@ def spans(rounds: Sequence[TargetRound]) -> list[int]:
     return [n.at_ms + n.answered_ms - o.at_ms - o.asked_ms for o, n in pairwise(reads)]
 
 
-def tell(rounds: Sequence[TargetRound]) -> None:
+def report(rounds: Sequence[TargetRound]) -> None:
     """Print what the documentation quotes; pytest shows it with `-s`."""
     reads = collect_ends(rounds, 0)
     asked = sorted(read.asked_ms for read in reads)

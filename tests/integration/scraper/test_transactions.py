@@ -62,7 +62,7 @@ def test_an_open_transaction_holds_the_end_back_until_it_ends(world: World) -> N
     assert measured() == [([4], [3]), ([4], [3])]
     with transactional(world) as producer:
         write(producer, topic, 3)
-        # Others go on writing behind it; nobody who reads committed messages gets them yet.
+        # Others write after it; readers of committed messages do not get those yet.
         world.produce(topic, 10)
         assert measured() == [([4], [3]), ([17], [16])]
         producer.commit_transaction(20)

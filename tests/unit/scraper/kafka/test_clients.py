@@ -146,7 +146,7 @@ def test_a_spent_client_is_replaced_and_closed_when_nothing_is_under_way() -> No
     new = pool.use(1)
     assert new is not None
     assert (new is old, new.lifetime_seconds, old.closed) == (False, 10.0, False)
-    # Whoever has the new one ends first: the old one is in use still.
+    # The user of the new one ends first: the old one is still in use.
     pool.release(new)
     pool.used(2)
     assert not old.closed
@@ -196,7 +196,7 @@ def test_with_a_token_nobody_waits_for_it(pool: Pool) -> None:
     FakeClient.let.clear()
     assert pool.get(1, "v", dict, token=1) is None
     assert pool.get(1, "v", dict, token=1) is None
-    # Another cluster is not held up.
+    # Another cluster is not delayed.
     FakeClient.let.set()
     assert pool.get(2, "v", dict) is not None
     assert opened(pool, "v", 1) is opened(pool, "v", 1)
@@ -209,7 +209,7 @@ def test_the_client_of_the_token_before_serves_until_the_next_is_there(pool: Poo
     assert pool.get(1, "v", dict, token=2) is first
     FakeClient.let.set()
     wait_until(lambda: pool.get(1, "v", dict, token=2) is not first, 10, "the next client took over")
-    # The first one may have requests under way: it is kept, but not used.
+    # The first one may have requests under way: it stays open, but is not used.
     assert first in [old.client for old in pool._retired]
 
 

@@ -47,7 +47,7 @@ def many(count: int) -> list[str]:
     return [f"g{number}" for number in range(count)]
 
 
-def test_all_are_asked_and_told_in_their_order(library: Library) -> None:
+def test_all_are_requested_and_returned_in_their_order(library: Library) -> None:
     groups = many(3 * MAX_PENDING_REQUESTS)
     found = CoordinatorRequests().ask(groups, library.send, LATER)(read)
     assert list(found.items()) == [(group, group.upper()) for group in groups]

@@ -1,4 +1,4 @@
-"""Polling against a cluster below the client's seam: order of requests, leaderless partitions, errors, deadlines."""
+"""Polling of a simulated cluster: order of requests, leaderless partitions, errors, deadlines."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ from lagscale.domain.lag.samples import Offsets
 from lagscale.store.scraping.targets import ClusterEntry, TargetEntry
 from services.scraper.kafka.status import PollCode, PollProblem
 from services.scraper.planning.plan import ClusterPlan, GroupPlan, Slot
-from services.scraper.polling.poll import ClusterPollResult, OpenClient, TargetPollResult, poll_slot
+from services.scraper.polling.poll import ClusterPollResult, TargetPollResult, poll_slot
 from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, TopicDescription
+from tests.support.fake_opener import FakeOpener
 
 
 class FakeCluster:
@@ -78,11 +79,14 @@ def plan(*targets: TargetEntry, cluster: int = 1) -> ClusterPlan:
 
 
 def poll(
-    slot: Slot, open_cluster: OpenClient, clock: Callable[[], int], clock_error_ms: int = 0
+    slot: Slot,
+    find: Callable[[ClusterEntry], FakeCluster | PollProblem],
+    clock: Callable[[], int],
+    clock_error_ms: int = 0,
 ) -> list[ClusterPollResult]:
-    closed: list[object] = []
-    results = poll_slot(slot, open_cluster, clock, clock_error_ms, close_cluster=closed.append)
-    assert len(closed) == sum(not isinstance(open_cluster(one), PollProblem) for one in slot.clusters)
+    opener = FakeOpener(find)
+    results = poll_slot(slot, opener, clock, clock_error_ms)
+    assert opener.in_use == [], "each client is released"
     return results
 
 
@@ -158,9 +162,7 @@ def test_metadata_that_failed_makes_no_round_and_is_the_clusters_problem() -> No
 def test_a_cluster_without_a_client_costs_the_others_nothing() -> None:
     good = FakeCluster({"orders": [True]})
     slot = Slot((plan(target(1, "orders")), plan(target(2, "orders"), cluster=2)), 1.0)
-    answers = poll(
-        slot, lambda p: good if p.cluster.cluster_id == 1 else PollProblem(PollCode.SECRETS_UNREADABLE), lambda: 1
-    )
+    answers = poll(slot, lambda p: good if p.cluster_id == 1 else PollProblem(PollCode.SECRETS_UNREADABLE), lambda: 1)
     assert [answer.problem.code for answer in answers] == [PollCode.OK, PollCode.SECRETS_UNREADABLE]
 
 
@@ -174,7 +176,7 @@ def test_a_share_group_is_refused_by_name_and_makes_no_round() -> None:
     }
 
 
-def test_a_round_tells_between_which_moments_its_ends_were_read() -> None:
+def test_a_round_has_bounds_of_the_time_at_which_its_ends_were_read() -> None:
     cluster = FakeCluster({"orders": [True]})
     moments: list[str] = []
 

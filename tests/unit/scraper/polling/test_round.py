@@ -1,4 +1,4 @@
-"""Rows from polls: births, absent and recreated topics, shrinking metadata, late answers."""
+"""Rows from polls: partitions first seen, absent and recreated topics, shrinking metadata, late answers."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def lags(row: SampleRow) -> list[int | None]:
     return [None if sample is None else sample.lag for sample in row.round.samples]
 
 
-def test_the_first_row_proves_no_birth() -> None:
+def test_the_first_row_marks_nothing_as_first_seen() -> None:
     row = Target().poll(at(3, 10))
     assert lags(row) == [7]
     sample = row.round.samples[0]
@@ -49,7 +49,7 @@ def test_the_first_row_proves_no_birth() -> None:
     assert row.markers.coverage_age == 0
 
 
-def test_a_partition_that_joins_later_is_born() -> None:
+def test_a_partition_that_joins_later_is_first_seen() -> None:
     target = Target()
     target.poll(at(3, 10))
     row = target.poll(at(3, 10), at(None, 4))
@@ -76,7 +76,7 @@ def test_a_partition_that_could_not_be_read_costs_the_others_nothing() -> None:
     assert (carried.sample.lag, carried.age_ms) == (7, STEP)
 
 
-def test_a_topic_never_seen_is_zero_partitions_at_once() -> None:
+def test_a_topic_that_never_existed_has_zero_partitions_at_once() -> None:
     row = Target().poll(topic_id=None)
     assert row.round.samples == ()
     assert row.round.notes == Note.NO_TOPIC
@@ -119,7 +119,7 @@ def test_a_topic_created_again_begins_an_epoch_and_a_commit_beyond_its_end_is_a_
     assert row.round.samples[0].flags == Flag.RESET | Flag.UNCOMMITTED
 
 
-def test_a_topic_created_after_its_absence_was_told_is_born() -> None:
+def test_a_topic_created_after_its_absence_was_recorded_is_first_seen() -> None:
     target = Target()
     target.poll(topic_id=None)
     row = target.poll(at(None, 15))

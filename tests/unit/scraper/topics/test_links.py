@@ -1,4 +1,4 @@
-"""What becomes of a monitor's links by an answer of its cluster: new, absent, gone, too many, born or not."""
+"""Links of a monitor after a topic discovery: added, absent, removed, too many, first seen or not."""
 
 from __future__ import annotations
 
@@ -39,36 +39,36 @@ def test_a_new_topic_is_linked_and_the_answer_before_did_not_name_it() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "proven"),
+    ("before", "is_proof"),
     [(AT - 37_500, True), (AT - 37_501, False), (AT - 50_000, False), (None, False), (AT, False)],
 )
-def test_only_a_recent_answer_before_proves_a_birth(before: int | None, proven: bool) -> None:
+def test_only_a_recent_previous_answer_proves_that_a_topic_is_first_seen(before: int | None, is_proof: bool) -> None:
     change, _, _ = settle(replace(PATTERN, resolved_ms=before), "p.a", "p.b")
     assert change.add == ("p.b",)
-    assert change.unnamed_ms == (before if proven else None)
+    assert change.unnamed_ms == (before if is_proof else None)
 
 
-def test_a_topic_with_its_first_commits_is_new_to_the_monitor_but_not_born() -> None:
+def test_a_topic_with_its_first_commits_is_new_to_the_monitor_but_not_first_seen() -> None:
     group = replace(PATTERN, scope=TopicScope())
     change, _, _ = settle(group, "p.a", "elsewhere")
     assert change == LinkChange(add=("elsewhere",), unnamed_ms=AT - 15_000, note=Note.NO_COMMITS)
 
 
-@pytest.mark.parametrize(("note", "born"), [(Note.NO_TOPIC, True), (Note.NO_COMMITS, False)])
-def test_what_the_row_before_says_decides_on_births(note: Note, born: bool) -> None:
+@pytest.mark.parametrize(("note", "first_seen"), [(Note.NO_TOPIC, True), (Note.NO_COMMITS, False)])
+def test_the_previous_row_decides_whether_a_topic_is_first_seen(note: Note, first_seen: bool) -> None:
     row: SampleRow = build_row(None, TargetRound(AT - 15_000, 0, (), notes=note))
-    assert is_first_seen(row, AT, SAMPLING, 0) is born
+    assert is_first_seen(row, AT, SAMPLING, 0) is first_seen
     assert not is_first_seen(row, AT + 25_000, SAMPLING, 0)
 
 
-def test_an_absent_topic_is_noted_then_gone_after_stale_after_seconds_and_not_before() -> None:
+def test_an_absent_topic_is_noted_and_removed_after_stale_after_seconds_not_before() -> None:
     change, code, _ = settle(PATTERN, "other")
     assert change == LinkChange(absent={1: AT})
     assert code == "ok"
     absent = replace(PATTERN, links=(TopicLink(1, "p.a", AT - 59_999),))
     assert not settle(absent, "other")[0]
-    gone = replace(PATTERN, links=(TopicLink(1, "p.a", AT - 60_000),))
-    change, code, _ = settle(gone, "other")
+    removed = replace(PATTERN, links=(TopicLink(1, "p.a", AT - 60_000),))
+    change, code, _ = settle(removed, "other")
     assert change == LinkChange(remove=(1,))
     assert code == PollCode.NO_MATCH
 

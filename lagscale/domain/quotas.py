@@ -46,6 +46,13 @@ _WORDING: Final[Mapping[Quota, tuple[str, str]]] = {
     Quota.REQUESTS: ("API requests per second", "reduce the request rate"),
 }
 
+#: The tenant's limit of monitors that ScaledObjects register, and why one more is refused.
+AUTO_QUOTA: Final = "maxAutoMonitors"
+AUTO_QUOTA_EXCEEDED: Final = (
+    "ScaledObjects have registered as many monitors of this tenant as they may (maxAutoMonitors): remove some, register "
+    "this one by the API, or ask for a higher quota."
+)
+
 
 def api_field_of(quota: Quota) -> str:
     """The tenant's field that sets the quota, as users write it."""

@@ -144,6 +144,11 @@ async def set_role(connection: AsyncConnection[Any], role: str) -> None:
     await connection.execute(_set_role(role))
 
 
+async def set_tenant_context(connection: AsyncConnection[Any], tenant_id: int) -> None:
+    """Restrict the rest of the transaction to one tenant's rows."""
+    await connection.execute("select set_config('lagscale.tenant', %s, true)", [str(tenant_id)])
+
+
 def _set_role(role: str) -> sql.Composed:
     return sql.SQL("set role {}").format(sql.Identifier(role))
 

@@ -1,4 +1,4 @@
-"""Clusters' secrets at rest: Fernet with a set of keys. The API seals, the scraper opens."""
+"""Encryption of clusters' secrets at rest: Fernet with a list of keys. The API encrypts, the scraper decrypts."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ _VARIABLE = "LAGSCALE_SECRET_KEYS"
 
 
 def generate_key() -> str:
-    """A new key, fit for `LAGSCALE_SECRET_KEYS`."""
+    """A new key for `LAGSCALE_SECRET_KEYS`."""
     return Fernet.generate_key().decode("ascii")
 
 
 class Keyring:
-    """Seals and opens small maps of secrets.
+    """Encrypts and decrypts small maps of secrets.
 
-    The first key seals, every key opens: put a new key in front and drop the old one when all is sealed anew.
+    The first key encrypts, every key decrypts: prepend a new key, re-encrypt everything, and then drop the old one.
     """
 
     def __init__(self, keys: str) -> None:
-        """Read a comma list of keys; an empty one makes a box that neither seals nor opens.
+        """Parse comma-separated keys; with none, the keyring neither encrypts nor decrypts.
 
         Raises:
-            SettingsInvalid: a key is no Fernet key; the text names its place, not its value.
+            SettingsInvalid: a key is not a Fernet key; the text names its position, not its value.
         """
         fernets: list[Fernet] = []
         for place, key in enumerate((part.strip() for part in keys.split(",") if part.strip()), start=1):
@@ -35,7 +35,7 @@ class Keyring:
                 fernets.append(Fernet(key))
             except ValueError:
                 field_error = FieldError(
-                    _VARIABLE, f"key {place} is no Fernet key; make one with `lagscale keys generate`"
+                    _VARIABLE, f"key {place} is not a Fernet key; generate one with `lagscale keys generate`"
                 )
                 raise SettingsInvalid(str(field_error), field_errors=[field_error]) from None
         self._fernet = MultiFernet(fernets) if fernets else None
@@ -43,7 +43,7 @@ class Keyring:
 
     @property
     def usable(self) -> bool:
-        """Whether there is a key at all."""
+        """Whether there is a key."""
         return self._fernet is not None
 
     def encrypt(self, secrets: Mapping[str, str]) -> bytes:
@@ -54,23 +54,23 @@ class Keyring:
         """
         if self._fernet is None:
             field_error = FieldError(
-                _VARIABLE, "must be set before secrets can be stored; `lagscale keys generate` makes a key"
+                _VARIABLE, "must be set before secrets can be stored; generate a key with `lagscale keys generate`"
             )
             raise SettingsInvalid(str(field_error), field_errors=[field_error])
         return self._fernet.encrypt(json.dumps(dict(secrets), sort_keys=True).encode())
 
     def uses_first_key(self, encrypted: bytes) -> bool:
-        """Whether the first key has sealed it."""
+        """Whether the first key encrypted it."""
         try:
             return self._first is not None and self._first.decrypt(bytes(encrypted)) is not None
         except InvalidToken:
             return False
 
     def reencrypt(self, encrypted: bytes) -> bytes:
-        """The same secrets, sealed by the first key.
+        """The same secrets, encrypted by the first key.
 
         Raises:
-            SecretsUnreadable: no present key wrote it, or it is damaged.
+            SecretsUnreadable: none of the keys encrypted it, or it is damaged.
         """
         if self._fernet is None:
             raise SecretsUnreadable
@@ -83,7 +83,7 @@ class Keyring:
         """Decrypt what `encrypt` made.
 
         Raises:
-            SecretsUnreadable: no present key wrote it, or it is damaged.
+            SecretsUnreadable: none of the keys encrypted it, or it is damaged.
         """
         if self._fernet is None:
             raise SecretsUnreadable

@@ -1,4 +1,4 @@
-"""Driver errors -> the family, in one place. Every adapter of this room wraps its statements in `translate_errors()`."""
+"""Driver errors as errors of the family. Every adapter of this room wraps its statements in `translate_errors()`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from psycopg import errors as pg
 
 from lagscale.errors import Conflict, LagscaleError, StoreTimeout, StoreUnavailable
 
-#: The first class that fits decides; what fits none is a defect and passes untouched.
+#: The first matching row applies; an error without one is a defect and passes unchanged.
 _TRANSLATIONS: tuple[tuple[tuple[type[Exception], ...], type[LagscaleError], str | None], ...] = (
     ((psycopg_pool.PoolTimeout, psycopg_pool.TooManyRequests), StoreTimeout, None),
     (
@@ -22,12 +22,12 @@ _TRANSLATIONS: tuple[tuple[tuple[type[Exception], ...], type[LagscaleError], str
     (
         (pg.UndefinedTable, pg.UndefinedColumn, pg.UndefinedFunction, pg.UndefinedObject, pg.InvalidSchemaName),
         StoreUnavailable,
-        "The store's schema is not this version's; run `lagscale migrate`.",
+        "Database schema version mismatch; run `lagscale migrate`.",
     ),
     (
         (pg.InsufficientPrivilege, pg.InvalidPassword, pg.InvalidAuthorizationSpecification),
         StoreUnavailable,
-        "The store refuses this service's user; check LAGSCALE_DATABASE_URL and its roles.",
+        "The database rejected the login or role of this service; check LAGSCALE_DATABASE_URL and the roles.",
     ),
     ((psycopg.OperationalError, psycopg.InterfaceError, psycopg_pool.PoolClosed), StoreUnavailable, None),
     ((OSError,), StoreUnavailable, None),
@@ -43,7 +43,7 @@ def translate_error(error: BaseException) -> LagscaleError | None:
 
 
 class ErrorTranslation:
-    """Wraps driver errors; as a `with` and as an `async with`."""
+    """Translates driver errors, in a `with` or an `async with`."""
 
     def __enter__(self) -> None:
         return None
@@ -63,5 +63,5 @@ class ErrorTranslation:
 
 
 def translate_errors() -> ErrorTranslation:
-    """A context in which driver errors become the family's, with their cause kept."""
+    """A context in which driver errors become the family's; the driver's error is the cause."""
     return ErrorTranslation()

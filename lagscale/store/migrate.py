@@ -23,7 +23,7 @@ _CONNECT_SECONDS = 5
 
 @dataclass(frozen=True, slots=True)
 class MigrationResult:
-    """Where the schema stood and stands; `applied` are (revision, its first line) in the order of the run."""
+    """The schema's revisions before and after; `applied` are (revision, first line of its docstring) in order."""
 
     before: str | None
     after: str | None
@@ -31,40 +31,40 @@ class MigrationResult:
 
     @property
     def changed(self) -> bool:
-        """Whether there was anything to do."""
+        """Whether any migration ran."""
         return bool(self.applied)
 
 
 def migrations_folder() -> Path:
-    """The scripts inside the wheel, else those of the repository."""
+    """The scripts of the wheel, or of the repository where there is none."""
     packaged = Path(__file__).parent / "migrations"
     return packaged if packaged.is_dir() else Path(__file__).parents[2] / "migrations"
 
 
 def migrate(url: str, *, wait_seconds: float = 0.0) -> MigrationResult:
-    """Run every migration that the database has not had. Safe when two run at once: the second finds nothing to do.
+    """Run the pending migrations. Safe when two run at once: the second finds none.
 
     Args:
         url: as in `LAGSCALE_DATABASE_URL`; its user owns the database or is a superuser.
-        wait_seconds: how long to wait for a database that does not answer yet.
+        wait_seconds: how long to retry the first connection.
 
     Raises:
-        StoreUnavailable: the database did not answer in that time.
+        StoreUnavailable: the database was not available within that time.
     """
     before = _retry_connection(wait_seconds, lambda: _revision(url))
     applied: list[tuple[str, str]] = []
     config = _config(url)
-    # The environment calls this for each step that this run, and no other at the same time, has made.
+    # The environment calls this for each step of this run, not for those of a concurrent one.
     config.attributes["on_step"] = lambda revision, title: applied.append((revision, title))
     command.upgrade(config, "head")
     return MigrationResult(before, _revision(url), tuple(applied))
 
 
 def find_pending(url: str, *, wait_seconds: float = 0.0) -> tuple[tuple[str, str], ...]:
-    """The migrations still to run, as (revision, its first line); changes nothing.
+    """The pending migrations, as (revision, first line of its docstring); changes nothing.
 
     Raises:
-        StoreUnavailable: the database did not answer in that time.
+        StoreUnavailable: the database was not available within that time.
     """
     revision = _retry_connection(wait_seconds, lambda: _revision(url))
     scripts = ScriptDirectory.from_config(_config(url))
@@ -93,10 +93,10 @@ def _retry_connection(seconds: float, ask: Callable[[], str | None]) -> str | No
         stop=stop_after_delay(seconds),
         wait=wait_exponential(multiplier=0.2, max=3),
         retry=retry_if_exception_type(sa.exc.OperationalError),
-        before_sleep=lambda state: log.info("database_awaited", attempt=state.attempt_number),
+        before_sleep=lambda state: log.info("waiting_for_store", attempt=state.attempt_number),
         reraise=True,
     )
     try:
         return retrying(ask)
     except sa.exc.OperationalError as wrong:
-        raise StoreUnavailable("The database does not answer; check LAGSCALE_DATABASE_URL.") from wrong
+        raise StoreUnavailable("The database is unavailable; check LAGSCALE_DATABASE_URL.") from wrong

@@ -14,16 +14,17 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 from importlib.resources import files
 from importlib.resources.abc import Traversable
-from typing import Final
+from typing import Any, Final
 
 from lagscale.domain.lag.rounds import MEMBERS_MAX_AGE_MS, Note
 from lagscale.domain.lag.samples import Flag
+from lagscale.domain.state_codes import StateCode
 from lagscale.domain.verdict.value import RECOVERY_MIN_SAMPLES
 from lagscale.store.samples.columns import ROUND_COLUMNS, ROW_COLUMNS
 
@@ -45,6 +46,7 @@ CONSTANTS: Final[Mapping[str, Mapping[str, str]]] = {
         group: {str(member.name): str(member.value) for member in members}
         for group, members in (("flag", Flag), ("note", Note), ("limit", Limit))
     },
+    "code": {code.name: f"'{code}'" for code in StateCode},
     "columns": {"ROW": ", ".join(ROW_COLUMNS), "ROUND": ", ".join(ROUND_COLUMNS)},
 }
 
@@ -183,6 +185,11 @@ def number_parameters(text: str) -> str:
         return f"${names.index(found[1]) + 1}"
 
     return _PARAMETER.sub(number, text).replace("%%", "%")
+
+
+def to_arrays(items: Sequence[object], **attributes: str) -> dict[str, Any]:
+    """Parameter -> the values of that attribute of all items, in order, for `unnest`."""
+    return {parameter: [getattr(item, name) for item in items] for parameter, name in attributes.items()}
 
 
 def _check_slots(name: str, contract: Contract, body: str) -> None:

@@ -15,14 +15,13 @@ import structlog
 from lagscale.domain.verdict.freezes import select_active
 from lagscale.health_http import HealthServer
 from lagscale.settings import split_address
-from lagscale.store.records import RegistrationStore, VerdictStore
 from services.scaler import metrics, timing
 from services.scaler.answers.answer import AnswerService
 from services.scaler.answers.decision_log import DecisionLog, DecisionStore
 from services.scaler.answers.frozen import FreezeStore, FrozenAnswerCache
 from services.scaler.answers.last_known import LastKnownAnswers
 from services.scaler.answers.rate_limit import CallRateLimiter
-from services.scaler.answers.snapshots import SnapshotCache
+from services.scaler.answers.snapshots import SnapshotCache, VerdictSource
 from services.scaler.grpc.callers import (
     CallerIdentifier,
     identify_by_certificate,
@@ -38,7 +37,7 @@ from services.scaler.local_cache import ANSWERS, FROZEN, LocalCache
 from services.scaler.settings import ScalerSettings
 from services.scaler.triggers.directory import compute_monitor_key
 from services.scaler.triggers.metadata import TriggerReader
-from services.scaler.triggers.registrations import RegistrationsCache
+from services.scaler.triggers.registrations import RegistrationsCache, RegistrationStore
 
 log = structlog.get_logger(__name__)
 
@@ -47,7 +46,7 @@ log = structlog.get_logger(__name__)
 class ScalerDependencies:
     """The stores of a replica. `notifications` yields the database's channels as they are notified, without end."""
 
-    verdicts: VerdictStore
+    verdicts: VerdictSource
     registrations: RegistrationStore
     decisions: DecisionStore
     freezes: FreezeStore

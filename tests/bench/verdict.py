@@ -120,7 +120,7 @@ CASES = (
     Case("stuckAfterSeconds 300, sustained", [3], None, {"stuckAfterSeconds": "300"}),
     Case("stuckAfterSeconds 300, stuck", [6], None, {"stuckAfterSeconds": "300"}),
     Case("drainSeconds 120, sustained", [3], None, {"drainSeconds": "120"}),
-    Case("stabilised over 31 instants", [3], 2.5, {"scaleUpStabilization": "300"}),
+    Case("stabilized over 31 instants", [3], 2.5, {"scaleUpStabilization": "300"}),
     Case("time lag 0 to 20 s, keeps up", [2], 0.8, SECONDS),
     Case("time lag 300 s, threshold 120 s, sustained", [10], 0.8, SECONDS),
     Case("1,000 partitions, keeps up", [7], 0.3),

@@ -33,7 +33,7 @@ _OF_EVIDENCE = frozenset({"island", "stuck", "stuck_lag", "lagging", "time_lag"}
 class Expected:
     """What one ask must answer. Only what is named in `facts` is compared beside verdict, value and activity.
 
-    `facts` are attributes of a judgement; `span` (seconds) and `start_known` those of its island.
+    `facts` are attributes of a judgment; `span` (seconds) and `start_known` those of its island.
     """
 
     at: float

@@ -1,4 +1,4 @@
-"""The database's judgements beside the reference's, for many random histories at once."""
+"""The database's judgments beside the reference's, for many random histories at once."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tests.contract.random_histories import Instant, RandomHistory
 
 @dataclass(frozen=True)
 class Difference:
-    """What the reference says, and what a way through the store says instead."""
+    """The reference's answer, and a different one of a way through the store."""
 
     history: RandomHistory
     instant: Instant
@@ -32,7 +32,7 @@ class Difference:
             if getattr(self.reference, name, None) != getattr(self.store, name, None)
         ]
         rounds = [
-            f"  {target} at {(row.round.at_ms - begin) / 1000:g}: {_told(row.round)}"
+            f"  {target} at {(row.round.at_ms - begin) / 1000:g}: {_format_round(row.round)}"
             for target, rows in self.history.rows.items()
             for row in sorted(rows, key=lambda row: row.round.at_ms)
         ]
@@ -42,7 +42,7 @@ class Difference:
         return "\n".join([*lines, f"  {self.history.policy}", *rounds])
 
 
-def _told(this: TargetRound) -> str:
+def _format_round(this: TargetRound) -> str:
     samples = ["-" if s is None else f"{s.lag}/{s.end}{'' if not s.flags else s.flags!s}" for s in this.samples]
     return (
         f"[{' '.join(samples)}] id {this.incarnation} {this.notes!s} members {this.members} age {this.members_age_ms}"
@@ -51,7 +51,7 @@ def _told(this: TargetRound) -> str:
 
 @dataclass(frozen=True)
 class Asked:
-    """One ask of a stored history, and what the reference says: before stabilisation, and after."""
+    """One request of a stored history, with the reference's answers before and after stabilization."""
 
     history: RandomHistory
     instant: Instant
@@ -85,8 +85,8 @@ def _before(history: RandomHistory, instant: Instant, answer: Judgment) -> Judgm
     return judge_at(history.targets(), history.policy, instant.now_ms, instant.upto_ms)
 
 
-async def judged_otherwise(samples: Stored, asked: Sequence[Asked], ways: Sequence[str]) -> list[Difference]:
-    """What the store says and the reference does not; islands are compared where every sample is read."""
+async def find_wrong_judgments(samples: Stored, asked: Sequence[Asked], ways: Sequence[str]) -> list[Difference]:
+    """Judgments that differ from the reference's; islands are compared where every sample is read."""
     found: list[Difference] = []
     for way in ways:
         judged = await samples.judge([one.request for one in asked], way)
@@ -99,7 +99,7 @@ async def judged_otherwise(samples: Stored, asked: Sequence[Asked], ways: Sequen
 
 
 def _without_evidence(reference: Judgment, told: Judgment) -> Judgment:
-    """What is not asked of the newest rows: the island, and, where they change no value, what lags or is stuck."""
+    """Without what the newest rows do not show: the island, and lagging or stuck partitions where they change no value."""
     if told.verdict is Verdict.SUSTAINED:
         return replace(reference, island=told.island)
     return replace(
@@ -112,8 +112,8 @@ def _without_evidence(reference: Judgment, told: Judgment) -> Judgment:
     )
 
 
-async def held_otherwise(samples: Stored, asked: Sequence[Asked]) -> list[Difference]:
-    """What the store holds while lag is unknown, and the reference does not; once for each history."""
+async def find_wrong_last_known(samples: Stored, asked: Sequence[Asked]) -> list[Difference]:
+    """Last-known answers that differ from the reference's while lag is unknown; once for each history."""
     found: list[Difference] = []
     unknown = {id(one.history): one for one in asked if one.reference.verdict is Verdict.UNKNOWN}
     for one in unknown.values():
@@ -125,8 +125,8 @@ async def held_otherwise(samples: Stored, asked: Sequence[Asked]) -> list[Differ
     return found
 
 
-async def stabilized_otherwise(samples: Stored, asked: Sequence[Asked]) -> list[Difference]:
-    """What the store answers after stabilisation, and the reference does not."""
+async def find_wrong_stabilized(samples: Stored, asked: Sequence[Asked]) -> list[Difference]:
+    """Stabilized answers that differ from the reference's."""
     found: list[Difference] = []
     windowed = [one for one in asked if one.history.policy.stabilization_ms]
     judged = await samples.verdicts.judge([one.request for one in windowed])
@@ -141,8 +141,8 @@ async def stabilized_otherwise(samples: Stored, asked: Sequence[Asked]) -> list[
 async def differences(samples: Stored, histories: Sequence[RandomHistory]) -> list[Difference]:
     """Judge all histories in few round trips, in every way, and compare."""
     asked = prepare(samples, histories)
-    found = await judged_otherwise(samples, asked, samples.WAYS)
-    return found + await stabilized_otherwise(samples, asked) + await held_otherwise(samples, asked)
+    found = await find_wrong_judgments(samples, asked, samples.WAYS)
+    return found + await find_wrong_stabilized(samples, asked) + await find_wrong_last_known(samples, asked)
 
 
 async def must_agree(samples: Stored, histories: Sequence[RandomHistory]) -> None:

@@ -101,14 +101,14 @@ LAWS = (
         laws.more_up,
         laws.never_raises,
         _windows_swapped,
-        stabilised=True,
+        stabilized=True,
     ),
     Law(
         "a longer scaleDownStabilization never lowers the answer, and keeps what is active",
         laws.more_down,
         laws.never_lowers,
         _windows_swapped,
-        stabilised=True,
+        stabilized=True,
     ),
 )  # fmt: skip
 
@@ -149,7 +149,7 @@ def first_broken_in_memory(law: Law, seeds: Sequence[int]) -> Broken | None:
 
 def _judged(history: RandomHistory, law: Law) -> list[Judgment]:
     targets, policy = history.targets(), history.policy
-    if law.stabilised:
+    if law.stabilized:
         return [judge(targets, policy, now_ms=i.now_ms, upto_ms=i.upto_ms) for i in history.instants]
     return [judge_at(targets, policy, i.now_ms, i.upto_ms) for i in history.instants]
 
@@ -166,11 +166,11 @@ async def first_broken(law: Law, samples: Stored, seeds: Sequence[int]) -> Broke
         befores = [request for *_, requests, _ in named for request in requests]
         afters = [request for *_, requests in named for request in requests]
         asked = [(one, n) for one in named for n in range(len(one[1].instants))]
-        for way in ("stabilize",) if law.stabilised else samples.WAYS:
+        for way in ("stabilize",) if law.stabilized else samples.WAYS:
             found = []
             for requests in (befores, afters):
                 found.append(
-                    await (samples.verdicts.judge(requests) if law.stabilised else samples.judge(requests, way))
+                    await (samples.verdicts.judge(requests) if law.stabilized else samples.judge(requests, way))
                 )
             for ((seed, old, new, *_), n), before, after in zip(asked, *found, strict=True):
                 if not law.holds(before, after, old.policy):

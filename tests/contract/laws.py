@@ -34,16 +34,16 @@ class Law:
     Attributes:
         says: a sentence.
         pair: the same history before and after a change.
-        holds: whether the judgement before allows the one after.
+        holds: whether the judgment before allows the one after.
         breaks: breaks the database's answers in such a way that the law fails.
-        stabilised: whether it speaks of the answer after stabilisation.
+        stabilized: whether it speaks of the answer after stabilization.
     """
 
     says: str
     pair: Callable[[RandomHistory, Random], Pair]
     holds: Callable[[Judgment, Judgment, Policy], bool]
     breaks: Callable[[], AbstractContextManager[object]]
-    stabilised: bool = False
+    stabilized: bool = False
 
 
 def plain(judged: Judgment) -> Judgment:

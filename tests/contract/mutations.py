@@ -1,4 +1,4 @@
-"""Breaks the verdict's SQL on purpose and sees that a wrong answer, not a text, tells of each break.
+"""Breaks the verdict's SQL on purpose and checks that a wrong answer, not a text, shows each break.
 
 `python -m tests.contract.mutations` starts a database, prints a table and fails on a survivor.
 """
@@ -19,7 +19,7 @@ from lagscale.store import queries
 from lagscale.store.verdicts import judge
 from tests.conftest import migrate
 from tests.contract.breakages import BREAKAGES, Breakage
-from tests.contract.comparison import Asked, Difference, held_otherwise, judged_otherwise, prepare
+from tests.contract.comparison import Asked, Difference, find_wrong_judgments, find_wrong_last_known, prepare
 from tests.contract.database import Stored, stored
 from tests.contract.random_histories import random_history
 from tests.contract.random_waits import random_waits
@@ -28,13 +28,13 @@ from tests.contract.table import CASES
 #: Numbered histories first, then random ones.
 SEEDS = range(100_000, 103_000)
 _BATCH = 100
-#: The one statement that tells when a past verdict can have changed; judgements do not read it.
-HOLD = "sample_times"
+#: The statement of which only last-known answers depend: when past verdicts can have changed.
+LAST_KNOWN = "sample_times"
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one break: the first wrong answer, or none."""
+    """The first wrong answer under one break, or none."""
 
     breakage: Breakage
     caught: Difference | None
@@ -65,7 +65,7 @@ def broken(breakage: Breakage) -> Iterator[None]:
 
 @contextmanager
 def replaced(statement: str, slipped: str) -> Iterator[None]:
-    """The statements with one of them, or a part of them, in other words."""
+    """The statements with another text of one of them, or of a part."""
 
     def load(name: str) -> str:
         return queries.compose(name, lambda one: slipped if one == statement else queries.read(one), check=False)
@@ -79,10 +79,10 @@ async def first_wrong(samples: Stored, asked: Sequence[Asked], breakage: Breakag
     ways = ("judge_full",) if breakage is not None and breakage.statement == "judge_full" else samples.WAYS
     for start in range(0, len(asked), _BATCH):
         batch = asked[start : start + _BATCH]
-        if breakage is not None and breakage.statement == HOLD:
-            found = await held_otherwise(samples, batch)
+        if breakage is not None and breakage.statement == LAST_KNOWN:
+            found = await find_wrong_last_known(samples, batch)
         else:
-            found = await judged_otherwise(samples, batch, ways)
+            found = await find_wrong_judgments(samples, batch, ways)
         if found:
             return found[0]
     return None
@@ -108,16 +108,16 @@ async def _run(url: str) -> int:
         for breakage in BREAKAGES:
             (outcome,) = await try_all(samples, asked, [breakage])
             survivors += outcome.caught is None
-            print(f"{breakage.statement:<10}  {breakage.name:<55}  {_told(outcome.caught)}", flush=True)
+            print(f"{breakage.statement:<10}  {breakage.name:<55}  {_format_difference(outcome.caught)}", flush=True)
     print(f"{len(BREAKAGES)} breaks, {survivors} not caught")
     return 1 if survivors else 0
 
 
-def _told(found: Difference | None) -> str:
+def _format_difference(found: Difference | None) -> str:
     if found is None:
         return "NOT CAUGHT"
     if found.way == "hold":
-        return f"holds {_answer(found.store)} for {_answer(found.reference)}"
+        return f"last known {_answer(found.store)} for {_answer(found.reference)}"
     differ = [
         f"{name} {getattr(found.store, name)} for {getattr(found.reference, name)}"
         for name in ("reason", "value", "active", "activates_from_zero", "missing", "total", "members")

@@ -1,4 +1,4 @@
-"""Histories 19, 27, 38 and 39: caps, stabilised answers, draining, even split."""
+"""Histories 19, 27, 38 and 39: caps, stabilized answers, draining, even split."""
 
 from __future__ import annotations
 

@@ -46,7 +46,7 @@ async def test_the_store_in_memory_counts_what_came_twice() -> None:
     rows = CASE.history().rows()[1]
     store = MemorySamples(lambda: ms(90))
     written = store.append([(TENANT, 1, row) for row in [*late(rows), *rows]], LEASE)
-    assert (written.stored, written.doubled, written.refused) == (len(rows), len(rows), 0)
+    assert (written.stored, written.duplicates, written.refused) == (len(rows), len(rows), 0)
     assert store.newest([1, 2]) == {1: rows[-1]}
     (judged,) = await store.judge([VerdictRequest(TENANT, (1,), CASE.parsed())])
     assert judged == judge(CASE.history().targets(), CASE.parsed(), now_ms=ms(90))

@@ -9,7 +9,8 @@ import pytest
 from lagscale.domain.verdict.contract import Answer, VerdictRequest
 from lagscale.domain.verdict.evaluate import find_last_known, judge
 from lagscale.domain.verdict.hold import build_frozen_request, without_hold_limit
-from lagscale.store.records import Lease, VerdictStore
+from lagscale.store.records import Lease
+from services.scaler.answers.snapshots import VerdictSource
 from tests.contract import table, table_freeze
 from tests.contract.case import Case, Holding
 from tests.contract.database import TENANT, Stored, stored
@@ -30,7 +31,7 @@ async def samples(shared_url: str) -> AsyncIterator[Stored]:
         yield opened
 
 
-async def kept(store: VerdictStore, request: VerdictRequest, at_ms: int) -> Answer | None:
+async def kept(store: VerdictSource, request: VerdictRequest, at_ms: int) -> Answer | None:
     """As the scaler and the API look for it."""
     asked = build_frozen_request(request, at_ms)
     (judged,) = await store.judge([asked])

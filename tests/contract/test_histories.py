@@ -10,7 +10,8 @@ import pytest
 from lagscale.domain.verdict.contract import Judgment, Verdict
 from lagscale.domain.verdict.evaluate import find_last_known, judge
 from lagscale.domain.verdict.hold import choose_answer
-from lagscale.store.records import Lease, VerdictStore
+from lagscale.store.records import Lease
+from services.scaler.answers.snapshots import VerdictSource
 from tests.contract.case import Case, Expected
 from tests.contract.database import TENANT, Stored, stored
 from tests.contract.histories import ms
@@ -64,7 +65,7 @@ async def test_the_database_judges_as_the_table_says(case: Case, samples: Stored
 
 
 async def _check_all(
-    store: VerdictStore, case: Case, targets: tuple[int, ...], ids: dict[int, int] | None = None
+    store: VerdictSource, case: Case, targets: tuple[int, ...], ids: dict[int, int] | None = None
 ) -> None:
     """Judge every instant. With `ids` the targets have other names in the store, and it need not tell islands."""
     for expected in case.expected:

@@ -1,6 +1,6 @@
 """Every statement compiles against the migrated schema, and those that judge read by the key, however samples lie.
 
-A verdict must not become dear when a chunk is new and empty, when there are five of them, or before anybody analysed.
+A verdict must not become dear when a chunk is new and empty, when there are five of them, or before anybody analyzed.
 """
 
 from __future__ import annotations
@@ -135,11 +135,11 @@ async def test_samples_are_read_in_the_same_way_however_they_lie(pool: Pool, mig
     targets = fill(migrated_url, 2)
     await look("one chunk", targets)
     execute(migrated_url, "analyze lag_sample")
-    await look("one chunk, analysed", targets)
+    await look("one chunk, analyzed", targets)
     targets = fill(migrated_url, 26)
     await look("five chunks", targets)
     execute(migrated_url, "analyze lag_sample")
-    await look("five chunks, analysed", targets)
+    await look("five chunks, analyzed", targets)
     beyond = TargetRound(BEGIN_MS + 7 * _HOUR_MS, 0, (Sample(0, 0),), members=3, members_age_ms=0)
     with psycopg.connect(migrated_url, autocommit=True) as connection:
         store_rows(connection, ((1, 1, row) for row in as_rows([beyond])))
@@ -147,7 +147,7 @@ async def test_samples_are_read_in_the_same_way_however_they_lie(pool: Pool, mig
     await look("an empty newest chunk", targets)
 
     for way, plans in found.items():
-        first = plans["one chunk, analysed"]
+        first = plans["one chunk, analyzed"]
         for state, plan in plans.items():
             assert accesses(plan) == accesses(first), f"{way}, {state}"
             assert all(access.startswith("Index") for access in accesses(plan)), f"{way}, {state}: {accesses(plan)}"

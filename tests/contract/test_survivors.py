@@ -1,4 +1,4 @@
-"""What is written of surviving mutants is about mutants that there are; `make mutants` compares the rest."""
+"""Explained survivors are mutants that exist; `make mutants` compares the rest."""
 
 from __future__ import annotations
 
@@ -23,6 +23,14 @@ def test_every_token_of_a_statement_is_replaced_once_at_a_time() -> None:
     for statement in STATEMENTS:
         made = list(mutants(statement))
         assert len({mutant.text for mutant in made}) == len(made) > 0
+
+
+def test_a_slot_is_replaced_by_another_of_its_group() -> None:
+    gate = [str(mutant) for mutant in mutants("part_gate")]
+    assert [name for name in gate if name.startswith("part_gate  :note.NO_TOPIC -> :note.NO_COMMITS at ")]
+    assert [name for name in gate if name.startswith("part_gate  :limit.MEMBERS_MAX_AGE_MS -> 180001 at ")]
+    flags = [str(mutant) for mutant in mutants("part_stuck") if "  :flag.LOST -> " in str(mutant)]
+    assert {name.split()[3] for name in flags} == {":flag.UNCOMMITTED", ":flag.RESET"}
 
 
 def test_every_mutant_has_a_name_of_its_own() -> None:

@@ -1,7 +1,7 @@
 """Every single-token mutant of the verdict's SQL, tried on the numbered histories and on random ones.
 
-`python -m tests.contract.token_mutations [STATEMENT ...]` starts a database and prints the mutants that no wrong
-answer tells of; it fails on one of which SURVIVORS.md does not say why. It takes about half an hour.
+`python -m tests.contract.token_mutations [STATEMENT ...]` starts a database and prints the mutants that give no
+wrong answer; it fails on one that SURVIVORS.md does not explain. It takes about half an hour.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from devstack.database import Database
 from lagscale.store.queries import CONSTANTS, read
 from lagscale.store.verdicts import judge
 from tests.conftest import migrate
-from tests.contract.comparison import Asked, judged_otherwise
+from tests.contract.comparison import Asked, find_wrong_judgments
 from tests.contract.database import Stored, stored
 from tests.contract.mutations import SEEDS, prepare_all, replaced
 
@@ -68,7 +68,7 @@ OTHERS = {
     "is null": ("is not null",),
     "is not null": ("is null",),
 }
-#: Comments and texts are passed over; what is found in them is no token.
+#: Comments and quoted texts are skipped.
 _TOKEN = re.compile(
     r"(?P<skipped>--[^\n]*|'[^']*'|%\(\w+\)s)"
     r"|(?P<slot>:[a-z]+\.[A-Z_]+)"
@@ -83,7 +83,7 @@ _ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Mutant:
-    """One token of one statement replaced; `name` says where by the line's words, for its number changes."""
+    """One token of one statement replaced; `name` says where by the line's words, as line numbers change."""
 
     statement: str
     name: str
@@ -149,7 +149,7 @@ class Trial:
     async def _is_caught(self, number: int, way: str) -> bool:
         for _ in range(_ATTEMPTS):
             try:
-                if await judged_otherwise(self._samples, self._batches[number], [way]):
+                if await find_wrong_judgments(self._samples, self._batches[number], [way]):
                     return True
                 wanted = self._left.get((way, number))
                 return wanted is not None and await self._undecided(number, way) != wanted
@@ -168,7 +168,7 @@ class Trial:
 
 
 def explained() -> frozenset[str]:
-    """The lines of what is written of survivors; a mutant is explained where one of them is its name."""
+    """The lines of SURVIVORS.md; a mutant is explained where one of them is its name."""
     return frozenset(Path(__file__).with_name("SURVIVORS.md").read_text(encoding="utf-8").splitlines())
 
 

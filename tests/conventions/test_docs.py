@@ -16,10 +16,10 @@ from fastapi.routing import APIRoute
 
 from lagscale.domain.explain.decision_diff import ACTIVATION, LAST_KNOWN, TIME_LAG, DiffReason
 from lagscale.domain.policy.keys import KEYS
+from lagscale.domain.state_codes import StateCode
 from lagscale.domain.verdict.value import ValueRule
 from lagscale.settings import RENAMED, SETTING_NAMES
 from services.scaler.triggers.metadata import TRIGGER_KEYS
-from services.scraper.kafka.status import PollCode
 from tests.conventions.pages import PAGES as RENDERED
 from tests.conventions.pages import metrics_of, one_monitor, settings
 
@@ -198,7 +198,7 @@ def test_paths_that_are_told_exist(page: Path) -> None:
 def test_every_state_of_clusters_and_targets_is_told() -> None:
     text = (DOCS / "operations.md").read_text(encoding="utf-8")
     section = text.partition("## States of clusters and targets")[2].partition("\n## ")[0]
-    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == {code.value for code in PollCode}
+    assert set(re.findall(r"^\| `(\w+)` \|", section, re.MULTILINE)) == {code.value for code in StateCode}
 
 
 def test_every_rule_and_every_reason_of_an_explanation_is_told() -> None:

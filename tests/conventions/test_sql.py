@@ -24,7 +24,7 @@ TENANTLESS: Mapping[str, str] = {
     "scrape_lease_acquire": "one lease for the whole system",
     "scrape_lease_release": "one lease for the whole system",
     "scrape_topic_ids": "one scraper writes for all tenants, and target ids come from its own plan",
-    "mark_asked": "ids come from registrations of all tenants that a replica answered, and only a time is written",
+    "monitor_mark_requested": "ids come from registrations of all tenants that a replica answered, and only a time is written",
 }
 FILE_NAME = re.compile(
     r"\d{4}_(add|alter|create|drop|fill|grant|index|move|rename|repair|revoke|set|split|widen)_\w+\.py"

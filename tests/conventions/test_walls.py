@@ -17,7 +17,7 @@ from tests.support.policies import POLICIES
 WALLED = {table: "id" if table == "tenant" else "tenant_id" for table in (*POLICIES, "every_lag_sample")}
 #: Statement -> `table alias` that is about all tenants -> why. What is joined to it has to have its row's tenant.
 ACROSS: Mapping[str, Mapping[str, str]] = {
-    "mark_asked": {"monitor m": "ids that a replica answered, of all tenants; only a time is written"},
+    "monitor_mark_requested": {"monitor m": "ids that a replica answered, of all tenants; only a time is written"},
     "registered_bindings": {"namespace_binding b": "this is what tells the tenants apart"},
     "registered_freezes": {"scaling_freeze f": "a replica serves all tenants"},
     "registered_monitors": {"monitor m": "a replica serves all tenants"},

@@ -16,7 +16,7 @@ from lagscale.store.records import AppendResult, Lease
 
 
 class MemorySamples:
-    """Samples of all tenants in one process: a `SampleStore` and a `VerdictStore`.
+    """Samples of all tenants in one process: what the scraper writes to, and a `VerdictSource`.
 
     Args:
         now_ms: the store's clock, milliseconds since 1970; the one clock that decides freshness.
@@ -35,25 +35,25 @@ class MemorySamples:
         }
 
     def append(self, rows: Sequence[tuple[int, int, SampleRow]], lease: Lease) -> AppendResult:
-        """Store (tenant id, target id, row); a row that is there already is counted as doubled.
+        """Store (tenant id, target id, row); a row that is there already is counted as a duplicate.
 
         Raises:
             LeaseLost: the lease is not the current one; nothing was stored.
         """
         if self.lease is not None and lease != self.lease:
             raise LeaseLost("another scraper leads; nothing was stored")
-        stored = doubled = refused = 0
+        stored = duplicates = refused = 0
         latest = self._now_ms() + Limit.FUTURE_TOLERANCE_MS
         for tenant, target, row in rows:
             stored_rows = self._rows.setdefault((tenant, target), {})
             if row.round.at_ms > latest:
                 refused += 1
             elif row.round.at_ms in stored_rows:
-                doubled += 1
+                duplicates += 1
             else:
                 stored_rows[row.round.at_ms] = row
                 stored += 1
-        return AppendResult(stored, doubled, refused)
+        return AppendResult(stored, duplicates, refused)
 
     async def judge(self, requests: Sequence[VerdictRequest]) -> list[Judgment]:
         """One judgement for each ask, in order, all at one reading of the clock."""

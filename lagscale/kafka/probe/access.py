@@ -22,7 +22,8 @@ from confluent_kafka.admin import AclOperation, AdminClient
 from confluent_kafka.admin import OffsetSpec as _Spec
 from cryptography import x509
 
-from lagscale.kafka.errors import AUTHORIZATION_FAILED, ERROR_STATES, NO_TOPIC
+from lagscale.domain.state_codes import StateCode
+from lagscale.kafka.errors import ERROR_STATES
 from lagscale.kafka.probe.connect import ApiVersions
 from lagscale.kafka.probe.result import AccessCheck, AccessStatus, GroupResult, TopicResult
 
@@ -95,7 +96,7 @@ class AccessChecker:
         partitions: list[TopicPartition] = []
         for name in names:
             found = self._await_result(pending[name])
-            absent = found == NO_TOPIC
+            absent = found == StateCode.NO_TOPIC
             is_readable = not isinstance(found, str)
             self.topics[name] = TopicResult(name, len(found.partitions) if is_readable else 0 if absent else None)
             # A broker reports that a topic does not exist only to clients that may describe it.
@@ -211,12 +212,12 @@ class AccessChecker:
 
 
 def _to_access_status(problem: str) -> AccessStatus:
-    return AccessStatus.DENIED if problem == AUTHORIZATION_FAILED else AccessStatus.UNKNOWN
+    return AccessStatus.DENIED if problem == StateCode.AUTHORIZATION_FAILED else AccessStatus.UNKNOWN
 
 
 def _explain_problem(problem: str) -> str:
     """Text for an error that is neither a missing permission nor a timeout."""
-    if problem in {"timeout", "unreachable", AUTHORIZATION_FAILED}:
+    if problem in {StateCode.TIMEOUT, StateCode.UNREACHABLE, StateCode.AUTHORIZATION_FAILED}:
         return ""
     return f"The cluster returned an error ({problem}); retry."
 

@@ -12,8 +12,9 @@ from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
+from lagscale.domain.state_codes import StateCode
 from lagscale.kafka.addresses import ADDRESS_REFUSED, AddressRefused, AddressRules, split_server
-from lagscale.kafka.errors import AUTHENTICATION_FAILED, ERROR_STATES, TIMEOUT, TLS_FAILED, UNREACHABLE
+from lagscale.kafka.errors import ERROR_STATES
 from lagscale.kafka.probe.result import AddressResult, ProbeResult, ProbeStep, StepOutcome
 from lagscale.kafka.resolver_guard import BROKERS_ONLY_TOPIC, open_admin
 
@@ -94,7 +95,11 @@ class ProbeClient:
         while not future.done():
             # Callbacks run in poll. A rejected login is rejected again, so there is no wait for the timeout.
             self.admin.poll(_POLL_SECONDS)
-            refused = [error for error in self._errors if _classify_error(error) in {AUTHENTICATION_FAILED, TLS_FAILED}]
+            refused = [
+                error
+                for error in self._errors
+                if _classify_error(error) in {StateCode.AUTHENTICATION_FAILED, StateCode.TLS_FAILED}
+            ]
             if refused and not future.done():
                 raise KafkaException(refused[0])
             down = [error for error in self._errors if error.code() == KafkaError._ALL_BROKERS_DOWN]
@@ -113,19 +118,22 @@ class ProbeClient:
     def explain_failure(self) -> tuple[str, str]:
         """State and text: why there was no response."""
         failures = [(_classify_error(error), error.str()) for error in self._errors]
-        for kind, explain in ((AUTHENTICATION_FAILED, _explain_sasl_error), (TLS_FAILED, _explain_tls_error)):
+        for kind, explain in (
+            (StateCode.AUTHENTICATION_FAILED, _explain_sasl_error),
+            (StateCode.TLS_FAILED, _explain_tls_error),
+        ):
             for found, line in failures:
                 if found == kind:
                     return kind, explain(line)
         for phrase, text in _UNREACHABLE_TEXTS:
             if any(phrase in line for _, line in failures):
-                return UNREACHABLE, text
-        if any(found == UNREACHABLE for found, _ in failures):
+                return StateCode.UNREACHABLE, text
+        if any(found == StateCode.UNREACHABLE for found, _ in failures):
             return (
-                UNREACHABLE,
+                StateCode.UNREACHABLE,
                 "The listener does not speak the Kafka protocol; check the security protocol and the port.",
             )
-        return TIMEOUT, "Request timed out; check the security protocol and the port."
+        return StateCode.TIMEOUT, "Request timed out; check the security protocol and the port."
 
 
 def probe_address(
@@ -150,9 +158,9 @@ def probe_address(
         failed = ProbeStep(StepOutcome.FAILED, text)
         if probe_client.list_refused_listeners([address]):
             address_result.tls, address_result.authenticated, address_result.answered = *passed, OK
-        elif kind == TLS_FAILED:
+        elif kind == StateCode.TLS_FAILED:
             address_result.tls = failed
-        elif kind == AUTHENTICATION_FAILED:
+        elif kind == StateCode.AUTHENTICATION_FAILED:
             address_result.tls, address_result.authenticated = passed[0], failed
         else:
             address_result.answered = failed
@@ -285,8 +293,8 @@ def _classify_error(error: KafkaError) -> str:
     # Alerts of TLS arrive as a lost connection.
     text = error.str()
     if "SSL handshake failed" in text or ("SSL" in text and "alert" in text):
-        return TLS_FAILED
-    return ERROR_STATES.get(error.code(), UNREACHABLE)
+        return StateCode.TLS_FAILED
+    return ERROR_STATES.get(error.code(), StateCode.UNREACHABLE)
 
 
 def _explain_tls_error(line: str) -> str:

@@ -63,7 +63,7 @@ class PostgresDecisions:
         """
         if monitor_ids:
             async with translate_errors(), self._pool.connection() as connection:
-                await connection.execute(load("mark_asked"), [list(monitor_ids)])
+                await connection.execute(load("monitor_mark_requested"), [list(monitor_ids)])
 
 
 def _to_parameter(value: Any) -> Any:

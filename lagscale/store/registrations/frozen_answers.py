@@ -13,7 +13,7 @@ from psycopg import AsyncConnection
 from psycopg.rows import dict_row
 
 from lagscale.domain.verdict.contract import Answer
-from lagscale.store.connection import Pool
+from lagscale.store.connection import Pool, set_tenant_context
 from lagscale.store.faults import translate_errors
 from lagscale.store.queries import load
 
@@ -68,23 +68,19 @@ class PostgresFreezes:
             "active": None if last_known is None else last_known.active,
         }
         async with translate_errors(), self._pool.connection() as connection, connection.transaction():
-            await _set_tenant_context(connection, key)
-            await connection.execute(load("frozen_keep"), _parameters(key, freeze_ids) | parameters)
+            await set_tenant_context(connection, key.tenant_id)
+            await connection.execute(load("frozen_answer_insert"), _parameters(key, freeze_ids) | parameters)
             found = await _find_answer(connection, key, freeze_ids)
         # Removed meanwhile: the next answer is measured again.
         return answer if found is None else found
 
 
-async def _set_tenant_context(connection: AsyncConnection[Any], key: FrozenAnswerKey) -> None:
-    await connection.execute("select set_config('lagscale.tenant', %s, true)", [str(key.tenant_id)])
-
-
 async def _find_answer(
     connection: AsyncConnection[Any], key: FrozenAnswerKey, freeze_ids: Sequence[str]
 ) -> FrozenAnswer | None:
-    await _set_tenant_context(connection, key)
+    await set_tenant_context(connection, key.tenant_id)
     async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(load("frozen_kept"), _parameters(key, freeze_ids))
+        await cursor.execute(load("frozen_answer_select"), _parameters(key, freeze_ids))
         row = await cursor.fetchone()
     if row is None:
         return None

@@ -1,6 +1,6 @@
-"""The scaler's side of the registry: reads all registrations, creates inline ones, hears of changes.
+"""The scaler's view of the registry: loads all registrations and listens for their changes.
 
-Hand-written SQL under the role `lagscale_scaler`; administration lives in `store/registry`.
+Hand-written SQL under the role `lagscale_scaler`; administration is in `store/registry`.
 """
 
 from __future__ import annotations
@@ -13,17 +13,16 @@ from typing import Any
 import structlog
 from psycopg import AsyncConnection
 from psycopg.rows import dict_row
-from psycopg.types.json import Jsonb
 
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.quotas import Quota, describe_excess
 from lagscale.domain.verdict.freezes import Freeze
-from lagscale.errors import InvalidInput, LagscaleError, NotFound, QuotaExceeded, StoreUnavailable
+from lagscale.errors import InvalidInput, LagscaleError
 from lagscale.store.connection import Pool, connect
 from lagscale.store.faults import translate_errors
 from lagscale.store.queries import load
-from lagscale.store.records import InlineMonitor, Registration, Registrations, TenantEntry
+from lagscale.store.records import Registration, Registrations, TenantEntry
+from lagscale.store.registrations.inline import InlineMonitor, register_inline
 
 log = structlog.get_logger(__name__)
 
@@ -31,16 +30,16 @@ ROLE = "lagscale_scaler"
 #: Notified by every change of a registration, and once per written batch of samples.
 REGISTRY_CHANNEL = "lagscale_registry"
 SAMPLES_CHANNEL = "lagscale_samples"
-#: Rows turned into objects before other calls get their turn.
+#: Rows converted before the event loop serves other calls.
 _ROWS_PER_CHUNK = 500
 _LISTEN_SECONDS = 15.0
 
 
 class PostgresRegistrations:
-    """`RegistrationStore` in SQL.
+    """Registrations in PostgreSQL.
 
-    Its statements serve all tenants at once, because every replica answers for all of them; the role's policies
-    allow just that, and creating a monitor sets the one tenant it is for.
+    Statements that read serve all tenants at once, because every replica answers for all of them, and the role's
+    policies allow just that; creating a monitor sets the context of its tenant.
     """
 
     def __init__(self, pool: Pool) -> None:
@@ -87,29 +86,14 @@ class PostgresRegistrations:
         )
 
     async def register(self, monitor: InlineMonitor) -> None:
-        """Create the monitor and its targets unless its content exists.
+        """Create the monitor and its targets unless its content exists; see `register_inline`.
 
         Raises:
-            QuotaExceeded: the tenant's quota of monitors, of those that were registered this way, of such without a
-                list, or of partitions is used up.
-            NotFound: the tenant or its cluster is gone.
-            StoreUnavailable: the store did not answer, or the tenant's rules are others by now.
+            QuotaExceeded, NotFound: as `register_inline`.
+            StoreUnavailable: the store did not answer, or the tenant's rules have changed.
         """
         async with translate_errors(), self._pool.connection() as connection, connection.transaction():
-            await connection.execute("select set_config('lagscale.tenant', %s, true)", [str(monitor.tenant_id)])
-            outcome = await _create(connection, monitor)
-        if outcome == "over_auto_quota":
-            raise QuotaExceeded(
-                "ScaledObjects have registered as many monitors of this tenant as they may (maxAutoMonitors): remove "
-                "some, register this one by the API, or ask for a higher quota.",
-                quota="maxAutoMonitors",
-            )
-        if outcome == "outdated":
-            raise StoreUnavailable("The tenant's rules have just changed; retry.")
-        if outcome == "no_cluster":
-            raise NotFound("The cluster of this trigger is not registered any more.")
-        if outcome == "created":
-            log.info("monitor_registered", tenant_id=monitor.tenant_id, monitor=monitor.name)
+            await register_inline(connection, monitor)
 
 
 async def _read_version(connection: AsyncConnection[Any]) -> int:
@@ -122,44 +106,6 @@ async def _read_rows(connection: AsyncConnection[Any], query: str) -> list[dict[
     async with connection.cursor(row_factory=dict_row) as cursor:
         await cursor.execute(load(query))
         return await cursor.fetchall()
-
-
-async def _create(connection: AsyncConnection[Any], monitor: InlineMonitor) -> str:
-    # One creation per tenant at a time: the quota is exact, and two replicas make one monitor of one content.
-    await connection.execute(
-        "select pg_advisory_xact_lock(hashtext('lagscale.register'), %s::int)", [monitor.tenant_id]
-    )
-    parameters: dict[str, Any] = {
-        "tenant": monitor.tenant_id,
-        "name": monitor.name,
-        "cluster": monitor.cluster,
-        "consumer_group": monitor.consumer_group,
-        "topics": list(monitor.topics),
-        "topic_pattern": monitor.pattern,
-        "exclude_topics": list(monitor.exclude),
-        "isolation_level": monitor.policy.isolation_level.value,
-        "partition_limitation": monitor.effective_policy.get("partitionLimitation", "").strip(),
-        "policy": Jsonb(monitor.effective_policy),
-        "inherited": sorted(monitor.inherited),
-        "tenant_version": monitor.tenant_version,
-        "registered_by": Jsonb(dict(monitor.asked_by)) if monitor.asked_by else None,
-        "sampling_ms": monitor.policy.sampling_ms,
-        "stale_after_ms": monitor.policy.stale_after_ms,
-        "content_hash": monitor.content_hash,
-        "actor": monitor.actor,
-    }
-    cursor = await connection.execute(load("register_inline"), parameters)
-    row = await cursor.fetchone()
-    if row is None:
-        return "no_cluster"
-    outcome, parameters["monitor_id"], parameters["cluster_id"], limits = row
-    if outcome in limits:
-        raise QuotaExceeded(describe_excess(Quota(outcome), limits[outcome]), quota=outcome)
-    if parameters["monitor_id"] is not None:
-        await connection.execute(load("register_targets"), parameters)
-        await connection.execute(load("link_targets"), parameters)
-        await connection.execute(load("audit_inline"), parameters)
-    return str(outcome)
 
 
 def _read_tenant(row: Mapping[str, Any]) -> TenantEntry:
@@ -185,7 +131,7 @@ def _read_registration(row: Mapping[str, Any], minimum_interval: int) -> Registr
     given = {str(name): str(text) for name, text in row["policy"].items()}
     policy = _parse_policy(tuple(sorted(given.items())), minimum_interval)
     if policy is None:
-        log.warning("stored_policy_unreadable", tenant_id=row["tenant_id"], monitor=row["name"])
+        log.warning("stored_policy_invalid", tenant_id=row["tenant_id"], monitor=row["name"])
         return None
     return Registration(
         row["id"],
@@ -200,14 +146,14 @@ def _read_registration(row: Mapping[str, Any], minimum_interval: int) -> Registr
         row["overridable"],
         row["content_hash"],
         row["version"],
-        row["partial"],
-        row["over_quota"],
+        row["partial_reason"],
+        row["over_quota_reason"],
     )
 
 
 @lru_cache(maxsize=20_000)
 def _parse_policy(given: tuple[tuple[str, str], ...], minimum_interval: int) -> Policy | None:
-    # The rules of tick and minimum were checked when it was written, and changing them must not silence a monitor.
+    # Tick and minimum were checked when it was written; changing them must not disable a monitor.
     for least in (minimum_interval, 1):
         try:
             return parse_policy(dict(given), tick_seconds=0.0, minimum_interval=least)
@@ -217,9 +163,9 @@ def _parse_policy(given: tuple[tuple[str, str], ...], minimum_interval: int) -> 
 
 
 async def changes(url: str) -> AsyncIterator[str]:
-    """Channels as they are notified, for ever; an empty text after each (re)connection, when some may be lost.
+    """Channels as they are notified, without end; an empty text after each (re)connection, when some may be lost.
 
-    A hint only: who needs the truth polls beside it.
+    Only a hint: a caller that must not miss a change also polls.
     """
     delay = 0.5
     while True:
@@ -234,10 +180,10 @@ async def changes(url: str) -> AsyncIterator[str]:
                     while True:
                         async for note in connection.notifies(timeout=_LISTEN_SECONDS):
                             yield note.channel
-                        # A peer that vanished without a word shows only when something is sent.
+                        # A peer that vanished silently is noticed only when something is sent.
                         async with asyncio.timeout(_LISTEN_SECONDS):
                             await connection.execute("select 1")
         except (LagscaleError, TimeoutError) as error:
-            log.info("listen_interrupted", error=type(error).__name__)
+            log.info("listener_reconnecting", reason=type(error).__name__)
         await asyncio.sleep(delay)
         delay = min(delay * 2, 5.0)

@@ -15,6 +15,7 @@ import sqlalchemy as sa
 from lagscale.clock import to_ms
 from lagscale.domain.explain.decision_diff import RecordedDecision
 from lagscale.domain.lag.rounds import SampleRow, TargetRound
+from lagscale.domain.state_codes import StateCode
 from lagscale.errors import NotFound
 from lagscale.store.registry.session import RegistrySession, Row, TenantSession
 from lagscale.store.registry.tables import (
@@ -155,7 +156,7 @@ async def find_partial_since(session: TenantSession, monitor_id: int) -> tuple[d
     statement = sa.select(monitor_scope.c.since, monitor_scope.c.message).join(
         monitor, monitor.c.id == monitor_scope.c.monitor_id
     )
-    looked_up = sa.and_(monitor.c.topics.is_(None), monitor_scope.c.code == "too_many_topics")
+    looked_up = sa.and_(monitor.c.topics.is_(None), monitor_scope.c.code == StateCode.TOO_MANY_TOPICS)
     row = await session.fetch_optional(statement.where(monitor_scope.c.monitor_id == monitor_id, looked_up))
     return None if row is None else (row["since"], row["message"])
 

@@ -1,26 +1,34 @@
-"""A monitor as it shall be: what was given, completed and judged by its tenant's rules."""
+"""The desired state of a monitor: what was given, completed and checked by its tenant's rules.
+
+The API, the scaler's inline triggers and the environment's monitor all go through it; it needs no database.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.policy.tenant_rules import PolicyRules
 from lagscale.domain.tenancy import compute_content_hash
 from lagscale.domain.topics import TopicScope, lacks_single_topic
 from lagscale.errors import FieldError, InvalidInput
-from lagscale.store.registry.session import Row
+
+if TYPE_CHECKING:
+    # The scaler needs no SQLAlchemy.
+    from lagscale.store.registry.session import Row
+
+_LIMITATION = "partitionLimitation"
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorDraft:
-    """A monitor as somebody describes it, before its tenant's rules are asked.
+    """A monitor as a caller describes it, before its tenant's rules apply.
 
     Attributes:
         given: the policy keys as given, as texts.
-        field_errors: what is wrong with the description itself.
+        field_errors: faults of the description itself.
     """
 
     name: str
@@ -33,7 +41,7 @@ class MonitorDraft:
 
     @property
     def content(self) -> str:
-        """The hash of what it is, see `MonitorSpec.content`."""
+        """The hash of its content, see `MonitorSpec.content`."""
         scope = self.scope
         return compute_content_hash(
             self.cluster, self.consumer_group, scope.topics, self.given, pattern=scope.pattern, exclude=scope.exclude
@@ -42,13 +50,14 @@ class MonitorDraft:
 
 @dataclass(frozen=True, slots=True)
 class MonitorSpec:
-    """A monitor as it shall be.
+    """Desired state of a monitor.
 
     Attributes:
-        topics: listed ones; with none the scraper looks them up.
+        topics: listed ones; without any the scraper discovers them.
         given: the policy keys as given, as texts.
         policy: the same with every default resolved.
-        pattern, exclude: see `TopicScope`.
+        pattern: see `TopicScope`.
+        exclude: see `TopicScope`.
         inherited: policy keys that the tenant's defaults add, as texts.
     """
 
@@ -70,12 +79,12 @@ class MonitorSpec:
 
     @property
     def scope(self) -> TopicScope:
-        """Which topics it means."""
+        """Its topics: a list, a pattern, or all of the group's."""
         return TopicScope(self.topics, self.pattern, self.exclude)
 
     @property
     def content(self) -> str:
-        """The hash by which inline triggers of the same content find it."""
+        """The hash by which inline triggers of the same content are matched to it."""
         return compute_content_hash(
             self.cluster, self.consumer_group, self.topics, self.given, pattern=self.pattern, exclude=self.exclude
         )
@@ -83,7 +92,7 @@ class MonitorSpec:
     @property
     def limitation(self) -> str:
         """`partitionLimitation` in force: it is a part of the target."""
-        return self.effective_policy.get("partitionLimitation", "").strip()
+        return self.effective_policy.get(_LIMITATION, "").strip()
 
 
 def read_rules(tenant: Row) -> PolicyRules:
@@ -103,37 +112,55 @@ def read_draft(row: Row) -> MonitorDraft:
     return MonitorDraft(row["name"], row["cluster"], row["consumer_group"], scope, read_given(row), row["overridable"])
 
 
-def resolve_draft(draft: MonitorDraft, tenant: Row, tick_seconds: float) -> tuple[MonitorSpec | None, list[FieldError]]:
-    """The monitor by its tenant's rules, and what they forbid of it; None where no policy can be made of it."""
-    rules = read_rules(tenant)
+def apply_rules(draft: MonitorDraft, rules: PolicyRules, policy: Policy) -> tuple[MonitorSpec | None, list[FieldError]]:
+    """The monitor with its tenant's defaults, and what the rules forbid of it, by policy key.
+
+    Args:
+        draft: the description.
+        rules: the tenant's.
+        policy: of the draft by these rules.
+
+    Returns:
+        None in place of the monitor where `partitionLimitation` cannot apply to its topics.
+    """
     inherited = rules.inherited(draft.given)
-    field_errors: list[FieldError] = []
-    if (inherited | dict(draft.given)).get("partitionLimitation") and lacks_single_topic(draft.scope):
-        field_errors.append(FieldError("policy.partitionLimitation", "needs exactly one topic"))
+    field_errors = _check_limitation(draft, inherited)
+    spec = None
+    if not field_errors:
+        spec = MonitorSpec(
+            draft.name, draft.cluster, draft.consumer_group, draft.scope.topics, draft.given, policy, draft.overridable,
+            draft.scope.pattern, draft.scope.exclude, inherited,
+        )  # fmt: skip
+    return spec, field_errors + rules.field_errors(policy, draft.given)
+
+
+def _check_limitation(draft: MonitorDraft, inherited: dict[str, str]) -> list[FieldError]:
+    if not (inherited | dict(draft.given)).get(_LIMITATION) or not lacks_single_topic(draft.scope):
+        return []
+    source = "" if draft.given.get(_LIMITATION) else "is set by the tenant's defaults and "
+    return [FieldError(_LIMITATION, f"{source}needs exactly one topic")]
+
+
+def resolve_draft(draft: MonitorDraft, tenant: Row, tick_seconds: float) -> tuple[MonitorSpec | None, list[FieldError]]:
+    """The monitor by the rules of its tenant's row, and what they forbid of it; None where it has no valid policy."""
+    rules = read_rules(tenant)
+    spec = None
     try:
-        least = int(tenant["min_sampling_seconds"])
-        policy = rules.policy(draft.given, tick_seconds=tick_seconds, minimum_interval=least)
-    except InvalidInput as wrong:
-        return None, field_errors + [
-            FieldError(f"policy.{field_error.field}", field_error.text) for field_error in wrong.field_errors
-        ]
-    if field_errors:
-        return None, field_errors
-    spec = MonitorSpec(
-        draft.name, draft.cluster, draft.consumer_group, draft.scope.topics, draft.given, policy, draft.overridable,
-        draft.scope.pattern, draft.scope.exclude, inherited,
-    )  # fmt: skip
-    return spec, [
-        FieldError(f"policy.{field_error.field}", field_error.text)
-        for field_error in rules.field_errors(policy, draft.given)
-    ]
+        policy = rules.policy(
+            draft.given, tick_seconds=tick_seconds, minimum_interval=int(tenant["min_sampling_seconds"])
+        )
+    except InvalidInput as error:
+        field_errors = _check_limitation(draft, rules.inherited(draft.given)) + list(error.field_errors)
+    else:
+        spec, field_errors = apply_rules(draft, rules, policy)
+    return spec, [FieldError(f"policy.{field_error.field}", field_error.text) for field_error in field_errors]
 
 
 def build_spec(draft: MonitorDraft, tenant: Row, tick_seconds: float) -> MonitorSpec:
     """The monitor by its tenant's rules.
 
     Raises:
-        InvalidInput: with every fault of the description and of the rules at once.
+        InvalidInput: with all faults of the description and of the rules at once.
     """
     spec, forbidden = resolve_draft(draft, tenant, tick_seconds)
     field_errors = [*draft.field_errors, *forbidden]
@@ -143,10 +170,10 @@ def build_spec(draft: MonitorDraft, tenant: Row, tick_seconds: float) -> Monitor
 
 
 def to_columns(spec: MonitorSpec) -> dict[str, Any]:
-    """The columns of a monitor's row that say what it is, but for its name and its cluster's number."""
+    """The columns of a monitor's row for its spec, except its name and its cluster's id."""
     return {
         "consumer_group": spec.consumer_group,
-        # A list, or a pattern, or neither: then the group's topics are meant.
+        # A list, or a pattern, or neither: then all topics of the group.
         "topics": list(spec.topics) or None,
         "topic_pattern": spec.pattern,
         "exclude_topics": list(spec.exclude),

@@ -7,6 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
+from lagscale.domain.state_codes import StateCode
 from lagscale.errors import Conflict, InvalidInput, NotFound
 from lagscale.store.registry import monitor_writes, quotas
 from lagscale.store.registry.monitor_spec import MonitorDraft, MonitorSpec, build_spec
@@ -22,8 +23,6 @@ from lagscale.store.registry.tables import (
     target_state,
 )
 from lagscale.store.registry.versions import Precondition, WriteResult, check_precondition, require_row
-
-_OK = "ok"
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +66,11 @@ def _is_failing() -> sa.ColumnElement[bool]:
     of_target = sa.select(target_state.c.code).join(
         monitor_target, monitor_target.c.target_id == target_state.c.target_id
     )
-    of_target = of_target.where(monitor_target.c.monitor_id == monitor.c.id, target_state.c.code != _OK)
+    of_target = of_target.where(monitor_target.c.monitor_id == monitor.c.id, target_state.c.code != StateCode.OK)
     of_cluster = sa.select(cluster_state.c.code).where(
-        cluster_state.c.cluster_id == monitor.c.cluster_id, cluster_state.c.code != _OK
+        cluster_state.c.cluster_id == monitor.c.cluster_id, cluster_state.c.code != StateCode.OK
     )
-    of_scope = sa.func.coalesce(monitor_scope.c.code != _OK, sa.false())
+    of_scope = sa.func.coalesce(monitor_scope.c.code != StateCode.OK, sa.false())
     return sa.or_(of_target.exists(), of_cluster.exists(), of_scope)
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import sqlalchemy as sa
 
 from lagscale.domain.quotas import QUOTA_COLUMNS, Quota, api_field_of, describe_excess
+from lagscale.domain.state_codes import StateCode
 from lagscale.errors import QuotaExceeded
+from lagscale.store.queries import load
 from lagscale.store.registry import audit
 from lagscale.store.registry.session import RegistrySession, TenantSession, as_platform
 from lagscale.store.registry.tables import cluster, lag_target, monitor, monitor_target, target_state, tenant
 from lagscale.store.registry.versions import Precondition, WriteResult, check_precondition
-
-OVER_QUOTA = "over_quota"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +42,11 @@ class QuotaUsage:
 
 
 async def lock_registrations(session: TenantSession) -> None:
-    """Let the tenant's other creations wait until this one has ended, so that quotas are exact.
+    """Let the tenant's other registrations wait until this transaction ends, so that quotas are exact.
 
-    The same lock as auto-registration takes.
+    The scaler takes the same lock for inline monitors, and the scraper for links.
     """
-    lock = sa.text("select pg_advisory_xact_lock(hashtext('lagscale.register'), cast(:tenant as int))")
-    await session.execute(lock.bindparams(tenant=session.tenant_id))
+    await session.connection.exec_driver_sql(load("register_lock"), {"tenant": session.tenant_id})
 
 
 async def check_quota(session: TenantSession, quota: Quota, more: int = 1) -> None:
@@ -121,7 +120,7 @@ _POLLED = sa.exists().where(
     monitor.c.deleted_at.is_(None),
 )
 _STATES = lag_target.outerjoin(target_state, target_state.c.target_id == lag_target.c.id)
-_FITS = target_state.c.code != OVER_QUOTA
+_FITS = target_state.c.code != StateCode.OVER_QUOTA
 _LIVE = monitor.c.deleted_at.is_(None)
 _COUNTS: Mapping[Quota, sa.ScalarSelect[Any]] = {
     Quota.MONITORS: _count(monitor, _LIVE),
@@ -133,4 +132,4 @@ _COUNTS: Mapping[Quota, sa.ScalarSelect[Any]] = {
     .scalar_subquery(),
 }
 _UNMEASURED = _count(_STATES, _POLLED, target_state.c.partitions.is_(None))
-_REFUSED = _count(_STATES, _POLLED, target_state.c.code == OVER_QUOTA)
+_REFUSED = _count(_STATES, _POLLED, target_state.c.code == StateCode.OVER_QUOTA)

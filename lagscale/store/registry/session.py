@@ -242,7 +242,7 @@ def _translate_driver_error(cause: BaseException) -> BaseException:
         return Conflict(_CONFLICT_MESSAGES.get(constraint), **named)
     if isinstance(cause, pg.InvalidParameterValue):
         # What PostgreSQL says of a role that is not there yet: nobody has migrated any database of this server.
-        return StoreUnavailable("The store's schema is not this version's; run `lagscale migrate`.")
+        return StoreUnavailable("Database schema version mismatch; run `lagscale migrate`.")
     if isinstance(cause, pg.DataError):
         return InvalidInput([FieldError("body", "holds a character or a number that cannot be stored")])
     return translate_error(cause) or cause

@@ -1,8 +1,8 @@
-"""The sample store for the scraper's sink: newest rows out, new rows in by COPY under the lease."""
+"""Stores the scraper's samples by COPY under the lease, and reads the newest rows back."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +12,7 @@ from psycopg.rows import dict_row
 from lagscale.domain.lag.rounds import SampleRow
 from lagscale.errors import LeaseLost
 from lagscale.store.connection import ScraperDatabase
-from lagscale.store.queries import load
+from lagscale.store.queries import load, to_arrays
 from lagscale.store.records import AppendResult, Lease
 from lagscale.store.samples.columns import COLUMNS, format_copy_line, read_row
 from lagscale.store.scraping.leases import lock_lease
@@ -23,15 +23,16 @@ _STAGE = (
     "create temporary table if not exists scraped on commit delete rows as select * from every_lag_sample with no data"
 )
 _COPY = f"copy pg_temp.scraped ({', '.join(COLUMNS)}) from stdin"
-#: For statements that remove many rows; their connection must be as patient.
+#: For statements that remove many rows; their connection's response time-out must be longer.
 REMOVAL_SECONDS = 60.0
 _REMOVAL_TIMEOUT = f"set local statement_timeout = '{REMOVAL_SECONDS:.0f}s'"
 _WRITE_CHARACTERS = 1 << 18
+_TOPIC_ID_ARRAYS = {"targets": "target_id", "topic_ids": "topic_id", "epochs": "incarnation"}
 
 
 @dataclass(frozen=True, slots=True)
 class TargetBaseline:
-    """What is known of a target before its next round."""
+    """A target before its next round: its topic's id and incarnation, and its newest row."""
 
     topic_id: str | None
     incarnation: int
@@ -40,7 +41,7 @@ class TargetBaseline:
 
 @dataclass(frozen=True, slots=True)
 class TopicIncarnation:
-    """A topic's id as it was just seen, and the epoch that it stands for."""
+    """A topic's id as the cluster just answered it, and the incarnation that it stands for."""
 
     target_id: int
     topic_id: str
@@ -48,13 +49,13 @@ class TopicIncarnation:
 
 
 class PostgresSamples:
-    """`SampleStore` in SQL. Its statements serve all tenants; the role's policies allow just that."""
+    """Samples in PostgreSQL. The statements serve all tenants; the role's policies allow just that."""
 
     def __init__(self, database: ScraperDatabase) -> None:
         self._database = database
 
-    def baseline(self, target_ids: Sequence[int]) -> dict[int, TargetBaseline]:
-        """What is known of each of the targets that still exist.
+    def read_baselines(self, target_ids: Sequence[int]) -> dict[int, TargetBaseline]:
+        """The baseline of each target that still exists.
 
         Raises:
             StoreUnavailable: the store did not answer.
@@ -77,13 +78,15 @@ class PostgresSamples:
             StoreUnavailable: the store did not answer.
         """
         return {
-            target: baseline.row for target, baseline in self.baseline(target_ids).items() if baseline.row is not None
+            target: baseline.row
+            for target, baseline in self.read_baselines(target_ids).items()
+            if baseline.row is not None
         }
 
     def append(
         self, rows: Sequence[tuple[int, int, SampleRow]], lease: Lease, topic_ids: Sequence[TopicIncarnation] = ()
     ) -> AppendResult:
-        """Store (tenant id, target id, row), and the topics' ids, in one transaction that checks the lease.
+        """Store (tenant id, target id, row) and the topics' ids in one transaction that checks the lease.
 
         Raises:
             LeaseLost: another scraper leads; nothing was written.
@@ -94,26 +97,26 @@ class PostgresSamples:
         with self._database.transaction() as connection:
             connection.execute(_STAGE)
             _copy(connection, rows)
-            # Locked after the rows are there: who is stopped while sending them blocks no successor.
+            # Locked after the rows are sent: a writer that stops while it sends them blocks no successor.
             if not lock_lease(connection, lease):
                 raise LeaseLost
             (future,) = connection.execute(load("scrape_future")).fetchone() or (0,)
             stored = connection.execute(load("scrape_insert")).rowcount
             if topic_ids:
-                connection.execute(load("scrape_topic_ids"), _columns(topic_ids))
+                connection.execute(load("scrape_topic_ids"), to_arrays(topic_ids, **_TOPIC_ID_ARRAYS))
         return AppendResult(stored, len(rows) - stored - future, future)
 
     def notify(self) -> None:
-        """Tell the scalers that there are new rows; a transaction of its own, because NOTIFY takes one lock for all.
+        """Notify the scalers of new rows; a transaction of its own, because NOTIFY takes one lock for all.
 
         Raises:
-            StoreUnavailable: the store did not answer; who listens polls anyway.
+            StoreUnavailable: the store did not answer; listeners poll anyway.
         """
         with self._database.transaction() as connection:
             connection.execute("notify lagscale_samples")
 
     def drop_older_than(self, hours: float) -> list[str]:
-        """Drop what is older than so many hours of the database's clock; the names of chunks, or a count of rows.
+        """Drop samples older than so many hours by the database's clock; the names of chunks, or a count of rows.
 
         Raises:
             StoreUnavailable: the store did not answer.
@@ -126,7 +129,7 @@ class PostgresSamples:
         return [str(row[0]) for row in found]
 
     def remove_unused(self) -> dict[str, int]:
-        """Remove what nobody needs any more from the registry; what -> how many rows, where there were any.
+        """Remove expired rows of the registry; kind -> how many rows, where there were any.
 
         Raises:
             StoreUnavailable: the store did not answer.
@@ -137,7 +140,7 @@ class PostgresSamples:
         return {what: removed for what, removed in found if removed}
 
     def is_chunked(self) -> bool:
-        """Whether TimescaleDB keeps the samples in chunks; on plain PostgreSQL retention deletes row by row.
+        """Whether TimescaleDB stores the samples in chunks; on plain PostgreSQL retention deletes row by row.
 
         Raises:
             StoreUnavailable: the store did not answer.
@@ -161,11 +164,3 @@ def _copy(connection: Connection[Any], rows: Sequence[tuple[int, int, SampleRow]
                 copy.write("".join(lines))
                 lines, size = [], 0
         copy.write("".join(lines))
-
-
-def _columns(topic_ids: Sequence[TopicIncarnation]) -> Mapping[str, list[Any]]:
-    return {
-        "targets": [one.target_id for one in topic_ids],
-        "topic_ids": [one.topic_id for one in topic_ids],
-        "epochs": [one.incarnation for one in topic_ids],
-    }

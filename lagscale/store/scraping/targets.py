@@ -1,18 +1,20 @@
-"""What the scraper is to poll: clusters and targets of all tenants, and where it writes how that went."""
+"""What the scraper polls: clusters and targets of all tenants; and the states of their last polls."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from psycopg.rows import class_row, dict_row
 
 from lagscale.errors import LeaseLost
 from lagscale.store.connection import ScraperDatabase
-from lagscale.store.queries import load
+from lagscale.store.queries import load, to_arrays
 from lagscale.store.records import Lease
 from lagscale.store.scraping.leases import lock_lease
+
+_STATE_ARRAYS: Final = {"ids": "id", "codes": "code", "messages": "message", "partitions": "partitions"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,9 +22,9 @@ class ClusterEntry:
     """How to reach a cluster. `encrypted_secrets` is encrypted; the version grows with every change.
 
     Attributes:
-        tenant: the tenant's name, under which its references stand.
-        references: where further secrets stand, in their stored form.
-        properties: of the Kafka client, by its names.
+        tenant: the tenant's name, which its references begin with.
+        references: secret references in their stored form.
+        properties: of the Kafka client, by their librdkafka names.
     """
 
     cluster_id: int
@@ -38,11 +40,11 @@ class ClusterEntry:
 
 @dataclass(frozen=True, slots=True)
 class TargetEntry:
-    """What is measured once for all monitors that need it, at the smallest interval that they ask for.
+    """A consumer group on a topic, measured once for all monitors of it, at their smallest interval.
 
     Attributes:
-        partitions: of its topic, as last counted; None while nobody has asked.
-        left: how many it may have of its tenant's `quota` of partitions; None where nothing limits it.
+        partitions: of its topic, as last counted; None before the first poll.
+        left: how many the tenant's `quota` of partitions leaves for it; None without a limit.
     """
 
     target_id: int
@@ -60,7 +62,7 @@ class TargetEntry:
 
     @property
     def fits(self) -> bool:
-        """Whether it fits into the quota, as far as is known."""
+        """Whether it fits into the quota, as far as its partitions are counted."""
         return self.partitions is None or self.left is None or self.partitions <= self.left
 
 
@@ -76,7 +78,7 @@ class PollInventory:
 
 @dataclass(frozen=True, slots=True)
 class PollState:
-    """How the last poll of a cluster or a target went: a named code, and a text without secrets and addresses.
+    """The outcome of the last poll of a cluster or a target: a code, and a text without secrets and addresses.
 
     `partitions` of a target's topic, None where they were not counted.
     """
@@ -87,7 +89,7 @@ class PollState:
     partitions: int | None = None
 
 
-def read(database: ScraperDatabase) -> PollInventory:
+def read_inventory(database: ScraperDatabase) -> PollInventory:
     """All targets of live monitors with their clusters, from one snapshot.
 
     Raises:
@@ -118,10 +120,10 @@ def failed_clusters(database: ScraperDatabase) -> frozenset[int]:
         return frozenset(row[0] for row in connection.execute(load("scrape_failed_clusters")).fetchall())
 
 
-def write_states(
+def write_poll_states(
     database: ScraperDatabase, clusters: Sequence[PollState], targets: Sequence[PollState], lease: Lease
 ) -> None:
-    """Store the latest states; what has not changed is written about twice a minute.
+    """Store the latest states; an unchanged one is written about twice a minute.
 
     Raises:
         LeaseLost: another scraper leads; nothing was written.
@@ -131,22 +133,17 @@ def write_states(
         if not lock_lease(connection, lease):
             raise LeaseLost
         if clusters:
-            connection.execute(load("scrape_cluster_states"), _columns(clusters))
-        row = connection.execute(load("scrape_target_states"), _columns(targets)).fetchone() if targets else None
+            connection.execute(load("scrape_cluster_states"), to_arrays(clusters, **_STATE_ARRAYS))
+        row = (
+            connection.execute(load("scrape_target_states"), to_arrays(targets, **_STATE_ARRAYS)).fetchone()
+            if targets
+            else None
+        )
     if row is not None and row[0]:
-        # What the targets may have is planned anew, and their monitors are answered accordingly. A transaction of its
-        # own: within the other one, registrations would be waited for with the states' rows locked.
+        # Quotas are planned again, and the scalers load their registrations. A transaction of its own: within the
+        # other one it would wait for registrations while the states' rows are locked.
         with database.transaction() as connection:
             connection.execute("select tell_registration_change()")
-
-
-def _columns(states: Sequence[PollState]) -> dict[str, list[Any]]:
-    return {
-        "ids": [state.id for state in states],
-        "codes": [state.code for state in states],
-        "messages": [state.message for state in states],
-        "partitions": [state.partitions for state in states],
-    }
 
 
 def read_cluster(row: Mapping[str, Any]) -> ClusterEntry:

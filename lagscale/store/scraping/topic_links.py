@@ -1,6 +1,6 @@
-"""Monitors whose topics are looked up: what is linked, and the links that follow the cluster's answers.
+"""Links of monitors with a topic pattern to the topics that match it in the cluster's answers.
 
-The scraper's side; a link that is made or taken away changes what the scalers judge.
+Used by the scraper; adding or removing a link changes what the scalers judge.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from lagscale.domain.lag.rounds import Note, SampleRow, TargetRound, build_row
 from lagscale.domain.topics import TopicScope
 from lagscale.errors import LeaseLost
 from lagscale.store.connection import ScraperDatabase
-from lagscale.store.queries import load
+from lagscale.store.queries import load, to_arrays
 from lagscale.store.records import Lease
 from lagscale.store.samples.write import PostgresSamples
 from lagscale.store.scraping.leases import lock_lease
@@ -26,10 +26,10 @@ from lagscale.store.scraping.targets import ClusterEntry, read_cluster
 
 @dataclass(frozen=True, slots=True)
 class TopicLink:
-    """A topic that the monitor measures.
+    """A topic that is linked to a monitor.
 
     Attributes:
-        absent_ms: since when complete answers do not name it, by the database's clock; None while they do.
+        absent_ms: since when complete answers no longer name it, by the database's clock; None while they do.
         fits: whether cluster, group and isolation level are still the monitor's.
     """
 
@@ -41,11 +41,11 @@ class TopicLink:
 
 @dataclass(frozen=True, slots=True)
 class ScopeEntry:
-    """A monitor whose topics are looked up.
+    """A monitor whose topics are discovered.
 
     Attributes:
-        resolved_ms: newest complete answer that the links follow, at this version; None when there is none.
-        code: how looking them up went; None when it was never done.
+        resolved_ms: newest complete answer that the links reflect, at this version; None when there is none.
+        code: outcome of the last discovery; None before the first.
     """
 
     monitor_id: int
@@ -64,12 +64,12 @@ class ScopeEntry:
 
 @dataclass(frozen=True, slots=True)
 class LinkChange:
-    """What becomes of a monitor's links.
+    """A change of a monitor's links.
 
     Attributes:
         add: topics to link.
-        unnamed_ms: an answer of this time named none of `add`; None when there is no such answer.
-        note: what such an answer says of a topic.
+        unnamed_ms: time of an answer that named none of `add`; None when there is no such answer.
+        note: what such an answer means for a topic.
         remove: targets to unlink.
         absent: target -> since when it is absent, None where it is there again.
     """
@@ -86,7 +86,7 @@ class LinkChange:
 
 @dataclass(frozen=True, slots=True)
 class ScopeState:
-    """How looking up a monitor's topics went; see `ScopeEntry`."""
+    """Outcome of discovering a monitor's topics; see `ScopeEntry`."""
 
     monitor_id: int
     version: int
@@ -96,8 +96,8 @@ class ScopeState:
     message: str = ""
 
 
-def read(database: ScraperDatabase) -> tuple[list[ScopeEntry], dict[int, ClusterEntry]]:
-    """Every live monitor whose topics are looked up, and the clusters to ask.
+def read_scopes(database: ScraperDatabase) -> tuple[list[ScopeEntry], dict[int, ClusterEntry]]:
+    """Every live monitor whose topics are discovered, and their clusters.
 
     Raises:
         StoreUnavailable: the store did not answer.
@@ -108,10 +108,10 @@ def read(database: ScraperDatabase) -> tuple[list[ScopeEntry], dict[int, Cluster
     return entries, {row["id"]: read_cluster(row) for row in clusters}
 
 
-def change(
+def apply_change(
     database: ScraperDatabase, entry: ScopeEntry, link_change: LinkChange, state: ScopeState, lease: Lease
 ) -> bool:
-    """Change the links and store the state, in one transaction; False when the monitor has changed in the meantime.
+    """Change the links and store the state in one transaction; False when the monitor has changed in the meantime.
 
     Raises:
         LeaseLost: another scraper leads; nothing was written.
@@ -128,7 +128,7 @@ def change(
     }
     with database.transaction() as connection:
         # The lock of creating and changing monitors, in a statement of its own: the next one sees what others wrote.
-        connection.execute("select pg_advisory_xact_lock(hashtext('lagscale.register'), %s::int)", [entry.tenant_id])
+        connection.execute(load("register_lock"), parameters)
         row = connection.execute(load("scope_version"), parameters).fetchone()
         if row is None or row[0] != entry.version:
             return False
@@ -149,8 +149,8 @@ def change(
     return True
 
 
-def write_states(database: ScraperDatabase, states: Sequence[ScopeState], lease: Lease) -> None:
-    """Store how looking up went where no link changed.
+def write_scope_states(database: ScraperDatabase, states: Sequence[ScopeState], lease: Lease) -> None:
+    """Store the outcome of discoveries that changed no link.
 
     Raises:
         LeaseLost: another scraper leads; nothing was written.
@@ -167,7 +167,7 @@ def write_states(database: ScraperDatabase, states: Sequence[ScopeState], lease:
 def _write_unnamed(
     database: ScraperDatabase, connection: Connection[Any], entry: ScopeEntry, link_change: LinkChange, lease: Lease
 ) -> None:
-    """An answer that did not name a topic is a round of it without partitions: what comes after it can be born."""
+    """An answer that did not name a topic is a round without partitions: partitions after it are first seen."""
     if link_change.unnamed_ms is None:
         return
     parameters = {
@@ -180,8 +180,8 @@ def _write_unnamed(
     targets = [row[0] for row in connection.execute(load("scope_targets"), parameters).fetchall()]
     samples = PostgresSamples(database)
     rows: list[tuple[int, int, SampleRow]] = []
-    for target_id, baseline in samples.baseline(targets).items():
-        # Another monitor may measure it already; its rounds know more.
+    for target_id, baseline in samples.read_baselines(targets).items():
+        # Another monitor may measure it already; its newer rounds count.
         if baseline.row is None or baseline.row.round.at_ms < link_change.unnamed_ms:
             absent_ms = 0 if Note.NO_TOPIC in link_change.note else None
             this = TargetRound(
@@ -194,14 +194,10 @@ def _write_unnamed(
 def _write(connection: Connection[Any], states: Sequence[ScopeState]) -> None:
     connection.execute(
         load("scope_state"),
-        {
-            "monitors": [state.monitor_id for state in states],
-            "versions": [state.version for state in states],
-            "resolved": [None if state.resolved_ms is None else to_datetime(state.resolved_ms) for state in states],
-            "matched": [state.matched for state in states],
-            "codes": [state.code for state in states],
-            "messages": [state.message for state in states],
-        },
+        to_arrays(
+            states, monitors="monitor_id", versions="version", matched="matched", codes="code", messages="message"
+        )
+        | {"resolved": [None if state.resolved_ms is None else to_datetime(state.resolved_ms) for state in states]},
     )
 
 

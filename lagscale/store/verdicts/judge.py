@@ -1,4 +1,4 @@
-"""The async adapter of `VerdictStore`: judges by SQL. Used by the scaler, and by the API for one tenant's monitors."""
+"""Judges monitors by SQL. Used by the scaler, and by the API for one tenant's monitors."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from lagscale.store.queries import load
 from lagscale.store.verdicts.judgment_history import EMPTY_HISTORY, JudgmentHistory, JudgmentSource, extend_history
 
 _MILLISECOND = timedelta(milliseconds=1)
-#: Past instants judged in one statement, to begin with.
+#: Sample times that the first statement of a history judges.
 _FIRST_CHUNK, _WHOLE_CHUNK = 16, 256
-#: Monitors whose past judgements are remembered.
+#: Monitors whose past judgments are cached.
 _CACHE_SIZE = 20_000
 
 Row = dict[str, Any]
@@ -35,27 +35,28 @@ class PostgresVerdicts:
     """Judges monitors in SQL.
 
     The pool's connections must be in the role `lagscale_scaler`, with `plan_cache_mode = force_generic_plan` and
-    `jit = off`, as `lagscale.store.registrations.load` opens them.
+    `jit = off`, as `lagscale.store.connection.open_pool` opens them.
     """
 
     def __init__(self, pool: AsyncConnectionPool[AsyncConnection[Any]]) -> None:
         self._pool = pool
-        # Both are memos, which can be lost at any time. Samples do not change, so neither do judgements of the past.
+        # Both are caches, which can be lost at any time. Samples do not change, so neither do judgments of the past.
         self._histories: LRUCache[VerdictRequest, JudgmentHistory] = LRUCache(_CACHE_SIZE)
-        # What the gate could not decide last time is not asked of the gate first.
+        # A request that the gate did not decide last time skips it.
         self._undecided_by_gate: LRUCache[VerdictRequest, None] = LRUCache(_CACHE_SIZE)
 
     def forget(self) -> None:
-        """Lose what is remembered of earlier asks; the next answers are the same, at the price of a first one."""
+        """Clear the cache; the next answers are the same and cost as much as the first."""
         self._histories.clear()
 
     async def judge(self, requests: Sequence[VerdictRequest], *, evidence: bool = False) -> list[Judgment]:
-        """One judgement for each ask, in order.
+        """One judgment for each request, in order.
 
         Args:
             requests: the monitors.
-            evidence: read every sample of the lookback, so that the judgement names the island, what is stuck and what
-                drains. Without it the newest rows decide where they can, with the same verdict, value and activity.
+            evidence: read every sample of the lookback, so that the judgment names the island, stuck partitions and
+                whether the backlog recovers. Without it the newest rows decide where they can, with the same verdict,
+                value and activity.
 
         Raises:
             StoreUnavailable: the store did not answer.
@@ -72,12 +73,12 @@ class PostgresVerdicts:
                 else:
                     self._undecided_by_gate[key] = None
             return [
-                await self._stabilise(connection, request, judgment)
+                await self._stabilize(connection, request, judgment)
                 for request, judgment in zip(requests, judged, strict=True)
             ]
 
     async def find_last_known(self, request: VerdictRequest, judgment: Judgment) -> Answer | None:
-        """The held answer for an unknown judgement; None when there is nothing to hold.
+        """The last-known answer for an unknown judgment; None when there is none.
 
         Raises:
             StoreUnavailable: the store did not answer.
@@ -87,19 +88,19 @@ class PostgresVerdicts:
             return None
 
         def needed_since(determined_ms: int | None) -> int:
-            # What was known longer ago is not held any more.
+            # An answer known longer ago is not held any more.
             last = max(determined_ms or 0, now_ms - policy.hold_ms)
             return last - policy.hold_window_ms - policy.stabilization_ms
 
         async with translate_errors(), self._pool.connection() as connection:
-            # The newest known instant is most often the newest one, and then a few are enough.
+            # The newest determined sample time is most often the newest one, and then a few are enough.
             determined = await self._read_history(connection, request, now_ms, needed_since, first=_FIRST_CHUNK)
         return pick_last_known(stabilize(determined, policy), judgment.members, now_ms, policy)
 
-    async def _stabilise(
+    async def _stabilize(
         self, connection: AsyncConnection[Any], request: VerdictRequest, judgment: Judgment
     ) -> Judgment:
-        """The judgement with its answer stabilised by the values of the instants before."""
+        """The judgment with its answer stabilized by the values of the sample times before."""
         at_ms, policy = judgment.at_ms, request.policy
         if not policy.stabilization_ms or judgment.value is None or at_ms is None:
             return judgment
@@ -117,7 +118,7 @@ class PostgresVerdicts:
         *,
         first: int,
     ) -> list[Judgment]:
-        """The known judgements up to an instant, each as asked at its own sample time; oldest first."""
+        """The determined judgments up to a time, each as of its own sample time; oldest first."""
         key = _strip_times(request)
         cacheable = request.upto_ms is None
         history = await extend_history(
@@ -138,10 +139,10 @@ class PostgresVerdicts:
         return [judgment for judgment in reversed(history.determined) if (judgment.at_ms or 0) <= until_ms]
 
 
-#: From the cheapest to the one that decides everything; all give the same judgement where they give one.
+#: From the cheapest to the one that decides everything; all give the same judgment where they give one.
 _STATEMENTS = ("judge_gate", "judge_fast", "judge_time", "judge_full")
 _GATE, _FAST, _TIME, _FULL = range(4)
-#: What a statement cannot decide is not asked of it.
+#: A statement is skipped for a metric that it cannot decide.
 _NEVER = {_FAST: Metric.TIME_LAG, _TIME: Metric.LAG}
 _DECIDED_BY_GATE = frozenset({Reason.NO_BREACH, Reason.STALE, Reason.ACTIVITY_UNDETERMINED})
 
@@ -149,7 +150,7 @@ _DECIDED_BY_GATE = frozenset({Reason.NO_BREACH, Reason.STALE, Reason.ACTIVITY_UN
 async def _judge(
     connection: AsyncConnection[Any], requests: Sequence[VerdictRequest], first: Sequence[int]
 ) -> list[Judgment]:
-    """Each ask by the first of `_STATEMENTS`, from its own on, that can decide it."""
+    """Each request by the first of `_STATEMENTS`, from its own on, that can decide it."""
     judged: dict[int, Judgment] = {}
     for step, statement in enumerate(_STATEMENTS):
         left = {
@@ -159,7 +160,7 @@ async def _judge(
         }
         if left:
             rows = await _run(connection, statement, left)
-            judged |= {row["ask"]: _judgement(row) for row in rows if row["verdict"] != "undecided"}
+            judged |= {row["ask"]: _read_judgment(row) for row in rows if row["verdict"] != "undecided"}
     return [judged[n] for n in range(len(requests))]
 
 
@@ -170,7 +171,7 @@ def _strip_times(request: VerdictRequest) -> VerdictRequest:
 async def _judge_at(
     connection: AsyncConnection[Any], request: VerdictRequest, instants: Sequence[int], first: int
 ) -> list[Judgment]:
-    """The ask as of each of these times, with the samples until then."""
+    """The request as of each of these times, with the samples until then."""
     requests = [replace(request, upto_ms=at, judged_at_ms=at) for at in instants]
     return await _judge(connection, requests, [first] * len(requests))
 
@@ -200,7 +201,10 @@ async def _run(connection: AsyncConnection[Any], query: str, requests: dict[int,
 
 
 def _format_ask(number: int, request: VerdictRequest) -> str:
-    """An ask as text of the composite type `full_ask`, in the order of its columns."""
+    """A request as text of the composite type `full_ask`, in the order of its columns.
+
+    Registered composites would ask the server for the type on each connection, and need the same list of columns.
+    """
     policy = request.policy
     fields: tuple[object, ...] = (
         number,
@@ -231,7 +235,7 @@ def _format_ask(number: int, request: VerdictRequest) -> str:
     return "(" + ",".join(map(str, fields)) + ")"
 
 
-def _judgement(row: Row) -> Judgment:
+def _read_judgment(row: Row) -> Judgment:
     at: datetime | None = row["at"]
     return Judgment(
         verdict=Verdict(row["verdict"]),

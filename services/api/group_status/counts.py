@@ -150,7 +150,7 @@ class StatusCounter:
             quiet = sum(newest[target].partitions for target in one.target_ids if target not in rounds_by_target)
             # In a thread, because a thousand partitions take a while in which requests must be answered.
             group = await asyncio.to_thread(evaluate_group_status, rounds_by_target, one.policy, recent.now_ms)
-            counts.add(group, quiet, partial=bool(one.partial))
+            counts.add(group, quiet, partial=bool(one.partial_reason))
 
 
 def _find_lagging_targets(monitor: Registration, newest: Mapping[int, NewestRound]) -> list[int]:
@@ -158,5 +158,5 @@ def _find_lagging_targets(monitor: Registration, newest: Mapping[int, NewestRoun
     return [
         target
         for target in monitor.target_ids
-        if target not in newest or not newest[target].quiet or newest[target].age_ms > monitor.policy.stale_after_ms
+        if target not in newest or not newest[target].is_quiet or newest[target].age_ms > monitor.policy.stale_after_ms
     ]

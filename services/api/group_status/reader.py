@@ -19,15 +19,13 @@ from lagscale.domain.group_status.rules import (
     find_worst_status,
 )
 from lagscale.domain.group_status.window import compute_window_ms
+from lagscale.domain.state_codes import StateCode
 from lagscale.domain.wording.group_status import describe_group, describe_partition
 from lagscale.store.registry import monitors
 from lagscale.store.registry.session import AccessScope, RegistryDatabase
 from lagscale.store.samples.read import RoundsRequest, RoundsResult
 from services.api.group_status.schemas import GroupStatusOut, PartitionStatusOut
 from services.api.monitors.policies import read_policy
-
-#: The state of a monitor's scope that means more topics than it may measure.
-_TOO_MANY_TOPICS = "too_many_topics"
 
 
 class RecentRoundSource(Protocol):
@@ -66,7 +64,7 @@ class GroupStatusReader:
         rounds = {target: recent.rounds.get(target, ()) for target in topics}
         # In a thread, because a thousand partitions take a while in which other requests must be answered.
         group = await asyncio.to_thread(evaluate_group_status, rounds, policy, recent.now_ms)
-        partial = str(row["scope_message"]) if row["scope_code"] == _TOO_MANY_TOPICS else None
+        partial = str(row["scope_message"]) if row["scope_code"] == StateCode.TOO_MANY_TOPICS else None
         # Of a part of the topics only what is bad is proven.
         status = group.status if partial is None else find_worst_status((group.status, Status.UNKNOWN))
         partitions_by_severity = sorted(

@@ -12,6 +12,7 @@ from lagscale.domain.lag.rounds import MEMBERS_MAX_AGE_MS
 from lagscale.domain.lag.samples import Flag
 from lagscale.domain.policy.parsing import list_effective_values
 from lagscale.domain.policy.policy import Policy
+from lagscale.domain.state_codes import StateCode
 from lagscale.domain.verdict.contract import Answer, Island, Judgment, VerdictRequest
 from lagscale.domain.verdict.hold import apply_partial_coverage, choose_answer
 from lagscale.domain.wording.verdicts import describe_answer, describe_verdict
@@ -27,8 +28,6 @@ from services.api.serializers import serialize_state
 from services.api.verdicts import schemas as out
 
 _NO_TOPIC = 1
-#: The state of a monitor that means more topics than it may measure.
-_TOO_MANY_TOPICS = "too_many_topics"
 _FLAGS = (Flag.UNCOMMITTED, Flag.LOST, Flag.RESET, Flag.REWIND, Flag.FIRST_SEEN)
 _CLUSTER_PAGE_SIZE = 500
 
@@ -69,7 +68,7 @@ class VerdictReader:
         topics = {int(target["id"]): str(target["topic"]) for target in targets}
         request = VerdictRequest(session.tenant_id, tuple(sorted(topics)), policy)
         judgment = (await self._verdicts.judge([request], evidence=True))[0]
-        partial = row["scope_message"] if row["scope_code"] == _TOO_MANY_TOPICS else ""
+        partial = row["scope_message"] if row["scope_code"] == StateCode.TOO_MANY_TOPICS else ""
         if partial:
             judgment = apply_partial_coverage(judgment, policy)
         known = judgment.value is not None or partial
@@ -144,7 +143,8 @@ class VerdictReader:
             for row in rows
         ]
         healthy = all(
-            (cluster.state is None or cluster.state.code == "ok") and set(cluster.targets_by_code) <= {"ok"}
+            (cluster.state is None or cluster.state.code == StateCode.OK)
+            and set(cluster.targets_by_code) <= {StateCode.OK}
             for cluster in found
         )
         return out.TenantHealth(tenant=tenant, ok=healthy, clusters=found)

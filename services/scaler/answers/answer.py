@@ -25,7 +25,7 @@ from lagscale.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
-from lagscale.store.records import InlineMonitor, RegistrationStore
+from lagscale.store.registrations.inline import InlineMonitor
 from services.scaler import metrics, timing
 from services.scaler.answers.decision_log import DecisionLog
 from services.scaler.answers.frozen import FrozenAnswerCache
@@ -33,6 +33,7 @@ from services.scaler.answers.last_known import LastKnownAnswers
 from services.scaler.answers.rate_limit import CallRateLimiter
 from services.scaler.answers.snapshots import Snapshot, SnapshotCache
 from services.scaler.triggers.directory import ResolvedMonitor
+from services.scaler.triggers.registrations import RegistrationStore
 
 log = structlog.get_logger(__name__)
 
@@ -193,7 +194,7 @@ class AnswerService:
         inline = monitor.inline
         if inline is None:
             return
-        key = (monitor.tenant_id, inline.content_hash)
+        key = (monitor.tenant_id, inline.spec.content)
         task = self._registering.get(key)
         if task is None:
             task = self._registering[key] = asyncio.get_running_loop().create_task(self._create(inline))
@@ -216,7 +217,7 @@ class AnswerService:
         except LagscaleError:
             raise
         except Exception as error:
-            log.exception("registration_failed", tenant_id=inline.tenant_id, monitor=inline.name)
+            log.exception("registration_failed", tenant_id=inline.tenant_id, monitor=inline.spec.name)
             raise StoreUnavailable from error
 
 

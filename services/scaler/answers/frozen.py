@@ -21,10 +21,10 @@ from lagscale.domain.verdict.freezes import Freeze, select_active
 from lagscale.domain.verdict.hold import build_frozen_request
 from lagscale.domain.wording.answers import describe_freezes
 from lagscale.errors import DataUnavailable, LagscaleError
-from lagscale.store.records import VerdictStore
 from lagscale.store.registrations.frozen_answers import FrozenAnswer, FrozenAnswerKey
 from services.scaler import metrics
 from services.scaler.answers.last_known import LastKnownAnswers
+from services.scaler.answers.snapshots import VerdictSource
 from services.scaler.triggers.directory import ResolvedMonitor
 
 log = structlog.get_logger(__name__)
@@ -57,7 +57,7 @@ class _StoredAnswer:
 class FrozenAnswerCache:
     """Caches the answers of frozen monitors, and fetches or computes those that are missing."""
 
-    def __init__(self, store: FreezeStore, verdicts: VerdictStore, last: LastKnownAnswers) -> None:
+    def __init__(self, store: FreezeStore, verdicts: VerdictSource, last: LastKnownAnswers) -> None:
         """`last` provides the clock, and answers while the store is unavailable."""
         self.dirty = False
         self._store = store

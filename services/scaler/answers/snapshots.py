@@ -10,14 +10,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import structlog
 from cachetools import TTLCache
 
 from lagscale.domain.verdict.contract import Answer, Judgment, Verdict, VerdictRequest
 from lagscale.errors import LagscaleError, StoreUnavailable
-from lagscale.store.records import VerdictStore
 from services.scaler import metrics, timing
 
 log = structlog.get_logger(__name__)
@@ -40,12 +39,28 @@ _NOT_CACHED: Final = (float("-inf"), None)
 _LastKnownKey = tuple[VerdictRequest, int | None, Verdict, int | None]
 
 
+class VerdictSource(Protocol):
+    """Judges monitors from stored samples; `PostgresVerdicts` is the one in the store."""
+
+    async def judge(self, requests: Sequence[VerdictRequest]) -> list[Judgment]:
+        """One judgment for each request, in order, all from one snapshot.
+
+        Raises:
+            StoreUnavailable: the store did not answer in time.
+        """
+        ...
+
+    async def find_last_known(self, request: VerdictRequest, judgment: Judgment) -> Answer | None:
+        """The last-known answer for an unknown judgment, from the samples; None without one."""
+        ...
+
+
 class SnapshotCache:
     """Reads judgments: cached, one query at a time for each monitor, and batched without a timer."""
 
     def __init__(
         self,
-        store: VerdictStore,
+        store: VerdictSource,
         *,
         slots: int,
         seconds: float,

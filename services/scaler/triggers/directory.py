@@ -20,11 +20,12 @@ from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.policy.tenant_rules import NO_RULES, PolicyRules
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash, find_tenant, suggest_names
-from lagscale.domain.topics import lacks_single_topic
 from lagscale.domain.verdict.contract import VerdictRequest
 from lagscale.domain.verdict.freezes import Freeze, Freezes
 from lagscale.errors import FieldError, InvalidInput, LagscaleError, NotFound
-from lagscale.store.records import InlineMonitor, Registration, Registrations, TenantEntry
+from lagscale.store.records import Registration, Registrations, TenantEntry
+from lagscale.store.registrations.inline import InlineMonitor
+from lagscale.store.registry.monitor_spec import MonitorDraft, apply_rules
 from services.scaler.triggers.metadata import TriggerMetadata, TriggerReader
 
 log = structlog.get_logger(__name__)
@@ -102,7 +103,7 @@ class ResolvedTrigger:
         }
         return ResolvedTrigger(
             tuple(
-                replace(entry, inline=replace(entry.inline, asked_by=printable))
+                replace(entry, inline=replace(entry.inline, registered_by=printable))
                 if isinstance(entry, ResolvedMonitor) and entry.inline is not None
                 else entry
                 for entry in self.entries
@@ -230,18 +231,10 @@ class MonitorDirectory:
         policy = self._reader.resolve_policy(trigger, tenant.min_sampling_seconds, rules)
         if not tenant.auto_register:
             raise build_not_found(_find_display_name(trigger))
-        inherited = rules.inherited(trigger.given)
-        field_errors = rules.field_errors(policy, trigger.given)
-        if inherited.get("partitionLimitation") and lacks_single_topic(scope):
-            field_errors.append(
-                FieldError("partitionLimitation", "is set by the tenant's defaults and needs exactly one topic")
-            )
-        if field_errors:
+        spec, field_errors = apply_rules(MonitorDraft(name, cluster, group, scope, dict(trigger.given)), rules, policy)
+        if field_errors or spec is None:
             raise InvalidInput(field_errors)
-        requested = InlineMonitor(
-            tenant.tenant_id, name, cluster, group, scope.topics, dict(trigger.given), policy, digest,
-            scope.pattern, scope.exclude, inherited, tenant.version,
-        )  # fmt: skip
+        requested = InlineMonitor(tenant.tenant_id, spec, tenant.version)
         freezes = self.freezes.of(tenant.tenant_id, cluster, None)
         no_topics: Mapping[int, str] = {}
         resolved = ResolvedMonitor(
@@ -261,7 +254,7 @@ class MonitorDirectory:
         topics = dict(zip(monitor.target_ids, monitor.topics, strict=False))
         return ResolvedMonitor(
             tenant.tenant_id, tenant.name, name or monitor.name, policy, monitor.monitor_id, request, topics, compute_monitor_key(request),
-            partial=monitor.partial, over_quota=monitor.over_quota,
+            partial=monitor.partial_reason, over_quota=monitor.over_quota_reason,
             # Recorded with its decisions, which are explained by them.
             version=monitor.version, overrides=dict(overrides) if overrides else None,
             freezes=self.freezes.of(tenant.tenant_id, monitor.cluster, monitor.monitor_id),

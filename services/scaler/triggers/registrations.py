@@ -7,11 +7,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from typing import Protocol
 
 import structlog
 
 from lagscale.errors import LagscaleError, StoreUnavailable
-from lagscale.store.records import Registrations, RegistrationStore
+from lagscale.store.records import Registrations
+from lagscale.store.registrations.inline import InlineMonitor
 from services.scaler import metrics, timing
 from services.scaler.broadcast import Broadcast
 from services.scaler.local_cache import LocalCache
@@ -19,6 +21,36 @@ from services.scaler.triggers.directory import MonitorDirectory
 from services.scaler.triggers.metadata import TriggerReader
 
 log = structlog.get_logger(__name__)
+
+
+class RegistrationStore(Protocol):
+    """Reads registrations and creates inline ones; `PostgresRegistrations` is the one in the store."""
+
+    async def version(self) -> int:
+        """A number that increases with every change of a registration.
+
+        Raises:
+            StoreUnavailable: the store did not answer.
+        """
+        ...
+
+    async def load(self) -> Registrations:
+        """All registrations of all tenants, from one snapshot.
+
+        Raises:
+            StoreUnavailable: the store did not answer.
+        """
+        ...
+
+    async def register(self, monitor: InlineMonitor) -> None:
+        """Create the monitor and its targets unless its content exists.
+
+        Raises:
+            QuotaExceeded: a quota of the tenant is used up.
+            NotFound: the tenant or its cluster no longer exists.
+            StoreUnavailable: the store did not answer, or the tenant's rules have changed.
+        """
+        ...
 
 
 class RegistrationsCache:

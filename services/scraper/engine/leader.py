@@ -64,7 +64,7 @@ class Leader:
         try:
             at_ms, version = self._database.now_ms()
             if version != self._polling.version:
-                self._polling = targets.read(self._database)
+                self._polling = targets.read_inventory(self._database)
             failed = targets.failed_clusters(self._database)
         except LagscaleError as error:
             self._report(store=False, reason=error.message)

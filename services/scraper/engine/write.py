@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from lagscale.domain.lag.rounds import SampleRow
+from lagscale.domain.state_codes import StateCode
 from lagscale.errors import LagscaleError, LeaseLost
 from lagscale.store.connection import ScraperDatabase
 from lagscale.store.records import AppendResult, Lease
@@ -48,7 +49,7 @@ def _store_rows(database: ScraperDatabase, rows: Sequence[Row], lease: Lease, pa
     built, topic_ids = _build_rows(rows, store, part)
     part.built = len(built)
     written: AppendResult = store.append(built, lease, topic_ids)
-    part.stored, part.doubled, part.future = written.stored, written.doubled, written.refused
+    part.stored, part.doubled, part.future = written.stored, written.duplicates, written.refused
     now_ms, _ = database.now_ms()
     part.samples = sum(sample is not None for _, _, stored in built for sample in stored.round.samples)
     part.since_plan_ms = int(now_ms - rows[0]["planned_ms"])
@@ -58,7 +59,7 @@ def _store_rows(database: ScraperDatabase, rows: Sequence[Row], lease: Lease, pa
             part.ages_ms[row["cluster_id"]] = min(age, part.ages_ms.get(row["cluster_id"], age))
     part.codes = dict(Counter(f"{_KINDS[row['kind']]}:{row['code']}" for row in rows))
     clusters = _collect_states(rows, CLUSTER)
-    targets.write_states(database, clusters, _collect_states(rows, TARGET), lease)
+    targets.write_poll_states(database, clusters, _collect_states(rows, TARGET), lease)
     if written.stored:
         store.notify()
 
@@ -67,7 +68,7 @@ def _build_rows(
     rows: Sequence[Row], store: PostgresSamples, part: BatchPart
 ) -> tuple[list[tuple[int, int, SampleRow]], list[TopicIncarnation]]:
     polled = {row["id"]: row for row in rows if row["kind"] == TARGET and row.get("at_ms") is not None}
-    baseline = store.baseline(list(polled)) if polled else {}
+    baseline = store.read_baselines(list(polled)) if polled else {}
     built: list[tuple[int, int, SampleRow]] = []
     topic_ids: list[TopicIncarnation] = []
     for target_id, row in polled.items():
@@ -89,6 +90,6 @@ def _collect_states(rows: Sequence[Row], kind: int) -> list[targets.PollState]:
     """The states of clusters or targets; of a cluster that is split among rows, an error comes before `ok`."""
     states: dict[int, targets.PollState] = {}
     for row in rows:
-        if row["kind"] == kind and (row["id"] not in states or states[row["id"]].code == "ok"):
+        if row["kind"] == kind and (row["id"] not in states or states[row["id"]].code == StateCode.OK):
             states[row["id"]] = targets.PollState(row["id"], row["code"], row["message"], row.get("partitions"))
     return list(states.values())

@@ -26,6 +26,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import OffsetSpec as _Spec
 
+from lagscale.domain.state_codes import StateCode
 from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
 from lagscale.kafka.errors import ERROR_STATES, ROOT_CAUSES
 from lagscale.kafka.resolver_guard import open_admin
@@ -49,13 +50,11 @@ from services.scraper.kafka.coordinators import (
     find_offsets_partition,
     pick_group_per_partition,
 )
-from services.scraper.kafka.status import PollCode, PollProblem
+from services.scraper.kafka.status import PollProblem
 from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, TopicDescription
 
 _EARLIEST: Any = _Spec.earliest()
 _LATEST: Any = _Spec.latest()
-_CODES: Mapping[int, PollCode] = {number: PollCode(kind) for number, kind in ERROR_STATES.items()}
-_REASONS = tuple(PollCode(kind) for kind in ROOT_CAUSES)
 _GROUP_STATES = {"UNKNOWN": 0, "PREPARING_REBALANCING": 1, "COMPLETING_REBALANCING": 2, "STABLE": 3, "DEAD": 4,
                  "EMPTY": 5}  # fmt: skip
 
@@ -102,7 +101,7 @@ class KafkaCluster:
         Raises:
             ValueError: the client refuses the settings, or this build of it cannot enforce the address rules.
         """
-        self._reasons: dict[PollCode, float] = {}
+        self._reasons: dict[StateCode, float] = {}
         self._opened_at = time.monotonic()
         self.lifetime_seconds = lifetime_seconds
         self._silent = self._answered = False
@@ -269,7 +268,7 @@ class KafkaCluster:
         """Why no request may be sent: an address of the cluster is denied, or its addresses cannot be read."""
         try:
             return (
-                PollProblem(PollCode.ADDRESS_REFUSED)
+                PollProblem(StateCode.ADDRESS_REFUSED)
                 if self._guard.check_listeners(self._admin, _compute_timeout(until))
                 else None
             )
@@ -286,7 +285,7 @@ class KafkaCluster:
 
     def _await_result(self, future: Future[Any] | None, until: float, read: Callable[[Any], Any]) -> Any:
         if future is None:
-            return self._explain_silence(PollCode.TIMEOUT, "")
+            return self._explain_silence(StateCode.TIMEOUT, "")
         try:
             answer = future.result(timeout=max(until - time.monotonic(), 0.0))
             self._answered = True
@@ -294,13 +293,13 @@ class KafkaCluster:
         except KafkaException as failed:
             return self._to_problem(failed.args[0])
         except FutureTimeout:
-            return self._explain_silence(PollCode.TIMEOUT, "")
+            return self._explain_silence(StateCode.TIMEOUT, "")
 
     def _to_problem(self, error: KafkaError) -> PollProblem:
-        code = _CODES.get(error.code(), PollCode.FAILED)
-        if code in {PollCode.TIMEOUT, PollCode.UNREACHABLE}:
+        code = ERROR_STATES.get(error.code(), StateCode.FAILED)
+        if code in {StateCode.TIMEOUT, StateCode.UNREACHABLE}:
             return self._explain_silence(code, "")
-        return PollProblem(code, error.name() if code is PollCode.FAILED else "")
+        return PollProblem(code, error.name() if code is StateCode.FAILED else "")
 
     @property
     def needs_replacement(self) -> bool:
@@ -310,14 +309,14 @@ class KafkaCluster:
         """
         return self._silent and time.monotonic() - self._opened_at > self.lifetime_seconds
 
-    def _explain_silence(self, code: PollCode, detail: str) -> PollProblem:
+    def _explain_silence(self, code: StateCode, detail: str) -> PollProblem:
         self._mark_silent()
         # This serves callbacks, which alone report errors of connections.
         self._admin.poll(0)
         if self._guard.refused(REASON_MAX_AGE_SECONDS):
-            return PollProblem(PollCode.ADDRESS_REFUSED)
+            return PollProblem(StateCode.ADDRESS_REFUSED)
         recent = time.monotonic() - REASON_MAX_AGE_SECONDS
-        for reason in _REASONS:
+        for reason in ROOT_CAUSES:
             if self._reasons.get(reason, recent) > recent:
                 return PollProblem(reason, detail)
         return PollProblem(code, detail)
@@ -337,7 +336,7 @@ class KafkaCluster:
         del self._admin
 
     def _on_error(self, error: KafkaError) -> None:
-        if (code := _CODES.get(error.code())) is not None:
+        if (code := ERROR_STATES.get(error.code())) is not None:
             self._reasons[code] = time.monotonic()
 
 

@@ -15,8 +15,9 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
+from lagscale.domain.state_codes import StateCode
 from services.scraper.deadlines import MAX_PENDING_REQUESTS, MIN_LIBRARY_TIMEOUT_SECONDS
-from services.scraper.kafka.status import PollCode, PollProblem
+from services.scraper.kafka.status import PollProblem
 from services.scraper.polling.round import GroupDescription
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
@@ -53,7 +54,7 @@ def pick_group_per_partition(groups: list[str], partition_count: int = DEFAULT_O
 def find_move_problem(described: GroupDescription | PollProblem) -> PollProblem | None:
     """Why the coordinator cannot be asked for commits now; None when it answers, be it with another error."""
     if isinstance(described, PollProblem) and (
-        described.code in {PollCode.TIMEOUT, PollCode.UNREACHABLE} or described.detail in _MOVING
+        described.code in {StateCode.TIMEOUT, StateCode.UNREACHABLE} or described.detail in _MOVING
     ):
         return described
     return None

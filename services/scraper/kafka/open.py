@@ -8,6 +8,7 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from lagscale.domain.state_codes import StateCode
 from lagscale.errors import SecretReferenceBroken, SecretsUnreadable, TokenUnavailable
 from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
 from lagscale.kafka.client import FeatureMissing, build_client_config
@@ -17,15 +18,15 @@ from lagscale.store.encryption import Keyring
 from lagscale.store.scraping.targets import ClusterEntry
 from services.scraper.kafka.clients import Clients
 from services.scraper.kafka.cluster import KafkaCluster
-from services.scraper.kafka.status import PollCode, PollProblem
+from services.scraper.kafka.status import PollProblem
 
 #: Secrets are compared by digests with a key that ends with the process.
 _DIGEST_KEY = os.urandom(32)
-_CODES: Mapping[type[Exception], PollCode] = {
-    SecretsUnreadable: PollCode.SECRETS_UNREADABLE,
-    SecretReferenceBroken: PollCode.REFERENCE_BROKEN,
-    TokenUnavailable: PollCode.TOKEN_UNAVAILABLE,
-    FeatureMissing: PollCode.MECHANISM_MISSING,
+_CODES: Mapping[type[Exception], StateCode] = {
+    SecretsUnreadable: StateCode.SECRETS_UNREADABLE,
+    SecretReferenceBroken: StateCode.REFERENCE_BROKEN,
+    TokenUnavailable: StateCode.TOKEN_UNAVAILABLE,
+    FeatureMissing: StateCode.MECHANISM_MISSING,
 }
 
 
@@ -62,7 +63,7 @@ class ClusterOpener:
         except (SecretReferenceBroken, TokenUnavailable) as missing:
             return PollProblem(_CODES[type(missing)], missing.message)
         except (SecretsUnreadable, ValueError) as refused:
-            return PollProblem(_CODES.get(type(refused), PollCode.SETTINGS_REFUSED))
+            return PollProblem(_CODES.get(type(refused), StateCode.SETTINGS_REFUSED))
 
     def release(self, client: object) -> None:
         """End one use of this client."""
@@ -76,7 +77,7 @@ class ClusterOpener:
         version = (cluster.version, _compute_digest(secret_values))
         source = self._build_token_source(cluster, version, secret_values)
         if source is not None and source.token() is None:
-            return PollProblem(PollCode.TOKEN_PENDING)
+            return PollProblem(StateCode.TOKEN_PENDING)
         number = None if source is None else source.generation
         provide_token = None if source is None else source.provide_token
         return self.clients.get(

@@ -8,9 +8,10 @@ from itertools import zip_longest
 from typing import TypeVar
 
 from lagscale.domain.quotas import Quota, describe_excess
+from lagscale.domain.state_codes import StateCode
 from lagscale.store.scraping.targets import TargetEntry
 from services.scraper.deadlines import LARGE_PARTITIONS
-from services.scraper.kafka.status import PollCode, PollProblem
+from services.scraper.kafka.status import PollProblem
 from services.scraper.planning.plan import GroupPlan
 from services.scraper.polling.round import TopicDescription
 
@@ -79,7 +80,7 @@ def _find_problem(
     count = len(topic.partitions)
     if target.left is not None and target.quota is not None and count > target.left:
         size = f"the topic has {count} partitions, {max(target.left, 0)} are left"
-        return PollProblem(PollCode.OVER_QUOTA, text=describe_excess(Quota.PARTITIONS, target.quota, size))
+        return PollProblem(StateCode.OVER_QUOTA, text=describe_excess(Quota.PARTITIONS, target.quota, size))
     if count > LARGE_PARTITIONS and not group.large:
-        return PollProblem(PollCode.LARGE, f"{count} partitions")
+        return PollProblem(StateCode.LARGE, f"{count} partitions")
     return None

@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 from lagscale.domain.lag.samples import Offsets
+from lagscale.domain.state_codes import StateCode
 from lagscale.store.scraping.targets import ClusterEntry, TargetEntry
 from services.scraper.deadlines import MAX_SPREAD_SECONDS, POLL_THREADS, SLICE_GROUPS
-from services.scraper.kafka.status import PollCode, PollProblem
+from services.scraper.kafka.status import PollProblem
 from services.scraper.planning.plan import ClusterPlan, GroupPlan, Slot
 from services.scraper.planning.quotas import filter_by_quota
 from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, PolledRound, TopicDescription
@@ -156,7 +157,7 @@ def _poll_cluster(plan: ClusterPlan, client: PollClient, timer: PollTimer, until
     if common is not None:
         return _build_failure(plan, common)
     shares = client.find_share_groups([group.name for group in plan.groups], until)
-    refused = PollProblem(PollCode.SHARE_GROUP)
+    refused = PollProblem(StateCode.SHARE_GROUP)
     answers = [
         TargetPollResult(t, None, refused) for group in plan.groups if group.name in shares for t in group.targets
     ]
@@ -174,12 +175,12 @@ def _poll_cluster(plan: ClusterPlan, client: PollClient, timer: PollTimer, until
         pending = following.request_ends()
     if pending is not None:
         answers += pending()
-    return ClusterPollResult(plan.cluster.cluster_id, plan.cluster.tenant_id, PollProblem(PollCode.OK), tuple(answers))
+    return ClusterPollResult(plan.cluster.cluster_id, plan.cluster.tenant_id, PollProblem(StateCode.OK), tuple(answers))
 
 
 def _find_common_problem(topics: Mapping[str, TopicDescription | PollProblem]) -> PollProblem | None:
     """The problem of the cluster, if no topic could be described for a reason that is not the topic's own."""
-    own = {PollCode.NO_TOPIC, PollCode.AUTHORIZATION_FAILED, PollCode.FAILED}
+    own = {StateCode.NO_TOPIC, StateCode.AUTHORIZATION_FAILED, StateCode.FAILED}
     problems = [described for described in topics.values() if isinstance(described, PollProblem)]
     if topics and len(problems) == len(topics):
         return next((problem for problem in problems if problem.code not in own), None)
@@ -188,7 +189,7 @@ def _find_common_problem(topics: Mapping[str, TopicDescription | PollProblem]) -
 
 def _build_failure(plan: ClusterPlan, problem: PollProblem) -> ClusterPollResult:
     targets = tuple(
-        TargetPollResult(target, None, PollProblem(PollCode.CLUSTER))
+        TargetPollResult(target, None, PollProblem(StateCode.CLUSTER))
         for group in plan.groups
         for target in group.targets
     )
@@ -252,9 +253,9 @@ class _GroupSlice:
         ends: Ends,
         described: GroupDescription | PollProblem | None,
     ) -> TargetPollResult:
-        topic = self._topics.get(target.topic, PollProblem(PollCode.TIMEOUT))
+        topic = self._topics.get(target.topic, PollProblem(StateCode.TIMEOUT))
         members = described if isinstance(described, GroupDescription) else None
-        if isinstance(topic, PollProblem) and topic.code is not PollCode.NO_TOPIC:
+        if isinstance(topic, PollProblem) and topic.code is not StateCode.NO_TOPIC:
             return TargetPollResult(target, None, topic)
         if isinstance(topic, PollProblem):
             offsets: tuple[Offsets | None, ...] = ()
@@ -267,7 +268,7 @@ class _GroupSlice:
             )
             topic_id = topic.topic_id
             complete = None not in offsets
-            problem = PollProblem(PollCode.OK) if complete else PollProblem(PollCode.INCOMPLETE)
+            problem = PollProblem(StateCode.OK) if complete else PollProblem(StateCode.INCOMPLETE)
             if isinstance(commits, PollProblem):
                 problem = commits
         polled = PolledRound(

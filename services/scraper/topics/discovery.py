@@ -16,6 +16,7 @@ from typing import Protocol
 
 import structlog
 
+from lagscale.domain.state_codes import StateCode
 from lagscale.errors import LagscaleError, LeaseLost
 from lagscale.store.connection import ScraperDatabase
 from lagscale.store.records import Lease
@@ -31,7 +32,7 @@ from services.scraper.deadlines import (
     TOPIC_RETRY_SECONDS,
     UNRESPONSIVE_TOPIC_QUERY_SECONDS,
 )
-from services.scraper.kafka.status import PollCode, PollProblem
+from services.scraper.kafka.status import PollProblem
 from services.scraper.planning.quotas import interleave
 from services.scraper.polling.poll import ClientOpener, GroupClient
 from services.scraper.topics.links import compute_links, keep_links
@@ -121,7 +122,7 @@ class TopicDiscovery(threading.Thread):
             self._epoch = lease.epoch
             self._states.clear()
             self._written_at.clear()
-        entries, clusters = topic_links.read(self._database)
+        entries, clusters = topic_links.read_scopes(self._database)
         due = self._find_due(entries)
         at_ms, _ = self._database.now_ms()
         answers = self._run_queries({query for query in due if query.cluster_id in clusters}, clusters)
@@ -159,7 +160,7 @@ class TopicDiscovery(threading.Thread):
             period = max(self._limits.seconds, min(entry.sampling_ms / 1000, MAX_DISCOVERY_SECONDS))
             query = _build_query(entry)
             tenants[entry.cluster_id] = entry.tenant_id
-            is_new = entry.code is None or (entry.resolved_ms is None and entry.code != PollCode.TOO_MANY_TOPICS)
+            is_new = entry.code is None or (entry.resolved_ms is None and entry.code != StateCode.TOO_MANY_TOPICS)
             # A new monitor has its turn in the next pass; half a pass of jitter must not cost a whole one.
             interval = self._limits.seconds if is_new else period
             if query in self._failed:
@@ -249,7 +250,7 @@ class TopicDiscovery(threading.Thread):
         now = self._clock()
         due = [state for state in unchanged if self._needs_write(state, now)]
         try:
-            topic_links.write_states(self._database, due, lease)
+            topic_links.write_scope_states(self._database, due, lease)
         except LeaseLost:
             log.info("lease_lost", during="topic_discovery")
             return
@@ -259,7 +260,7 @@ class TopicDiscovery(threading.Thread):
 
     def _store_change(self, entry: ScopeEntry, change: topic_links.LinkChange, state: ScopeState, lease: Lease) -> bool:
         try:
-            done = topic_links.change(self._database, entry, change, state, lease)
+            done = topic_links.apply_change(self._database, entry, change, state, lease)
         except LagscaleError as error:
             # The next pass decides again from the stored links.
             self._states.pop(entry.monitor_id, None)

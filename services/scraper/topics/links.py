@@ -8,8 +8,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from lagscale.domain.lag.rounds import FIRST_SEEN_INTERVALS, Note
+from lagscale.domain.state_codes import StateCode
 from lagscale.store.scraping.topic_links import LinkChange, ScopeEntry, ScopeState, TopicLink
-from services.scraper.kafka.status import PollCode, PollProblem
+from services.scraper.kafka.status import PollProblem
 
 
 def compute_links(entry: ScopeEntry, named: Iterable[str], at_ms: int, limit: int) -> tuple[LinkChange, ScopeState]:
@@ -26,7 +27,7 @@ def compute_links(entry: ScopeEntry, named: Iterable[str], at_ms: int, limit: in
     unmatched = tuple(link.target_id for link in entry.links if not link.fits or not entry.scope.matches(link.topic))
     if len(matched) > limit:
         # The existing links stay, so that their history goes on; a topic named now counts as known later.
-        problem = PollProblem(PollCode.TOO_MANY_TOPICS, f"{len(matched)} topics, at most {limit}")
+        problem = PollProblem(StateCode.TOO_MANY_TOPICS, f"{len(matched)} topics, at most {limit}")
         return LinkChange(remove=unmatched), _build_state(entry, problem, None, len(matched))
     remaining = [link for link in entry.links if link.target_id not in unmatched]
     removed = tuple(
@@ -44,7 +45,7 @@ def compute_links(entry: ScopeEntry, named: Iterable[str], at_ms: int, limit: in
     )
     # Topics that are absent are still measured until they are removed.
     total = len(remaining) - len(removed) + len(added)
-    return change, _build_state(entry, PollProblem(PollCode.OK if total else PollCode.NO_MATCH), at_ms, len(matched))
+    return change, _build_state(entry, PollProblem(StateCode.OK if total else StateCode.NO_MATCH), at_ms, len(matched))
 
 
 def keep_links(entry: ScopeEntry, problem: PollProblem) -> ScopeState:
@@ -52,8 +53,8 @@ def keep_links(entry: ScopeEntry, problem: PollProblem) -> ScopeState:
 
     A monitor with too many topics keeps that state: nothing shows that it matches fewer now.
     """
-    if entry.code == PollCode.TOO_MANY_TOPICS:
-        problem = PollProblem(PollCode.TOO_MANY_TOPICS)
+    if entry.code == StateCode.TOO_MANY_TOPICS:
+        problem = PollProblem(StateCode.TOO_MANY_TOPICS)
     return _build_state(entry, problem, entry.resolved_ms, len(entry.links))
 
 

@@ -18,7 +18,7 @@ from tests.fuzz.tenant_isolation.isolation_loops import Pair, RestIsolation, run
 #: In CI; `make fuzz` asks for 100,000.
 REQUESTS = max(20_000, int(os.environ.get("LAGSCALE_FUZZ_EXAMPLES", "0")))
 #: What a replica asks the store beside its calls.
-BESIDE_CALLS = {"registry_version", "append_decisions", "mark_asked"}
+BESIDE_CALLS = {"registry_version", "append_decisions", "monitor_mark_requested"}
 pytestmark = [pytest.mark.fuzz, pytest.mark.timeout(300 + REQUESTS // 20)]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from typing import Any
 
 import psycopg
@@ -13,8 +12,10 @@ from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash
 from lagscale.errors import QuotaExceeded, StoreUnavailable
 from lagscale.store.connection import open_pool
-from lagscale.store.records import InlineMonitor, TenantEntry
+from lagscale.store.records import TenantEntry
+from lagscale.store.registrations.inline import InlineMonitor
 from lagscale.store.registrations.load import ROLE, PostgresRegistrations
+from lagscale.store.registry.monitor_spec import MonitorSpec
 from services.scaler.triggers.directory import MonitorDirectory, ResolvedMonitor
 from services.scaler.triggers.metadata import TriggerReader
 from tests.integration.api.conftest import Shop, fresh
@@ -185,17 +186,9 @@ async def test_who_asked_is_unknown_where_an_older_scaler_registered(
     entry: TenantEntry = next(one for one in (await store.load()).tenants if one.name == shop.name)
     digest = compute_content_hash("main", "old", ["t"], {})
     await store.register(
-        replace(
-            InlineMonitor(
-                entry.tenant_id,
-                build_inline_name("old", ["t"], digest),
-                "main",
-                "old",
-                ("t",),
-                {},
-                parse_policy({}),
-                digest,
-            )
+        InlineMonitor(
+            entry.tenant_id,
+            MonitorSpec(build_inline_name("old", ["t"], digest), "main", "old", ("t",), {}, parse_policy({})),
         )
     )
     [item] = await listed(shop, autoRegistered="true")

@@ -13,8 +13,9 @@ from psycopg import errors as pg
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash
 from lagscale.errors import NotFound, QuotaExceeded
-from lagscale.store.records import InlineMonitor
+from lagscale.store.registrations.inline import InlineMonitor
 from lagscale.store.registrations.load import PostgresRegistrations
+from lagscale.store.registry.monitor_spec import MonitorSpec
 
 pytestmark = pytest.mark.integration
 
@@ -37,8 +38,9 @@ def build_inline_monitor(tenant: int, topic: str, namespace: str = "shop-prod") 
     digest = compute_content_hash("main", "orders", (topic,), given)
     name = build_inline_name("orders", (topic,), digest)
     policy = parse_policy(given)
-    asked_by = {"instance": "default", "namespace": namespace}
-    return InlineMonitor(tenant, name, "main", "orders", (topic,), given, policy, digest, asked_by=asked_by)
+    registered_by = {"instance": "default", "namespace": namespace}
+    spec = MonitorSpec(name, "main", "orders", (topic,), given, policy)
+    return InlineMonitor(tenant, spec, registered_by=registered_by)
 
 
 def events(url: str, tenant: int) -> list[tuple[Any, ...]]:
@@ -56,7 +58,7 @@ async def test_a_trigger_that_registers_a_monitor_is_audited(pool: Any, tenant: 
     await PostgresRegistrations(pool).register(build_inline_monitor(tenant, "a-topic", "other"))
     [(actor, action, thing, origin, before, after)] = events(shared_url, tenant)
     assert (actor, action, thing, origin, before) == (
-        "keda default/shop-prod", "monitor.create", f"monitor/{monitor.name}", None, None,
+        "keda default/shop-prod", "monitor.create", f"monitor/{monitor.spec.name}", None, None,
     )  # fmt: skip
     assert (after["topics"], after["policy"], after["auto_registered"]) == (["a-topic"], {"lagThreshold": "7"}, True)
 
@@ -67,8 +69,9 @@ async def test_a_rejected_registration_leaves_no_row(pool: Any, tenant: int, sha
         await store.register(build_inline_monitor(tenant, topic))
     with pytest.raises(QuotaExceeded):
         await store.register(build_inline_monitor(tenant, "c"))
+    other = build_inline_monitor(tenant, "d")
     with pytest.raises(NotFound):
-        await store.register(replace(build_inline_monitor(tenant, "d"), cluster="gone"))
+        await store.register(replace(other, spec=replace(other.spec, cluster="gone")))
     assert len(events(shared_url, tenant)) == 2
 
 
@@ -92,7 +95,7 @@ async def test_a_monitor_that_expires_is_audited(pool: Any, tenant: int, shared_
         connection.execute("set local role lagscale_scraper")
         connection.execute("select tidy_registry(clock_timestamp())")
     _, (actor, action, thing, _, before, after) = events(shared_url, tenant)
-    assert (actor, action, thing, after) == ("housekeeping", "monitor.expire", f"monitor/{monitor.name}", None)
+    assert (actor, action, thing, after) == ("housekeeping", "monitor.expire", f"monitor/{monitor.spec.name}", None)
     assert before["topics"] == ["a-topic"]
     assert before["last_asked_at"] is not None
 

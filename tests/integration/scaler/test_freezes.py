@@ -359,7 +359,7 @@ async def test_an_inline_monitor_is_registered_and_answered_when_the_freeze_is_o
 async def test_partial_topics_have_no_last_known_answer(start: Any, say: Any, make_freeze: Any) -> None:
     world = await start()
     (first, *others) = world.registry.present.monitors
-    world.registry.change(monitors=(replace(first, partial="Only 3 of 9 topics are measured."), *others))
+    world.registry.change(monitors=(replace(first, partial_reason="Only 3 of 9 topics are measured."), *others))
     world.verdicts.judgments[1] = say.sustained(9000)
     world.verdicts.holds[1] = Answer(1500.0, True, say.now_ms)
     await frozen(world, say, make_freeze(monitor_id=1))

@@ -149,7 +149,7 @@ async def opened(world: Any) -> grpc.StatusCode:
 
 async def test_a_target_over_its_quota_is_an_error_and_no_zero(start: Any, say: Any) -> None:
     world = await start()
-    over = replace(world.registry.present.monitors[0], over_quota=TOO_LARGE)
+    over = replace(world.registry.present.monitors[0], over_quota_reason=TOO_LARGE)
     world.registry.change(monitors=(over, *world.registry.present.monitors[1:]))
     await wait_for_registrations(world)
     before = counted("rejected", "partitions")
@@ -164,7 +164,7 @@ async def test_a_target_over_its_quota_is_an_error_and_no_zero(start: Any, say: 
 
 async def test_a_target_over_its_quota_keeps_its_last_known_replicas(start: Any, say: Any) -> None:
     world = await start()
-    over = replace(world.registry.present.monitors[0], over_quota=TOO_LARGE)
+    over = replace(world.registry.present.monitors[0], over_quota_reason=TOO_LARGE)
     world.registry.change(monitors=(over, *world.registry.present.monitors[1:]))
     await wait_for_registrations(world)
     world.verdicts.judgments[1] = say.unknown()

@@ -14,8 +14,9 @@ import pytest
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash
 from lagscale.store.connection import open_pool
-from lagscale.store.records import InlineMonitor
+from lagscale.store.registrations.inline import InlineMonitor
 from lagscale.store.registrations.load import ROLE, PostgresRegistrations
+from lagscale.store.registry.monitor_spec import MonitorSpec
 
 pytestmark = pytest.mark.integration
 Starting = Callable[..., Awaitable[Any]]
@@ -31,9 +32,9 @@ async def test_an_inline_trigger_without_a_list_is_registered_for_topic_discover
         assert row is not None
         connection.execute("insert into cluster (tenant_id, name, bootstrap) values (%s, 'main', '{k:1}')", [row[0]])
     digest = compute_content_hash("main", "g", (), {}, pattern=pattern, exclude=("a",))
-    monitor = InlineMonitor(
-        row[0], build_inline_name("g", (), digest), "main", "g", (), {}, parse_policy({}), digest, pattern, ("a",)
-    )
+    name = build_inline_name("g", (), digest)
+    spec = MonitorSpec(name, "main", "g", (), {}, parse_policy({}), pattern=pattern, exclude=("a",))
+    monitor = InlineMonitor(row[0], spec)
     pool = open_pool(shared_url, ROLE, 1, application="test-scaler")
     await pool.open(wait=True)
     store = PostgresRegistrations(pool)
@@ -41,7 +42,7 @@ async def test_an_inline_trigger_without_a_list_is_registered_for_topic_discover
     await store.register(monitor)
     (found,) = [one for one in (await store.load()).monitors if one.tenant_id == row[0]]
     await pool.close()
-    assert (found.topics, found.target_ids, found.content_hash, found.partial) == ((), (), digest, "")
+    assert (found.topics, found.target_ids, found.content_hash, found.partial_reason) == ((), (), digest, "")
     with psycopg.connect(shared_url) as connection:
         stored = connection.execute(
             "select topics, topic_pattern, exclude_topics from monitor where id = %s", [found.monitor_id]
@@ -51,10 +52,10 @@ async def test_an_inline_trigger_without_a_list_is_registered_for_topic_discover
 
 async def partial(start: Starting, say: Any) -> Any:
     world = await start()
-    part = replace(world.registry.present.monitors[0], partial="The monitor means 101 topics, at most 100.")
+    part = replace(world.registry.present.monitors[0], partial_reason="The monitor means 101 topics, at most 100.")
     world.registry.change(monitors=(part, *world.registry.present.monitors[1:]))
     world.notifications.put_nowait("lagscale_registry")
-    await say.eventually(lambda: world.scaler._registrations.directory.registrations.monitors[0].partial != "")
+    await say.eventually(lambda: world.scaler._registrations.directory.registrations.monitors[0].partial_reason != "")
     return world
 
 

@@ -14,9 +14,10 @@ from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash
 from lagscale.errors import NotFound, QuotaExceeded, StoreUnavailable
 from lagscale.store.connection import open_pool
-from lagscale.store.records import InlineMonitor
 from lagscale.store.registrations.answers import Decision, PostgresDecisions
+from lagscale.store.registrations.inline import InlineMonitor
 from lagscale.store.registrations.load import ROLE, PostgresRegistrations, changes
+from lagscale.store.registry.monitor_spec import MonitorSpec
 
 pytestmark = pytest.mark.integration
 
@@ -40,16 +41,8 @@ def tenant(shared_url: str) -> int:
 
 def build_inline_monitor(tenant: int, *topics: str, **given: str) -> InlineMonitor:
     digest = compute_content_hash("main", "orders", topics, given)
-    return InlineMonitor(
-        tenant,
-        build_inline_name("orders", topics, digest),
-        "main",
-        "orders",
-        topics,
-        given,
-        parse_policy(given),
-        digest,
-    )
+    name = build_inline_name("orders", topics, digest)
+    return InlineMonitor(tenant, MonitorSpec(name, "main", "orders", topics, given, parse_policy(given)))
 
 
 async def test_an_inline_monitor_is_registered_with_its_targets(pool: Any, tenant: int) -> None:
@@ -61,10 +54,10 @@ async def test_an_inline_monitor_is_registered_with_its_targets(pool: Any, tenan
     loaded = await store.load()
     (found,) = [one for one in loaded.monitors if one.tenant_id == tenant]
     assert (found.name, found.cluster, found.consumer_group, found.topics) == (
-        monitor.name, "main", "orders", ("b-topic", "a-topic"),
+        monitor.spec.name, "main", "orders", ("b-topic", "a-topic"),
     )  # fmt: skip
-    assert found.policy == monitor.policy
-    assert found.content_hash == monitor.content_hash
+    assert found.policy == monitor.spec.policy
+    assert found.content_hash == monitor.spec.content
     assert len(set(found.target_ids)) == 2
     (entry,) = [one for one in loaded.tenants if one.tenant_id == tenant]
     assert entry.clusters == {"main": ("kafka-0:9092", "kafka-1:9092")}
@@ -105,8 +98,9 @@ async def test_the_quota_is_exact_under_concurrency(pool: Any, tenant: int, shar
 
 
 async def test_a_deleted_cluster_is_not_found(pool: Any, tenant: int) -> None:
+    monitor = build_inline_monitor(tenant, "t")
     with pytest.raises(NotFound):
-        await PostgresRegistrations(pool).register(replace(build_inline_monitor(tenant, "t"), cluster="gone"))
+        await PostgresRegistrations(pool).register(replace(monitor, spec=replace(monitor.spec, cluster="gone")))
 
 
 async def test_a_change_is_notified(pool: Any, tenant: int, shared_url: str) -> None:

@@ -103,7 +103,7 @@ class World:
         """One tick as Spark would run it: lease, plan, poll and write of each slot."""
         lease = leases.acquire(self.database, self.options.holder, 30)
         assert lease is not None
-        polling = targets.read(self.database)
+        polling = targets.read_inventory(self.database)
         at_ms, _ = self.database.now_ms()
         # Planned on a clock that always moves by a tick, so that no test waits for one.
         self.at_ms = max(at_ms, self.at_ms + TICK_MS)

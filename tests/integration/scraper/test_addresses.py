@@ -12,10 +12,11 @@ import pytest
 
 from devstack.broker import Broker
 from devstack.server import free_port, wait_until
+from lagscale.domain.state_codes import StateCode
 from lagscale.kafka import resolver_guard
 from lagscale.kafka.addresses import AddressRules
 from services.scraper.kafka.cluster import KafkaCluster
-from services.scraper.kafka.status import PollCode, PollProblem
+from services.scraper.kafka.status import PollProblem
 from services.scraper.polling.poll import PollClient
 from tests.support.canary import Canary
 
@@ -102,7 +103,7 @@ def test_whatever_is_asked_first_is_refused(asked: str, luring: Broker, canary: 
         "listing": lambda: client.list_topics(_soon()),
         "groups": lambda: client.request_groups(["readers"], _soon())()["readers"],
     }
-    assert answers[asked]() == PollProblem(PollCode.ADDRESS_REFUSED)
+    assert answers[asked]() == PollProblem(StateCode.ADDRESS_REFUSED)
     assert canary.visits == before
 
 
@@ -111,7 +112,7 @@ def test_a_refused_bootstrap_server_is_not_connected_to_however_it_is_written(sp
     before = canary.visits
     for rules in (AddressRules.parse("", private_refused=True), only("127.0.0.1:1"), AddressRules.parse("localhost")):
         client = KafkaCluster({"bootstrap.servers": f"{spelling}:{canary.port}"}, rules=rules)
-        assert client.describe_topics(["orders"], _soon())["orders"] == PollProblem(PollCode.ADDRESS_REFUSED)
+        assert client.describe_topics(["orders"], _soon())["orders"] == PollProblem(StateCode.ADDRESS_REFUSED)
     assert canary.visits == before
 
 
@@ -120,7 +121,7 @@ def test_a_name_is_checked_by_what_the_client_itself_resolves(luring: Broker, ca
     before = canary.visits
     client = KafkaCluster({"bootstrap.servers": f"localhost:{canary.port}"}, rules=only(*luring.addresses))
     wait_until(
-        lambda: client.describe_topics(["orders"], _soon())["orders"] == PollProblem(PollCode.ADDRESS_REFUSED),
+        lambda: client.describe_topics(["orders"], _soon())["orders"] == PollProblem(StateCode.ADDRESS_REFUSED),
         10,
         "it was refused",
     )
@@ -130,13 +131,13 @@ def test_a_name_is_checked_by_what_the_client_itself_resolves(luring: Broker, ca
 def test_a_host_that_does_not_resolve_is_unreachable_and_not_refused() -> None:
     rules = AddressRules.parse("kafka.invalid,127.0.0.0/8")
     client: PollClient = KafkaCluster({"bootstrap.servers": "b-1.kafka.invalid:9092"}, rules=rules)
-    assert client.describe_topics(["orders"], _soon())["orders"] == PollProblem(PollCode.UNREACHABLE)
+    assert client.describe_topics(["orders"], _soon())["orders"] == PollProblem(StateCode.UNREACHABLE)
 
 
 def test_a_closed_port_at_an_admitted_address_is_unreachable() -> None:
     address = f"127.0.0.1:{free_port()}"
     client = KafkaCluster({"bootstrap.servers": address}, rules=only(address))
-    assert client.describe_topics(["orders"], _soon())["orders"] == PollProblem(PollCode.UNREACHABLE)
+    assert client.describe_topics(["orders"], _soon())["orders"] == PollProblem(StateCode.UNREACHABLE)
 
 
 def test_a_guarded_client_finds_its_broker_again_after_a_restart(

@@ -94,7 +94,7 @@ class Town:
         world = self.world
         now_ms, _ = world.database.now_ms()
         self.at_ms = max(now_ms, self.at_ms + self.tick_ms)
-        polling, unresponsive = targets.read(world.database), targets.failed_clusters(world.database)
+        polling, unresponsive = targets.read_inventory(world.database), targets.failed_clusters(world.database)
         self.slots = self.planner.plan(polling, unresponsive, self.at_ms)
         parts = []
         for slot in self.slots:

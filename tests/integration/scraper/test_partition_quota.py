@@ -44,7 +44,7 @@ async def over_quota(world: World) -> set[str]:
     pool = open_pool(world.url, ROLE, 1, application="test")
     await pool.open(wait=True)
     try:
-        return {one.over_quota for one in (await PostgresRegistrations(pool).load()).monitors}
+        return {one.over_quota_reason for one in (await PostgresRegistrations(pool).load()).monitors}
     finally:
         await pool.close()
 

@@ -14,6 +14,7 @@ from devstack.server import wait_until
 from lagscale.domain.lag.rounds import Note
 from lagscale.domain.lag.samples import Flag
 from lagscale.domain.policy.parsing import parse_policy
+from lagscale.domain.state_codes import StateCode
 from lagscale.domain.verdict.contract import Judgment, Reason, Verdict, VerdictRequest
 from lagscale.errors import StoreUnavailable
 from lagscale.store.connection import ScraperDatabase, open_pool
@@ -24,7 +25,7 @@ from lagscale.store.verdicts.judge import PostgresVerdicts
 from services.scraper.engine.leader import Leader
 from services.scraper.kafka.clients import Clients
 from services.scraper.kafka.cluster import KafkaCluster
-from services.scraper.kafka.status import PollCode, PollProblem
+from services.scraper.kafka.status import PollProblem
 from services.scraper.polling.round import Committed, GroupDescription, Partition
 from services.scraper.topics.discovery import DiscoveryLimits, TopicDiscovery
 from tests.support.fake_opener import FakeOpener
@@ -233,7 +234,7 @@ async def test_a_topic_goes_when_it_was_absent_for_long_enough_and_its_history_s
     wait_until(lambda: _absent(scopes, monitor), 20, "the topic's absence was noted")
     assert set(scopes.links(monitor)) == {"a"}
     scopes.found(monitor)
-    assert scopes.code(monitor) == PollCode.NO_MATCH
+    assert scopes.code(monitor) == StateCode.NO_MATCH
     assert any(row["lags"] for row in scopes.world.rows(target))
     judged = await scopes.judged(monitor)
     assert (judged.verdict, judged.reason) == (Verdict.UNKNOWN, Reason.NOTHING_TO_MEASURE)
@@ -281,7 +282,7 @@ async def test_a_group_without_commits_has_nothing_to_measure(scopes: Scopes) ->
 
     def looked_up() -> bool:
         scopes.discovery.run_once()
-        return scopes.code(monitor) == PollCode.NO_MATCH
+        return scopes.code(monitor) == StateCode.NO_MATCH
 
     wait_until(looked_up, 30, "the group was not looked up")
     assert set(scopes.client.asked) == {("groups", scopes.group), ("commits", scopes.group)}
@@ -301,22 +302,22 @@ async def test_too_many_topics_are_reported_and_the_linked_ones_stay(scopes: Sco
 
     def limit_reported() -> bool:
         scopes.discovery.run_once()
-        return scopes.code(monitor) == PollCode.TOO_MANY_TOPICS
+        return scopes.code(monitor) == StateCode.TOO_MANY_TOPICS
 
     wait_until(limit_reported, 20, "the limit was told")
     found = await scopes.registration(monitor)
-    assert "at most 2" in found.partial
+    assert "at most 2" in found.partial_reason
     # A cluster that does not answer makes the part no whole.
-    scopes.client.problem = PollProblem(PollCode.TIMEOUT)
+    scopes.client.problem = PollProblem(StateCode.TIMEOUT)
     scopes.discovery.run_once()
-    assert (await scopes.registration(monitor)).partial != ""
+    assert (await scopes.registration(monitor)).partial_reason != ""
     scopes.client.problem = None
     version = await scopes.registrations.version()
     scopes.world.ask(
         "update monitor set exclude_topics = %s, version = version + 1 where id = %s", [f"{scopes.prefix}.c"], monitor
     )
     scopes.found(monitor, "a", "b")
-    assert (await scopes.registration(monitor)).partial == ""
+    assert (await scopes.registration(monitor)).partial_reason == ""
     assert await scopes.registrations.version() > version
 
 
@@ -324,10 +325,10 @@ async def test_a_cluster_that_does_not_answer_changes_no_link(scopes: Scopes) ->
     monitor = scopes.by_prefix(stale_after_ms=1500)
     scopes.topic("a")
     scopes.found(monitor, "a")
-    scopes.client.problem = PollProblem(PollCode.UNREACHABLE)
+    scopes.client.problem = PollProblem(StateCode.UNREACHABLE)
     for _ in range(3):
         scopes.discovery.run_once()
-    assert scopes.code(monitor) == PollCode.UNREACHABLE
+    assert scopes.code(monitor) == StateCode.UNREACHABLE
     assert set(scopes.links(monitor)) == {"a"}
     assert not scopes.world.ask("select 1 from monitor_target where absent_at is not null")
 
@@ -372,7 +373,7 @@ def test_an_unavailable_store_ends_no_thread(world: World) -> None:
     heard: list[Mapping[str, int]] = []
     away = TopicDiscovery(
         ScraperDatabase("postgresql://127.0.0.1:1/none"),
-        FakeOpener(lambda _: PollProblem(PollCode.UNREACHABLE)),
+        FakeOpener(lambda _: PollProblem(StateCode.UNREACHABLE)),
         DiscoveryLimits(0.01, 5),
         lambda: leases.acquire(world.database, world.options.holder, 30),
         on_pass=heard.append,

@@ -75,7 +75,7 @@ def test_doubles_are_stored_once(world: World, store: PostgresSamples, target: i
     (row, *_) = rows(int(world.database.now_ms()[0]) - 60_000)
     assert store.append([(world.tenant, target, row)], lease).stored == 1
     written = store.append([(world.tenant, target, row)], lease)
-    assert (written.stored, written.doubled, written.refused) == (0, 1, 0)
+    assert (written.stored, written.duplicates, written.refused) == (0, 1, 0)
 
 
 def test_rows_of_the_future_are_refused_and_counted(
@@ -85,11 +85,11 @@ def test_rows_of_the_future_are_refused_and_counted(
     (future, *_) = rows(now + 60_000)
     (past, *_) = rows(now - 60_000)
     written = store.append([(world.tenant, target, future), (world.tenant, target, past)], lease)
-    assert (written.stored, written.doubled, written.refused) == (1, 0, 1)
+    assert (written.stored, written.duplicates, written.refused) == (1, 0, 1)
 
 
 def test_a_target_without_rows_or_without_existence(store: PostgresSamples, target: int) -> None:
-    baseline = store.baseline([target, 10_000_000])
+    baseline = store.read_baselines([target, 10_000_000])
     assert list(baseline) == [target]
     assert (baseline[target].row, baseline[target].topic_id, baseline[target].incarnation) == (None, None, 0)
 
@@ -97,9 +97,9 @@ def test_a_target_without_rows_or_without_existence(store: PostgresSamples, targ
 def test_what_is_read_as_a_whole_is_planned_each_time(world: World, store: PostgresSamples, target: int) -> None:
     # A plan of a registry of one monitor compares each row with each when there are thousands.
     for _ in range(10):
-        targets.read(world.database)
-        topic_links.read(world.database)
-        store.baseline([target])
+        targets.read_inventory(world.database)
+        topic_links.read_scopes(world.database)
+        store.read_baselines([target])
     with world.database.transaction() as connection:
         statements = [text for (text,) in connection.execute("select statement from pg_prepared_statements")]
     assert [text for text in statements if "monitor" in text] == []
@@ -109,7 +109,7 @@ def test_what_is_read_as_a_whole_is_planned_each_time(world: World, store: Postg
 def test_topic_ids_are_remembered(world: World, store: PostgresSamples, target: int, lease: Lease) -> None:
     (row, *_) = rows(int(world.database.now_ms()[0]) - 60_000)
     store.append([(world.tenant, target, row)], lease, [TopicIncarnation(target, "abc", 4)])
-    baseline = store.baseline([target])[target]
+    baseline = store.read_baselines([target])[target]
     assert (baseline.topic_id, baseline.incarnation) == ("abc", 4)
 
 
@@ -152,8 +152,8 @@ def test_who_lost_the_lease_writes_nothing(world: World, store: PostgresSamples,
     (row, *_) = rows(int(world.database.now_ms()[0]) - 60_000)
     with pytest.raises(LeaseLost):
         store.append([(world.tenant, target, row)], old, [TopicIncarnation(target, "abc", 4)])
-    assert store.baseline([target])[target].row is None
-    assert store.baseline([target])[target].topic_id is None
+    assert store.read_baselines([target])[target].row is None
+    assert store.read_baselines([target])[target].topic_id is None
 
 
 def test_nobody_takes_the_lease_while_a_batch_is_being_written(world: World) -> None:

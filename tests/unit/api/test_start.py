@@ -30,7 +30,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
         (URL | {"LAGSCALE_API_LISTN": ":1"}, "did you mean LAGSCALE_API_LISTEN?"),
         (URL | {"LAGSCALE_API_LISTEN": "canary"}, "LAGSCALE_API_LISTEN: must read like"),
         (URL | {"KAFKA_TOPIC": "orders"}, "KAFKA_BROKERS: must be set"),
-        (URL | {"LAGSCALE_SECRET_KEYS": "canary"}, "LAGSCALE_SECRET_KEYS: key 1 is no Fernet key"),
+        (URL | {"LAGSCALE_SECRET_KEYS": "canary"}, "LAGSCALE_SECRET_KEYS: key 1 is not a Fernet key"),
     ],
 )
 def test_faults_of_the_settings_stop_the_start(

@@ -39,7 +39,7 @@ def test_damage_is_unreadable(damaged: bytes) -> None:
 
 
 def test_a_bad_key_is_named_by_its_place_not_its_value() -> None:
-    with pytest.raises(SettingsInvalid, match="key 2 is no Fernet key") as caught:
+    with pytest.raises(SettingsInvalid, match="key 2 is not a Fernet key") as caught:
         Keyring(f"{generate_key()},canary")
     assert "canary" not in caught.value.message
 

@@ -1,4 +1,4 @@
--- Appends what a replica told KEDA; each row carries its tenant.
+-- Appends the decisions of a replica; each row carries its tenant.
 insert into decision (
     told_at, tenant_id, monitor_id, replica, snapshot_at, verdict, value, active, held, reason, code, version, overrides
 )

@@ -1,4 +1,4 @@
--- Writes down that a trigger's metadata created a monitor, and for whom, in the transaction that created it.
+-- Records that trigger metadata created a monitor, and for whom, in the transaction that created it.
 insert into audit_event (tenant_id, actor, action, object, after)
 select
     m.tenant_id, %(actor)s::text, 'monitor.create', 'monitor/' || m.name,

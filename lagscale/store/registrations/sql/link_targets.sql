@@ -1,4 +1,5 @@
--- Links a monitor to its targets; a statement of its own, so that it sees targets that others made just now.
+-- Links a monitor to its targets, for the scaler and the scraper; a statement of its own, so that it sees targets that
+-- others have just created.
 insert into monitor_target (monitor_id, target_id, tenant_id)
 select %(monitor_id)s::int, t.id, t.tenant_id
 from lag_target as t

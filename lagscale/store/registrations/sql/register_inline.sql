@@ -1,6 +1,7 @@
--- Creates a monitor with its first version, or says why not: exists, no_cluster, outdated (the tenant has other rules
--- by now), over_auto_quota, or the quota that is used up.
-with wanted as materialized (
+-- Creates a monitor with its first version; the outcome is created, or why not: exists, no_cluster, outdated (the
+-- tenant's rules have changed), over_auto_quota, or the quota that is used up.
+-- slots: code.OVER_QUOTA
+with registration as materialized (
     select
         t.id as tenant_id,
         c.id as cluster_id,
@@ -27,12 +28,12 @@ with wanted as materialized (
                 select count(*) from monitor as m
                 where m.tenant_id = t.id and m.deleted_at is null and m.topics is null
             ) >= t.max_patterns then 'patterns'
-            -- More is not known before it is measured; what does not fit then is not measured.
+            -- How many partitions it needs is known only when it is measured; what does not fit then is not measured.
             when (
                 select coalesce(sum(s.partitions), 0)
                 from target_state as s
                 where s.tenant_id = t.id
-                    and s.code <> 'over_quota'
+                    and s.code <> :code.OVER_QUOTA
                     and exists (
                         select from monitor_target as x where x.target_id = s.target_id and x.tenant_id = t.id
                     )
@@ -51,14 +52,14 @@ created as (
         inherited, registered_by
     )
     select
-        w.tenant_id, %(name)s::text, w.cluster_id, %(consumer_group)s::text, nullif(%(topics)s::text[], '{}'),
+        r.tenant_id, %(name)s::text, r.cluster_id, %(consumer_group)s::text, nullif(%(topics)s::text[], '{}'),
         %(topic_pattern)s::text, %(exclude_topics)s::text[],
         %(isolation_level)s::text, %(partition_limitation)s::text, %(policy)s::jsonb,
         %(sampling_ms)s::int, %(stale_after_ms)s::int, %(content_hash)s::text, true, now(),
         %(inherited)s::text[], %(registered_by)s::jsonb
-    from wanted as w
-    where w.outcome = 'created'
-    -- The name carries digits of the content's hash: a double of it is this monitor under an older reading.
+    from registration as r
+    where r.outcome = 'created'
+    -- The name has digits of the content's hash: a duplicate is this monitor as an older version read it.
     on conflict (tenant_id, name) where deleted_at is null do nothing
     returning id, tenant_id, version, policy
 ),
@@ -70,8 +71,8 @@ versioned as (
 )
 
 select
-    w.outcome,
+    r.outcome,
     (select c.id from created as c) as monitor_id,
-    w.cluster_id,
-    w.limits
-from wanted as w
+    r.cluster_id,
+    r.limits
+from registration as r

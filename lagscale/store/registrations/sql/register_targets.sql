@@ -1,4 +1,4 @@
--- Creates the targets of a monitor that are not there yet.
+-- Creates the missing targets of a monitor, for the scaler and the scraper.
 insert into lag_target (tenant_id, cluster_id, consumer_group, topic, isolation_level, partition_limitation)
 select
     %(tenant)s::int, %(cluster_id)s::int, %(consumer_group)s::text, p.topic, %(isolation_level)s::text,

@@ -1,3 +1,3 @@
--- Which tenant a KEDA instance and a Kubernetes namespace are bound to. All tenants: this is what tells them apart.
+-- The tenant that each KEDA instance and Kubernetes namespace is bound to. All tenants: bindings identify the tenant.
 select b.instance, b.namespace, b.tenant_id
 from namespace_binding as b

@@ -1,5 +1,4 @@
--- Every freeze that has not ended, and the database's clock in a row that is always there. All tenants: a replica
--- serves all.
+-- Every freeze that has not ended, and the database's clock, in at least one row. All tenants: a replica serves all.
 select
     (extract(epoch from n.at) * 1000)::bigint as now_ms,
     f.id::text as freeze_id,

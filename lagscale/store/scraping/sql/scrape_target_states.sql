@@ -1,6 +1,6 @@
 -- Writes the targets' states: a change at once, the same state again only when it was last written a while ago.
 -- Returns whether one fits its quota now that did not, or the other way round, or has more or fewer partitions.
--- slots: limit.STATE_REFRESH_SECONDS
+-- slots: limit.STATE_REFRESH_SECONDS, code.OVER_QUOTA
 with previous_states as materialized (
     select
         b.target_id,
@@ -39,5 +39,5 @@ select exists (
     from written_states as w
     left join previous_states as b on b.target_id = w.target_id
     where w.partitions is distinct from b.partitions
-        or (w.code = 'over_quota') is distinct from (coalesce(b.code, '') = 'over_quota')
+        or (w.code = :code.OVER_QUOTA) is distinct from (coalesce(b.code, '') = :code.OVER_QUOTA)
 ) as changed

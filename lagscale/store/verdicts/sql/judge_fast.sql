@@ -1,4 +1,5 @@
--- Judges each ask from its targets' newest rows alone, or from the hottest partition's rows; else says "undecided".
+-- Judges each ask from its targets' newest rows alone, or from the rows of the partition with the highest lag; the rest
+-- is "undecided".
 -- Tenants: each ask names its tenant, and only that tenant's rows of its targets are read.
 -- slots: flag.FIRST_SEEN, flag.RESET_BEGINS, flag.UNCOMMITTED
 with
@@ -8,7 +9,7 @@ select
     case
         when g.stale then 'unknown'
         when not g.decidable or m.maybe_stuck then 'undecided'
-        -- What drains is told by samples of more than one partition.
+        -- Recovery depends on samples of more than one partition.
         when h.is_sustained and a.drain > 0 then 'undecided'
         when h.is_sustained then 'sustained'
         when (g.above_threshold and q.too_short is not true) or not (g.is_active or g.is_idle or g.undetermined)
@@ -43,7 +44,7 @@ cross join lateral (select g.total::float8 as amount, g.partitions, g.lagging) a
 -- include part_capped
 -- include part_maybe_stuck
 left join lateral (
-    -- The hottest partition: has it been above the threshold for the sustain time, without a gap?
+    -- Whether the partition with the highest lag was above the threshold for the sustain time, without a gap.
     select
         coalesce(bool_and(k.lag > a.lag_threshold) filter (where k.ts >= k.anchor), false)
         and coalesce(max(k.ts - k.previous_ts) filter (where k.ts > k.anchor) <= a.gap_time, a.sustain = 0)
@@ -62,7 +63,7 @@ left join lateral (
                     when coalesce(r.flags[p.part], 0) & :flag.UNCOMMITTED <> 0 and not a.earliest then 0
                     else r.lags[p.part]
                 end as lag,
-                -- A reset begins a new island, and samples before a birth do not count.
+                -- A reset starts a new island, and samples before a partition was first seen do not count.
                 coalesce(r.flags[p.part], 0) & (:flag.FIRST_SEEN | :flag.RESET_BEGINS) <> 0 as starts_series
             from (
                 select
@@ -94,8 +95,8 @@ left join lateral (
     having max(k.newest) = max(k.ts)
 ) as h on true
 left join lateral (
-    -- All partitions were calm at one complete round less than the sustain time ago, and no round since has a hole:
-    -- then every island is bounded and too short, whichever partition it is of.
+    -- All partitions were calm at one complete round less than the sustain time ago, and no round since misses a
+    -- sample: then every island has a known start and is too short, whichever partition it is of.
     select
         min(k.ts) filter (where k.ts > k.anchor) > max(k.ts) - a.sustain_time
         and bool_and(k.complete) filter (where k.ts >= k.anchor)

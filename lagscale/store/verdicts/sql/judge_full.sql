@@ -55,17 +55,17 @@ cross join lateral (
             count(n.ts) as measured,
             count(*) filter (where n.notes & :note.NO_TOPIC <> 0) as absent_targets,
             coalesce(array_agg(n.target) filter (where n.notes & :note.NO_TOPIC <> 0), '{}') as absent,
-            -- The newest round is a row at T; of several readings the youngest counts.
+            -- A row at T is the newest round; of several readings of the members the latest counts.
             (array_agg(n.members order by n.members_age)
                 filter (
                     where n.members is not null and n.members_age <= :limit.MEMBERS_MAX_AGE_MS
                     and n.ts = (select max(m.ts) from newest_rounds as m)
                 ))[1] as members,
-            -- Rule of work: the writer marks when a position last advanced under the topic's present id.
+            -- Rule of progress: the writer marks when a position last advanced in the topic's current incarnation.
             coalesce(bool_or(
                 n.ts - n.moved_age * interval '1 millisecond' > (select max(m.ts) from newest_rounds as m) - a.work_time
             ), false) as progresses,
-            -- The claim of inactivity needs every partition known since T - work.
+            -- Inactivity needs every partition covered since T - work.
             coalesce(bool_and(
                 n.known_age is not null
                 and n.ts - n.known_age * interval '1 millisecond'
@@ -177,7 +177,7 @@ cross join lateral (
     ),
 
     removed_partitions as (
-        -- A partition that a round no longer names is gone, with its samples until then.
+        -- A partition that a round no longer names is removed, with its samples until then.
         select c.target, c.part, max(r.ts) as at
         from rounds as r
         inner join scoped_partitions as c on c.target = r.target and c.part > cardinality(r.lags)
@@ -185,56 +185,56 @@ cross join lateral (
     ),
 
     samples as materialized (
-        -- Samples before the last birth do not count.
+        -- Samples before a partition was last first seen do not count.
         select
             o.*,
-            lag(o.ts) over neighbours as previous_ts,
-            lag(o.lag) over neighbours as previous_lag,
-            lag(o.ending) over neighbours as previous_ending,
-            lag(o.flag) over neighbours as previous_flag,
-            lag(o.position) over neighbours as previous_position,
-            lag(o.epoch) over neighbours as previous_epoch,
-            -- Commits only grow, except where one of these lies between two neighbours.
+            lag(o.ts) over neighbors as previous_ts,
+            lag(o.lag) over neighbors as previous_lag,
+            lag(o.ending) over neighbors as previous_ending,
+            lag(o.flag) over neighbors as previous_flag,
+            lag(o.position) over neighbors as previous_position,
+            lag(o.epoch) over neighbors as previous_epoch,
+            -- Commits only grow, except where one of these lies between two neighbors.
             coalesce(
-                o.ending < lag(o.ending) over neighbours
-                or o.position < lag(o.position) over neighbours
-                or o.flag & :flag.UNCOMMITTED <> lag(o.flag) over neighbours & :flag.UNCOMMITTED
+                o.ending < lag(o.ending) over neighbors
+                or o.position < lag(o.position) over neighbors
+                or o.flag & :flag.UNCOMMITTED <> lag(o.flag) over neighbors & :flag.UNCOMMITTED
                 or o.flag & (:flag.RESET | :flag.REWIND) <> 0
-                or o.epoch <> lag(o.epoch) over neighbours,
+                or o.epoch <> lag(o.epoch) over neighbors,
                 false
             ) as disturbed
         from raw_samples as o
         left join removed_partitions as u on u.target = o.target and u.part = o.part
         where (o.first_seen_at is null or o.ts >= o.first_seen_at) and (u.at is null or o.ts > u.at)
-        window neighbours as (partition by o.target, o.part order by o.ts)
+        window neighbors as (partition by o.target, o.part order by o.ts)
     ),
 
 -- include part_time_lags
     ,
 
     measured_samples as materialized (
-        -- The samples by what the threshold counts: messages, or milliseconds at least.
+        -- The samples in the unit of the threshold: messages, or the lower bound of milliseconds.
         select
             s.*,
-            lag(s.amount) over neighbours as previous_amount,
-            lag(s.undetermined) over neighbours as previous_undetermined
+            lag(s.amount) over neighbors as previous_amount,
+            lag(s.undetermined) over neighbors as previous_undetermined
         from (
             select
                 k.*,
                 case when a.by_time then coalesce(w.lower, 0) else k.lag end as amount,
-                -- "At least" less than the threshold proves neither that it is below nor that it is above.
+                -- A lower bound below the threshold without an upper bound proves neither a breach nor calm.
                 a.by_time and w.lower <= a.level and w.upper is null as undetermined
             from samples as k
             left join time_lags as w on w.target = k.target and w.part = k.part and w.ts = k.ts
         ) as s
-        window neighbours as (partition by s.target, s.part order by s.ts)
+        window neighbors as (partition by s.target, s.part order by s.ts)
     ),
 
 -- include part_stuck
     ,
 
     current_partitions as materialized (
-        -- Stuck partitions are left out of verdict and value.
+        -- Stuck partitions are excluded from verdict and value.
         select
             c.*,
             t.part is not null as is_stuck,
@@ -249,7 +249,7 @@ cross join lateral (
     ),
 
     island_starts as (
-        -- Where islands begin, and whether that is known to be their true beginning.
+        -- Where islands start, and whether that is known to be their true start.
         select
             s.target,
             s.part,
@@ -341,7 +341,7 @@ cross join lateral (
             c.at,
             coalesce(sum(c.lag) filter (where c.counted), 0) as total,
             coalesce(sum(c.activity_lag) filter (where c.counted), 0) as activity_total,
-            -- Born later counts 0; any other partition without a sample makes the sum a lower bound.
+            -- A partition first seen later counts 0; any other without a sample makes the sum a lower bound.
             bool_and(c.counted or coalesce(c.first_seen_at > c.at, false)) as exact,
             coalesce(bool_and(coalesce(c.first_seen_at = c.at, false)) filter (where c.counted), false)
             as all_first_seen
@@ -359,7 +359,7 @@ cross join lateral (
     ),
 
     comparable_totals as materialized (
-        -- A lower bound is counted when it is above the level, else that time is passed over.
+        -- A lower bound is counted when it is above the level, else that time is skipped.
         select
             l.of,
             l.level,
@@ -388,8 +388,8 @@ cross join lateral (
                 or (
                     k.at - k.previous_at > a.gap_time
                     and k.level >= (
-                        -- The sum of the partitions' bounds between the two times, each at least 0; one that was
-                        -- not seen since proves nothing.
+                        -- The sum of the partitions' bounds between the two times, each at least 0; a partition
+                        -- without a sample since proves nothing.
                         select coalesce(sum(greatest(v.lag - (newer.ending - older.ending), 0)), 0)
                         from grid_samples as newer
                         inner join grid_samples as older
@@ -457,7 +457,7 @@ cross join lateral (
             case
                 when a.by_total then
                     coalesce(l.fresh and l.above and l.span >= a.sustain_time, false)
-                    -- What lasted is no longer fresh, and 0 is no measured value of the rest.
+                    -- The sustained backlog is no longer fresh, and 0 is not measured for the rest.
                     and (
                         coalesce(p.total > p.stuck_lag, p.total > 0, false)
                         or (i.measured = i.targets and p.missing = 0)
@@ -476,7 +476,7 @@ cross join lateral (
             coalesce(b.fresh and b.above and (i.members is distinct from 0 or b.span >= a.activation_time), false)
             as backlog,
             coalesce(b.fresh and (not b.above or b.start_known), false) as backlog_determined,
-            -- Only what is fresh proves a backlog that may wake a group.
+            -- Only a fresh backlog proves activation from zero.
             coalesce(
                 i.members = 0 and b.fresh and b.above and b.span >= a.activation_time
                 and p.activity_total > a.activation_lag,
@@ -553,7 +553,7 @@ cross join lateral (
                                 greatest(ceil(v.members / a.per_replica::float8), 1) * a.target_lag
                         end
                     ),
-                    -- With a missing partition the value may rise but not fall below what the members stand for.
+                    -- With a missing partition the value does not fall below that of the current members.
                     case when v.incomplete then ceil(v.members / a.per_replica::float8) * a.target_lag else 0 end
                 )
         end as value,

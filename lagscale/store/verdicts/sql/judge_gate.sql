@@ -1,4 +1,4 @@
--- Judges each ask from the scalars of its targets' newest rows alone, where these can tell; else says "undecided".
+-- Judges each ask from the scalars of its targets' newest rows alone; what these cannot decide is "undecided".
 -- Tenants: each ask names its tenant, and only that tenant's rows of its targets are read.
 with
 -- include part_asks

@@ -1,5 +1,5 @@
--- Judges each ask by time from its newest rows, as far back as its oldest unread message came, and from the rows of
--- the partition whose message has waited longest; else says "undecided".
+-- Judges each ask by time from its newest rows, back to the arrival of its oldest unread message, and from the rows of
+-- the partition whose message has waited longest; the rest is "undecided".
 -- Tenants: each ask names its tenant, and only that tenant's rows of its targets are read.
 -- slots: flag.FIRST_SEEN, flag.RESET_BEGINS, flag.UNCOMMITTED
 with
@@ -48,7 +48,7 @@ from asks as a
 -- include part_gate
 -- include part_maybe_stuck
 left join lateral (
-    -- The time lag of every partition now, where the ends since its message came are without a fall.
+    -- The current time lag of every partition whose ends have not fallen since its message arrived.
     select
         c.is_determined,
         c.longest_array[1] as lower_bound,
@@ -58,7 +58,7 @@ left join lateral (
         c.bounds_array[2] as lower,
         c.bounds_array[3] as upper
     from (
-        -- Of arrays the greatest is the first of an order, at the price of no sort; of equal waits the first partition.
+        -- The maximum of arrays is the first of an order without a sort; of equal waits the first partition.
         select
             bool_and(n.oldest_age = 0 and k.upper is not null) as is_determined,
             max(array[k.lower, -t.target_id, -k.part]) as longest_array,
@@ -84,7 +84,7 @@ left join lateral (
             from unnest(n.lags, n.ends, n.flags) with ordinality as p (lag, ending, flag, part)
         ) as q
         left join lateral (
-            -- The newest round that none of the messages had come to.
+            -- The newest round before any of the messages arrived.
             select s.ts
             from every_lag_sample as s
             where s.target_id = t.target_id and s.tenant_id = a.tenant_id and s.ts < n.ts
@@ -113,7 +113,8 @@ left join lateral (
             ),
 
             end_series as (
-                -- A hole, a fall, another topic id: nothing is told. Else one round is the first with the message.
+                -- A missing sample, an end that fell or another incarnation: undetermined. Else one round is the first
+                -- with the message.
                 select
                     p.part,
                     p.position,
@@ -166,7 +167,7 @@ left join lateral (
     ) as c
 ) as w on true
 left join lateral (
-    -- Has the longest wait been above the threshold for the sustain time, without a gap?
+    -- Whether the longest wait was above the threshold for the sustain time, without a gap.
     with longest_series as materialized (
         select
             r.*,
@@ -198,7 +199,7 @@ left join lateral (
             )
         ) filter (where k.ts >= o.anchor)
         and coalesce(max(k.ts - k.previous_ts) filter (where k.ts > o.anchor) <= a.gap_time, a.sustain = 0)
-        -- What came before the partition was named, or before its commit was reset, proves nothing.
+        -- Samples before the partition was first seen, or before its commit was reset, prove nothing.
         and not bool_or(k.removed or k.flag & (:flag.FIRST_SEEN | :flag.RESET_BEGINS) <> 0)
         and not coalesce(bool_or(k.ending < k.previous_ending), false)
         and min(k.epoch) = max(k.epoch) as is_sustained

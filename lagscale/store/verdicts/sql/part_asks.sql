@@ -12,7 +12,7 @@ asks as (
         a.activation_sustain * interval '1 millisecond' as activation_time,
         a.work * interval '1 millisecond' as work_time,
         a.lookback * interval '1 millisecond' as lookback_time,
-        -- Of time lag the level is in milliseconds.
+        -- The level of time lag is in milliseconds.
         case when a.by_time then a.lag_threshold * 1000 else a.lag_threshold end as level,
         a.stuck_after * interval '1 millisecond' as stuck_time
     from unnest(%(asks)s::full_ask[]) as a

@@ -3,8 +3,8 @@
 -- needs: passing_ends(old_age, previous_asked, previous_answered, previous_ending)
 -- gives: cte time_lags(target, part, ts, lower, upper, estimate)
 time_lags as materialized (
-    -- The message came after the older end was asked for, and before the newer one was answered; between the two
-    -- messages are taken as spread evenly, and each end as read in the middle of its request.
+    -- The message arrived after the older end was requested, and before the newer one was answered. Messages between
+    -- the two are assumed to be spread evenly, and each end to be read in the middle of its request.
     select
         b.target,
         b.part,

@@ -1,5 +1,5 @@
--- The value of a sustained ask: as many replicas as divide the partitions evenly, as can have partitions, and as those
--- with lag need.
+-- The value of a sustained ask, limited to replicas that divide the partitions evenly, that get a partition, and that
+-- partitions with lag need.
 -- needs: a(even_split, target_lag, per_replica, allow_idle, limit_lagging), v(amount, partitions, lagging)
 -- gives: lateral capped(value)
 cross join lateral (

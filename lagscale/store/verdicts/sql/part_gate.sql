@@ -40,12 +40,12 @@ cross join lateral (
                 )::bigint as activity_total,
                 max(greatest(n.max_lag, case when a.earliest then n.none_max end)) as greatest_lag,
                 max(n.ts - n.moved_age * interval '1 millisecond') as progress_at,
-                -- Not known in one target: not known at all.
+                -- Unknown in one target: unknown altogether.
                 case
                     when count(n.known_age) = count(*) then max(n.ts - n.known_age * interval '1 millisecond')
                     else 'infinity'
                 end as coverage_at,
-                -- Of several readings at one time the youngest counts: ages in the upper bits, members in the lower.
+                -- Of several readings at one time the latest counts: ages in the upper bits, members in the lower.
                 (
                     min(n.members_age * 4294967296 + n.members)
                         filter (where n.members_age <= :limit.MEMBERS_MAX_AGE_MS)

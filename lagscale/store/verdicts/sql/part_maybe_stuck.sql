@@ -3,8 +3,8 @@
 -- gives: lateral m(maybe_stuck)
 -- slots: flag.LOST, flag.UNCOMMITTED
 left join lateral (
-    -- May a partition be stuck? Not one that is at another position than `stuckAfterSeconds` ago; under `earliest` a
-    -- position may also move by itself.
+    -- A partition at another position than `stuckAfterSeconds` ago is not stuck; under `earliest` a position may also
+    -- move by itself.
     select bool_or(
         a.earliest
         or (

@@ -4,7 +4,7 @@
 -- gives: cte recovering(recovers)
 -- slots: limit.RECOVERY_MIN_SAMPLES
     recovery_points as (
-        -- The samples of the last sustain time of what has lasted.
+        -- The samples of the last sustain time of each sustained island.
         select k.target, k.part, s.ts, s.lag
         from islands as k
         inner join samples as s on s.target = k.target and s.part = k.part
@@ -35,7 +35,7 @@
                     coalesce(sum(m.t * m.t), 0) as sum_tt,
                     coalesce(sum(m.t * m.lag), 0) as sum_t_lag
                 from (
-                    -- A partition whose newest sample is older has none of them, and so cannot be told.
+                    -- A partition whose newest sample is older has none of them, and is not determined.
                     select
                         o.target,
                         o.part,

@@ -5,7 +5,7 @@
 -- gives: cte stuck_partitions(target, part)
 -- slots: flag.LOST, flag.UNCOMMITTED
     stall_candidates as (
-        -- Where a stretch may begin in which lag stays and no commit moves although the group runs.
+        -- Where a time may start in which lag remains and no commit moves although the group runs.
         select
             s.target,
             s.part,

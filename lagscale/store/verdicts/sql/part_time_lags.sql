@@ -1,10 +1,10 @@
--- For how long the oldest unread message of each sample has waited, of asks by time.
+-- How long the oldest unread message of each sample has waited, of asks by time.
 -- needs: a(by_time, tenant_id, until, earliest), scoped_partitions(target, part, lag)
 -- needs: samples(target, part, ts, lag, position)
 -- gives: cte time_lags(target, part, ts, lower, upper, estimate)
 -- slots: flag.UNCOMMITTED
     history_start as (
-        -- How far back ends are needed to tell since when each partition's oldest unread message has waited.
+        -- How far back ends are needed to find when each partition's oldest unread message arrived.
         select r.target, coalesce(max(r.ts), '-infinity') as since
         from (
             select
@@ -73,7 +73,7 @@
     ),
 
     end_series as materialized (
-        -- In runs in which the end never fell: under one topic id, since a birth.
+        -- In runs in which the end never fell: in one incarnation, since the partition was first seen.
         select
             k.*,
             lag(k.ts) over run as previous_ts,
@@ -101,7 +101,7 @@
     ),
 
     end_events as (
-        -- Ends, and positions that look for the first end above them; no self-join, for its size would be guessed.
+        -- Ends, and the positions whose first end above them is sought; a self-join's size would be misestimated.
         select
             k.target,
             k.part,
@@ -122,7 +122,7 @@
     ),
 
     passing_ends as (
-        -- For each sample the first end that counts its oldest unread message, and the end before; milliseconds ago.
+        -- For each sample the first end beyond its oldest unread message, and the end before; ages in milliseconds.
         select
             w.target,
             w.part,

@@ -1,4 +1,4 @@
--- The times of all rounds of a monitor's targets, newest first: the instants at which a verdict can have changed.
+-- The times of all rounds of a monitor's targets, newest first: the times at which a verdict can have changed.
 select distinct s.ts
 from unnest(%(targets)s::int[]) as g (target_id)
 cross join lateral (

@@ -7,7 +7,8 @@ import logging
 import pytest
 from confluent_kafka import KafkaError
 
-from lagscale.kafka.errors import AUTHENTICATION_FAILED, ERROR_STATES, TLS_FAILED, UNREACHABLE
+from lagscale.domain.state_codes import StateCode
+from lagscale.kafka.errors import ERROR_STATES
 from lagscale.kafka.probe.connect import (
     ApiVersionLogHandler,
     _classify_error,
@@ -16,28 +17,33 @@ from lagscale.kafka.probe.connect import (
     infer_kafka_version,
     list_group_kinds,
 )
-from services.scraper.kafka.status import PollCode
 
 
 def test_every_kind_of_error_is_a_named_state() -> None:
-    assert {PollCode(kind) for kind in ERROR_STATES.values()} >= {
-        PollCode.AUTHENTICATION_FAILED,
-        PollCode.TIMEOUT,
-        PollCode.NO_TOPIC,
+    assert set(ERROR_STATES.values()) >= {
+        StateCode.AUTHENTICATION_FAILED,
+        StateCode.TIMEOUT,
+        StateCode.NO_TOPIC,
     }
 
 
 @pytest.mark.parametrize(
     ("line", "kind"),
     [
-        ("ssl://k:1/bootstrap: Receive failed: error:0A000412:SSL routines::ssl/tls alert bad certificate", TLS_FAILED),
-        ("ssl://k:1/bootstrap: SSL handshake failed: Disconnected", TLS_FAILED),
-        ("k:1/bootstrap: Connect to ipv4#10.0.0.1:1 failed: Connection refused", UNREACHABLE),
+        (
+            "ssl://k:1/bootstrap: Receive failed: error:0A000412:SSL routines::ssl/tls alert bad certificate",
+            StateCode.TLS_FAILED,
+        ),
+        ("ssl://k:1/bootstrap: SSL handshake failed: Disconnected", StateCode.TLS_FAILED),
+        ("k:1/bootstrap: Connect to ipv4#10.0.0.1:1 failed: Connection refused", StateCode.UNREACHABLE),
     ],
 )
 def test_an_alert_of_tls_is_told_from_a_lost_connection(line: str, kind: str) -> None:
     assert _classify_error(KafkaError(KafkaError._TRANSPORT, line)) == kind
-    assert _classify_error(KafkaError(KafkaError._AUTHENTICATION, "SASL authentication error")) == AUTHENTICATION_FAILED
+    assert (
+        _classify_error(KafkaError(KafkaError._AUTHENTICATION, "SASL authentication error"))
+        == StateCode.AUTHENTICATION_FAILED
+    )
 
 
 @pytest.mark.parametrize(

@@ -142,7 +142,7 @@ def test_an_inline_trigger_without_a_monitor_is_missing_unless_the_tenant_allows
     resolved = only(resolve(INLINE, "elsewhere"))
     assert resolved.request is None
     assert resolved.inline is not None
-    assert resolved.inline.topics == ("objstore.logs",)
+    assert resolved.inline.spec.topics == ("objstore.logs",)
 
 
 def test_bootstrap_servers_mean_one_cluster_in_any_order() -> None:
@@ -192,10 +192,14 @@ def test_an_inline_trigger_without_a_list_is_another_monitor(
 ) -> None:
     resolved = only(resolve({"cluster": "main", "consumerGroup": "g", **scope}, "elsewhere"))
     assert resolved.inline is not None
-    assert (resolved.inline.topics, resolved.inline.pattern, resolved.inline.exclude) == ((), pattern, exclude)
-    assert resolved.inline.content_hash == compute_content_hash("main", "g", (), {}, pattern=pattern, exclude=exclude)
-    assert resolved.name == f"{begins}{resolved.inline.content_hash[:8]}"
-    found = replace(MONITORS[2], content_hash=resolved.inline.content_hash, topics=("orders.a", "orders.b"))
+    assert (resolved.inline.spec.topics, resolved.inline.spec.pattern, resolved.inline.spec.exclude) == (
+        (),
+        pattern,
+        exclude,
+    )
+    assert resolved.inline.spec.content == compute_content_hash("main", "g", (), {}, pattern=pattern, exclude=exclude)
+    assert resolved.name == f"{begins}{resolved.inline.spec.content[:8]}"
+    found = replace(MONITORS[2], content_hash=resolved.inline.spec.content, topics=("orders.a", "orders.b"))
     known = only(
         resolve({"cluster": "main", "consumerGroup": "g", **scope}, "elsewhere", replace(ALL, monitors=(found,)))
     )

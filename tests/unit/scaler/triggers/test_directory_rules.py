@@ -45,9 +45,9 @@ def test_an_inline_trigger_takes_every_default(name: str) -> None:
     value, beside = OTHERS[name]
     subject = only(resolve(INLINE, defaults={name: value, **beside}))
     assert subject.inline is not None
-    assert subject.inline.effective_policy == {name: value, **beside}
-    assert subject.inline.given == {}
-    assert subject.policy == subject.inline.policy
+    assert subject.inline.spec.effective_policy == {name: value, **beside}
+    assert subject.inline.spec.given == {}
+    assert subject.policy == subject.inline.spec.policy
     assert subject.name == only(resolve(INLINE)).name, "the metric's name does not depend on the tenant's rules"
 
 
@@ -95,7 +95,7 @@ def test_a_tenant_that_registers_nothing_itself_says_so_first() -> None:
 def test_inline_monitors_are_registered_with_their_requester() -> None:
     subject = only(resolve(INLINE))
     assert subject.inline is not None
-    assert subject.inline.asked_by == {"instance": "default", "namespace": "shop", "scaled_object": "worker"}
+    assert subject.inline.registered_by == {"instance": "default", "namespace": "shop", "scaled_object": "worker"}
     assert subject.inline.tenant_version == 5
 
 

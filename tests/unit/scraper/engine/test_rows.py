@@ -5,6 +5,7 @@ from __future__ import annotations
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from lagscale.domain.lag.samples import Offsets
+from lagscale.domain.state_codes import StateCode
 from lagscale.store.scraping.targets import TargetEntry
 from services.scraper.engine.rows import (
     ARROW_SCHEMA,
@@ -16,7 +17,7 @@ from services.scraper.engine.rows import (
     build_rows,
     read_polled,
 )
-from services.scraper.kafka.status import PollCode, PollProblem
+from services.scraper.kafka.status import PollProblem
 from services.scraper.polling.poll import ClusterPollResult, TargetPollResult
 from services.scraper.polling.round import PolledRound
 
@@ -34,7 +35,7 @@ def test_spark_and_arrow_have_the_same_columns_of_the_same_types() -> None:
 
 
 def test_rounds_and_states_arrive_as_they_were_polled() -> None:
-    ok, failed = PollProblem(PollCode.OK), PollProblem(PollCode.NO_TOPIC, "detail")
+    ok, failed = PollProblem(StateCode.OK), PollProblem(StateCode.NO_TOPIC, "detail")
     targets = (TargetPollResult(ENTRY, ROUND, ok, 3), TargetPollResult(ENTRY, None, failed))
     rows = build_rows([ClusterPollResult(3, 1, ok, targets)], epoch=5, planned_ms=9)
     arrived = [row for batch in build_batches(rows) for row in batch.to_pylist()]

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from lagscale.domain.state_codes import StateCode
 from lagscale.store.scraping.targets import ClusterEntry, PollInventory, TargetEntry
 from services.scraper.deadlines import LARGE_PARTITIONS
-from services.scraper.kafka.status import PollCode
 from services.scraper.planning.plan import GroupPlan, Slot
 from services.scraper.planning.planner import PollPlanner
 from services.scraper.planning.quotas import apply_quotas, filter_by_quota
@@ -54,7 +54,7 @@ def test_a_topic_that_grew_beyond_what_is_left_is_refused_with_both_numbers() ->
     measured, rejected = filter_by_quota([group], described(5, 8))
     assert [[one.target_id for one in plan.targets] for plan in measured] == [[1]]
     ((refused, problem),) = rejected
-    assert (refused.target_id, problem.code) == (2, PollCode.OVER_QUOTA)
+    assert (refused.target_id, problem.code) == (2, StateCode.OVER_QUOTA)
     for words in ("8 partitions", "7 are left", "12 measured partitions", "`partitions`", "platform administrator"):
         assert words in problem.message
 
@@ -62,7 +62,7 @@ def test_a_topic_that_grew_beyond_what_is_left_is_refused_with_both_numbers() ->
 def test_a_topic_found_to_be_large_waits_for_its_own_turn_unless_it_has_it() -> None:
     group = GroupPlan("g", (target(1),), TICK, True)
     large = described(LARGE_PARTITIONS + 1)
-    assert filter_by_quota([group], large)[1][0][1].code is PollCode.LARGE
+    assert filter_by_quota([group], large)[1][0][1].code is StateCode.LARGE
     assert filter_by_quota([GroupPlan("g", (target(1),), TICK, True, large=True)], large)[1] == []
     assert filter_by_quota([group], described(LARGE_PARTITIONS))[1] == []
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from lagscale.domain.lag.samples import Offsets
+from lagscale.domain.state_codes import StateCode
 from lagscale.store.scraping.targets import ClusterEntry, TargetEntry
-from services.scraper.kafka.status import PollCode, PollProblem
+from services.scraper.kafka.status import PollProblem
 from services.scraper.planning.plan import ClusterPlan, GroupPlan, Slot
 from services.scraper.polling.poll import ClusterPollResult, TargetPollResult, poll_slot
 from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, TopicDescription
@@ -32,7 +33,7 @@ class FakeCluster:
         return {
             name: TopicDescription(f"id-{name}", dict(enumerate(self.leaders[name])))
             if name in self.leaders
-            else PollProblem(PollCode.NO_TOPIC)
+            else PollProblem(StateCode.NO_TOPIC)
             for name in names
         }
 
@@ -119,7 +120,7 @@ def test_a_partition_without_a_leader_is_never_asked_for_and_is_missing() -> Non
     answer = ask(cluster, target(1, "orders"))
     assert cluster.partitions == {("orders", 0), ("orders", 2)}
     assert [one is None for one in offsets(answer.targets[0])] == [False, True, False]
-    assert answer.targets[0].problem.code is PollCode.INCOMPLETE
+    assert answer.targets[0].problem.code is StateCode.INCOMPLETE
 
 
 def test_read_committed_takes_the_last_stable_offset_and_knows_the_high_watermark() -> None:
@@ -136,34 +137,34 @@ def test_an_end_that_could_not_be_read_leaves_its_partition_missing_alone() -> N
 
 def test_a_group_that_may_not_be_read_is_missing_and_says_why_and_others_go_on() -> None:
     cluster = FakeCluster({"orders": [True]})
-    cluster.refused["dark"] = PollProblem(PollCode.AUTHORIZATION_FAILED)
+    cluster.refused["dark"] = PollProblem(StateCode.AUTHORIZATION_FAILED)
     answer = ask(cluster, target(1, "orders", group="dark"), target(2, "orders", group="light"))
-    assert [t.problem.code for t in answer.targets] == [PollCode.AUTHORIZATION_FAILED, PollCode.OK]
+    assert [t.problem.code for t in answer.targets] == [StateCode.AUTHORIZATION_FAILED, StateCode.OK]
     assert [offsets(t)[0] for t in answer.targets] == [None, Offsets(0, 10, 4, 10)]
-    assert answer.problem.code is PollCode.OK
+    assert answer.problem.code is StateCode.OK
 
 
 def test_an_unknown_topic_is_a_round_without_partitions() -> None:
     answer = ask(FakeCluster({"orders": [True]}), target(1, "orders"), target(2, "nowhere"))
     assert offsets(answer.targets[1]) == ()
-    assert answer.targets[1].problem.code is PollCode.NO_TOPIC
-    assert answer.problem.code is PollCode.OK
+    assert answer.targets[1].problem.code is StateCode.NO_TOPIC
+    assert answer.problem.code is StateCode.OK
 
 
 def test_metadata_that_failed_makes_no_round_and_is_the_clusters_problem() -> None:
     cluster = FakeCluster({"orders": [True]})
-    cluster.problem = PollProblem(PollCode.AUTHENTICATION_FAILED)
+    cluster.problem = PollProblem(StateCode.AUTHENTICATION_FAILED)
     answer = ask(cluster, target(1, "orders"))
-    assert answer.problem.code is PollCode.AUTHENTICATION_FAILED
-    assert [(t.polled, t.problem.code) for t in answer.targets] == [(None, PollCode.CLUSTER)]
+    assert answer.problem.code is StateCode.AUTHENTICATION_FAILED
+    assert [(t.polled, t.problem.code) for t in answer.targets] == [(None, StateCode.CLUSTER)]
     assert cluster.asked == ["topics"]
 
 
 def test_a_cluster_without_a_client_costs_the_others_nothing() -> None:
     good = FakeCluster({"orders": [True]})
     slot = Slot((plan(target(1, "orders")), plan(target(2, "orders"), cluster=2)), 1.0)
-    answers = poll(slot, lambda p: good if p.cluster_id == 1 else PollProblem(PollCode.SECRETS_UNREADABLE), lambda: 1)
-    assert [answer.problem.code for answer in answers] == [PollCode.OK, PollCode.SECRETS_UNREADABLE]
+    answers = poll(slot, lambda p: good if p.cluster_id == 1 else PollProblem(StateCode.SECRETS_UNREADABLE), lambda: 1)
+    assert [answer.problem.code for answer in answers] == [StateCode.OK, StateCode.SECRETS_UNREADABLE]
 
 
 def test_a_share_group_is_refused_by_name_and_makes_no_round() -> None:
@@ -171,8 +172,8 @@ def test_a_share_group_is_refused_by_name_and_makes_no_round() -> None:
     cluster.shares = frozenset({"shared"})
     answer = ask(cluster, target(1, "orders", group="shared"), target(2, "orders", group="plain"))
     assert {t.target.target_id: (t.polled is None, t.problem.code) for t in answer.targets} == {
-        1: (True, PollCode.SHARE_GROUP),
-        2: (False, PollCode.OK),
+        1: (True, StateCode.SHARE_GROUP),
+        2: (False, StateCode.OK),
     }
 
 

@@ -7,9 +7,10 @@ from dataclasses import replace
 import pytest
 
 from lagscale.domain.lag.rounds import Note, SampleRow, TargetRound, build_row, is_first_seen
+from lagscale.domain.state_codes import StateCode
 from lagscale.domain.topics import TopicScope
 from lagscale.store.scraping.topic_links import LinkChange, ScopeEntry, TopicLink
-from services.scraper.kafka.status import PollCode, PollProblem
+from services.scraper.kafka.status import PollProblem
 from services.scraper.topics.links import compute_links, keep_links
 
 AT = 1_767_607_200_000
@@ -70,7 +71,7 @@ def test_an_absent_topic_is_noted_and_removed_after_stale_after_seconds_not_befo
     removed = replace(PATTERN, links=(TopicLink(1, "p.a", AT - 60_000),))
     change, code, _ = settle(removed, "other")
     assert change == LinkChange(remove=(1,))
-    assert code == PollCode.NO_MATCH
+    assert code == StateCode.NO_MATCH
 
 
 def test_a_topic_that_is_there_again_is_not_absent_any_more() -> None:
@@ -87,7 +88,7 @@ def test_links_that_the_monitor_does_not_mean_any_more_go_at_once() -> None:
 def test_too_many_topics_keep_the_former_links_and_say_so() -> None:
     change, state = compute_links(PATTERN, ["p.a", "p.b", "p.c", "p.d"], AT, LIMIT)
     assert not change
-    assert (state.code, state.matched, state.resolved_ms) == (PollCode.TOO_MANY_TOPICS, 4, None)
+    assert (state.code, state.matched, state.resolved_ms) == (StateCode.TOO_MANY_TOPICS, 4, None)
     assert "4 topics, at most 3" in state.message
     # What was named then is not new later.
     narrowed = replace(PATTERN, code=state.code, resolved_ms=state.resolved_ms)
@@ -101,11 +102,11 @@ def test_without_a_match_and_without_commits_there_is_nothing() -> None:
     for entry in (nothing, replace(nothing, scope=TopicScope())):
         change, code, _ = settle(entry, *(("other",) if entry.scope.pattern else ()))
         assert not change
-        assert code == PollCode.NO_MATCH
+        assert code == StateCode.NO_MATCH
 
 
 def test_without_an_answer_everything_stays_and_a_part_stays_a_part() -> None:
-    state = keep_links(PATTERN, PollProblem(PollCode.TIMEOUT))
-    assert (state.code, state.resolved_ms) == (PollCode.TIMEOUT, AT - 15_000)
-    part = replace(PATTERN, code=PollCode.TOO_MANY_TOPICS.value, resolved_ms=None)
-    assert keep_links(part, PollProblem(PollCode.TIMEOUT)).code == PollCode.TOO_MANY_TOPICS
+    state = keep_links(PATTERN, PollProblem(StateCode.TIMEOUT))
+    assert (state.code, state.resolved_ms) == (StateCode.TIMEOUT, AT - 15_000)
+    part = replace(PATTERN, code=StateCode.TOO_MANY_TOPICS.value, resolved_ms=None)
+    assert keep_links(part, PollProblem(StateCode.TIMEOUT)).code == StateCode.TOO_MANY_TOPICS

@@ -1,4 +1,4 @@
--- Writes a frozen monitor's answer under each freeze that has none of it; who comes first decides for all replicas.
+-- Stores a frozen monitor's answer for each freeze that has none; the first replica decides for all.
 insert into frozen_answer (freeze_id, monitor_id, overrides, tenant_id, since, known_at, value, active)
 select
     f.id,

@@ -1,4 +1,4 @@
--- The answer that a frozen monitor keeps; of several freezes the one that began first gave it.
+-- The stored answer of a frozen monitor; of several freezes the one that began first decides.
 select
     (extract(epoch from a.known_at) * 1000)::bigint as known_ms,
     a.value,

@@ -13,6 +13,7 @@ from enum import StrEnum
 from lagscale.domain.policy.policy import Metric, Policy
 from lagscale.domain.verdict.contract import Answer, Judgment, Verdict
 from lagscale.domain.verdict.value import Load, ValueRule, compute_steps, count_replicas
+from lagscale.errors import StoreTimeout, StoreUnavailable
 
 #: Not rules of the value: the source of an answer while the verdict is unknown.
 LAST_KNOWN = "last_known"
@@ -25,10 +26,11 @@ REPEAT_INTERVAL_MS = 300_000
 MAX_CALL_INTERVAL_MS = 60_000
 #: A snapshot is reused for about a second, and recording takes some time.
 SNAPSHOT_MS = 3_000
-#: The reason of decisions during a freeze.
+#: Stored reasons of decisions during a freeze, and of those without an answer of the store.
 FROZEN = "frozen"
+STORE_SILENT = "store_silent"
 #: The reasons of decisions without the store.
-_WITHOUT_STORE = frozenset({"store_silent", "StoreUnavailable", "StoreTimeout"})
+_WITHOUT_STORE = frozenset({STORE_SILENT, StoreUnavailable.__name__, StoreTimeout.__name__})
 
 
 @dataclass(frozen=True, slots=True)

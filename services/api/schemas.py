@@ -9,6 +9,7 @@ from typing import Annotated, Any, Generic, TypeVar
 from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
+from lagscale.domain.policy.keys import KEYS_BY_NAME, describe_keys
 from lagscale.domain.tenancy import NAME_PATTERN, is_name
 from lagscale.domain.topics import MAX_EXCLUDED
 from lagscale.settings import split_address
@@ -70,6 +71,14 @@ Scalar = Annotated[
     AfterValidator(_check_scalar),
     WithJsonSchema({"anyOf": [{"type": kind} for kind in ("string", "number", "boolean", "null")]}),
 ]
+#: The keys of a policy in requests, described by the one table of keys.
+PolicyKeys = Annotated[
+    dict[str, Scalar],
+    Field(
+        description=f"Policy keys. {describe_keys()}.",
+        examples=[{name: int(KEYS_BY_NAME[name].default_text) for name in ("lagThreshold", "sustainSeconds")}],
+    ),
+]
 
 
 class ApiSchema(BaseModel):
@@ -122,9 +131,7 @@ class MonitorIn(ApiSchema):
         max_length=MAX_EXCLUDED,
         description="Names or patterns that are left out of the pattern's topics, or of the group's.",
     )
-    policy: dict[str, Scalar] = Field(
-        default_factory=dict, examples=[{"lagThreshold": 500, "sustainSeconds": 120, "samplingInterval": 10}]
-    )
+    policy: PolicyKeys = Field(default_factory=dict)
     overridable: bool = Field(default=False, description="May ScaledObjects give policy keys beside `serviceType`?")
 
 

@@ -1,4 +1,4 @@
-"""What a tenant may use: the quotas' names, where they begin, and the one sentence of all that is refused by them."""
+"""The quotas of a tenant: names, defaults, columns, and the text of a request that exceeds one."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Quota(StrEnum):
     REQUESTS = "requestsPerSecond"
 
 
-#: What a new tenant has, as the columns of the table say too.
+#: Quotas of a new tenant; defaults of the columns of `tenant` have the same values.
 DEFAULT_QUOTAS: Final[Mapping[Quota, int]] = {
     Quota.MONITORS: 1000,
     Quota.CLUSTERS: 50,
@@ -41,9 +41,9 @@ _WORDING: Final[Mapping[Quota, tuple[str, str]]] = {
     Quota.MONITORS: ("monitors", "delete some"),
     Quota.CLUSTERS: ("clusters", "delete some"),
     Quota.PATTERNS: ("monitors without a list of topics", "list their topics, or delete some"),
-    Quota.PARTITIONS: ("measured partitions", "delete monitors, or leave topics out"),
-    Quota.CALLS: ("calls of KEDA a second", "raise pollingInterval"),
-    Quota.REQUESTS: ("API requests a second", "ask less often"),
+    Quota.PARTITIONS: ("measured partitions", "delete monitors, or exclude topics"),
+    Quota.CALLS: ("KEDA calls per second", "raise pollingInterval"),
+    Quota.REQUESTS: ("API requests per second", "reduce the request rate"),
 }
 
 #: The tenant's limit of monitors that ScaledObjects register, and why one more is refused.
@@ -55,22 +55,22 @@ AUTO_QUOTA_EXCEEDED: Final = (
 
 
 def api_field_of(quota: Quota) -> str:
-    """The tenant's field that sets it, as users write it."""
+    """The tenant's field that sets the quota, as users write it."""
     first, *rest = QUOTA_COLUMNS[quota].split("_")
     return first + "".join(word.capitalize() for word in rest)
 
 
 def describe_excess(quota: Quota, limit: int, found: str = "") -> str:
-    """Why something is refused: the quota, its limit, what to do, and whom to ask.
+    """The text of a request that exceeds a quota: its limit, what to do, and whom to ask.
 
     Args:
-        quota: which one.
-        limit: the tenant's.
-        found: what did not fit, as in "a topic of 600 partitions, where 200 are left"; may be left out.
+        quota: the quota.
+        limit: of the tenant.
+        found: what did not fit, such as "a topic of 600 partitions, 200 are left"; optional.
     """
     counted, remediation = _WORDING[quota]
     reason = f": {found}" if found else ""
     return (
-        f"Over quota{reason}. The tenant may have {limit} {counted}; {remediation}, or ask a platform administrator "
-        f"to raise the quota `{quota.value}`."
+        f"Quota `{quota.value}` exceeded{reason}. The limit is {limit} {counted}; {remediation}, or ask a platform "
+        "administrator to raise it."
     )

@@ -1,4 +1,4 @@
-"""Names, content hashes, near names, and which tenant a caller is. Pure; the scaler and the API call it."""
+"""Names, content hashes, name suggestions, and the tenant of a caller, for the scaler, the API and the CLI."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ NAME_PATTERN = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
 NAME_FORM = "must be 1 to 63 of a-z, 0-9 and -, with no - at either end"
 #: The KEDA instance of a caller without a client certificate.
 DEFAULT_INSTANCE = "default"
-#: The namespace of a binding that takes a whole KEDA instance.
+#: The namespace of a binding of a whole KEDA instance.
 ANY_NAMESPACE = "*"
 _MAX_LENGTH = 63
 _HEX_DIGITS = 8
@@ -36,9 +36,9 @@ def compute_content_hash(
     pattern: str | None = None,
     exclude: Iterable[str] = (),
 ) -> str:
-    """SHA-256 (hex) of what a monitor is: cluster, group, topics in any order, and the policy keys as given.
+    """SHA-256 (hex) of a monitor's identity: cluster, group, topics in any order, and the policy keys as given.
 
-    Keys that are no policy keys, empty texts, and spaces around a text make no difference.
+    Unknown keys, empty texts, and surrounding whitespace make no difference.
     """
     policy = {name: text.strip() for name, text in given.items() if name in KEYS_BY_NAME and text.strip()}
     content: dict[str, object] = {"cluster": cluster, "group": group, "topics": sorted(set(topics)), "policy": policy}
@@ -58,12 +58,15 @@ def build_inline_name(group: str, topics: Sequence[str], digest: str) -> str:
 
 
 def suggest_names(name: str, names: Iterable[str], limit: int = 3) -> tuple[str, ...]:
-    """Names that look like this one, the nearest first. Only ever call it with names that the caller may see."""
+    """Similar names, the nearest first. Call it only with names that the caller may see."""
     return tuple(get_close_matches(name.lower(), sorted(names), n=limit, cutoff=0.6))
 
 
 def compute_edit_distance(one: str, other: str, limit: int = 2) -> int:
-    """Levenshtein's distance, or `limit` + 1 when it is greater."""
+    """Levenshtein's distance, or `limit` + 1 when it is greater.
+
+    Own code, because no dependency has it and difflib's ratio accepts more than typos of short names.
+    """
     if abs(len(one) - len(other)) > limit:
         return limit + 1
     previous = list(range(len(other) + 1))
@@ -77,7 +80,7 @@ def compute_edit_distance(one: str, other: str, limit: int = 2) -> int:
 
 
 def find_tenant(bindings: Mapping[tuple[str, str], int], instance: str, namespace: str) -> int | None:
-    """The tenant to whom (KEDA instance, Kubernetes namespace) is bound; None when it is bound to nobody.
+    """The tenant of a (KEDA instance, Kubernetes namespace); None without a binding.
 
     A binding of `*` takes the whole instance and excludes every other binding of it.
     """

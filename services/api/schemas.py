@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchem
 from pydantic.alias_generators import to_camel
 
 from lagscale.clock import to_datetime
+from lagscale.domain.policy.keys import KEYS_BY_NAME, describe_keys
 from lagscale.domain.tenancy import NAME_PATTERN, is_name
 from lagscale.settings import split_address
 from lagscale.store.registry.paging import Page
@@ -71,6 +72,14 @@ Scalar = Annotated[
     Any,
     AfterValidator(_check_scalar),
     WithJsonSchema({"anyOf": [{"type": kind} for kind in ("string", "number", "boolean", "null")]}),
+]
+#: The keys of a policy in requests, described by the one table of keys.
+PolicyKeys = Annotated[
+    dict[str, Scalar],
+    Field(
+        description=f"Policy keys. {describe_keys()}.",
+        examples=[{name: int(KEYS_BY_NAME[name].default_text) for name in ("lagThreshold", "sustainSeconds")}],
+    ),
 ]
 
 

@@ -20,6 +20,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from lagscale.domain.explain.decision_diff import REPEAT_INTERVAL_MS
+
 #: Registrations and samples are polled this often; notifications only make it sooner.
 POLL_SECONDS: Final = 1.5
 #: Between two polls of the registrations, however many changes are notified.
@@ -42,7 +44,7 @@ CALL_BURST_SECONDS: Final = 30.0
 
 #: Decisions are written this often; an unchanged one is repeated after `DECISION_REPEAT_MS`.
 DECISION_FLUSH_SECONDS: Final = 1.0
-DECISION_REPEAT_MS: Final = 300_000
+DECISION_REPEAT_MS: Final = REPEAT_INTERVAL_MS
 #: Between two records that a monitor is still requested.
 REQUEST_REPEAT_MS: Final = 3_600_000
 

@@ -29,9 +29,9 @@ POLICY: Mapping[str, str] = {
     "workSeconds": "0",
     "allowIdleConsumers": "true",
 }
-BECAUSE = {
+REASON_LABELS = {
     Reason.STALE: "stale",
-    Reason.START_UNKNOWN: "open island",
+    Reason.START_UNKNOWN: "start unknown",
     Reason.NOT_YET: "not yet",
     Reason.ACTIVITY_UNDETERMINED: "activity",
     Reason.NO_DATA: "no data",
@@ -60,7 +60,7 @@ def lasting() -> History:
 
 
 def holed(produced: int) -> History:
-    """150, a hole of 105 s in which so many messages were produced, and 150 again."""
+    """150, a gap of 105 s in which so many messages were produced, and 150 again."""
     history = History().known().rounds(0, 0, 150)
     history.round(105, 150, produced=produced)
     return history.rounds(120, 195, 150)
@@ -70,16 +70,16 @@ def begins_late() -> History:
     return History().rounds(0, 135, 150)
 
 
-def stabilised() -> History:
+def stabilized() -> History:
     return History().known().series(0, *[200] * 5, *[900] * 2, 600, *[900] * 3, *[0] * 12, members=2)
 
 
-def drained() -> History:
+def recovering() -> History:
     return History().known().series(0, *[1_000 - 50 * number for number in range(20)], members=4)
 
 
 def stuck() -> History:
-    """The end grows by 150 every 15 s, the commit stands still until 195 s and is moved on then."""
+    """The end grows by 150 every 15 s, the commit does not move until 195 s."""
     history = History().known()
     for at in range(0, 241, SAMPLING):
         history.round(at, 150 + 10 * min(at, 195) - (20 if at >= 195 else 0), members=3, produced=150)
@@ -95,46 +95,46 @@ SCENES: Mapping[str, Scene] = {
         90,
     ),
     "lasting": Scene(
-        "Lag that lasts",
-        "Known to have begun at 0 s: sustained from the sample that proves 60 s on, calm at the first that is no breach.",
+        "Sustained lag",
+        "Known start at 0 s: sustained from the sample that proves 60 s, calm at the first that is not a breach.",
         lasting,
         -30,
         150,
     ),
     "gap-bridged": Scene(
-        "A gap that is bridged",
+        "A bridged gap",
         "105 s without a sample, 20 messages produced: the lag was never below 150 - 20 = 130, so it is one island.",
         lambda: holed(20),
         -30,
         195,
     ),
     "gap-not-bridged": Scene(
-        "A gap that is not",
-        "The same hole, 200 messages produced: the lag may have been 0 in between, so a new, open island begins.",
+        "A gap that is not bridged",
+        "The same gap, 200 messages produced: the lag may have been 0, so a new island with an unknown start begins.",
         lambda: holed(200),
         -30,
         195,
     ),
-    "open-island": Scene(
-        "An open island",
-        "Nothing was measured before: unknown until the samples themselves prove 60 s.",
+    "unknown-start": Scene(
+        "An island with an unknown start",
+        "No earlier samples: unknown until the samples prove 60 s.",
         begins_late,
         0,
         135,
     ),
-    "stabilised": Scene(
-        "A stabilised value",
-        "scaleUpStabilization 60, scaleDownStabilization 120. The blue line is what KEDA is told.",
-        stabilised,
+    "stabilized": Scene(
+        "A stabilized value",
+        "scaleUpStabilization 60, scaleDownStabilization 120. The blue line is the value that KEDA gets.",
+        stabilized,
         -15,
         330,
         {"scaleUpStabilization": "60", "scaleDownStabilization": "120"},
         shows_value=True,
     ),
-    "draining": Scene(
-        "A backlog that is going",
-        "drainSeconds 120, 4 members in 4 replicas, targetLag 100: seen to drain, it asks for no more than 4 x 100.",
-        drained,
+    "recovering": Scene(
+        "A recovering backlog",
+        "drainSeconds 120, 4 members in 4 replicas, targetLag 100: while recovering, the value is at most 4 x 100.",
+        recovering,
         -15,
         285,
         {"drainSeconds": "120"},
@@ -142,7 +142,7 @@ SCENES: Mapping[str, Scene] = {
     ),
     "stuck": Scene(
         "A stuck partition",
-        "stuckAfterSeconds 120, 3 members. Left out from 120 s on, still active; the commit moves at 195 s.",
+        "stuckAfterSeconds 120, 3 members. Excluded from 120 s on, still active; the commit moves at 195 s.",
         stuck,
         -30,
         240,
@@ -153,7 +153,7 @@ SCENES: Mapping[str, Scene] = {
 
 
 def judged(scene: Scene) -> list[tuple[int, Judgment]]:
-    """(seconds, judgement) every sampling interval, each with the samples until then."""
+    """(seconds, judgment) every sampling interval, each with the samples until then."""
     policy = parse_policy({**POLICY, **scene.policy})
     targets = scene.history().targets()
     return [
@@ -190,9 +190,9 @@ def _points(scene: Scene, policy: Policy) -> tuple[SamplePoint, ...]:
 
 
 def _shades(answers: list[Judgment]) -> list[Shade]:
-    """The islands that decided at some instant, each as long as it became and as it was first seen.
+    """The islands that decided at some instant, each with its final length and its first start.
 
-    What lies before the lookback is forgotten, so the same island may be judged with a later beginning afterwards.
+    Samples before the lookback do not count, so the same island may have a later start afterwards.
     """
     shades: list[Shade] = []
     for island in (judgment.island for judgment in answers):
@@ -217,7 +217,7 @@ def _holes(points: list[SamplePoint], policy: Policy) -> list[Hole]:
 
 
 def _cell(at: float, judgment: Judgment) -> Cell:
-    because = "" if judgment.verdict is Verdict.SUSTAINED else BECAUSE.get(judgment.reason, "")
+    because = "" if judgment.verdict is Verdict.SUSTAINED else REASON_LABELS.get(judgment.reason, "")
     return Cell(at, judgment.verdict.value, because, judgment.value, judgment.active)
 
 

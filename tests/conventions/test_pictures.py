@@ -60,12 +60,12 @@ def test_the_same_lags_are_one_island_or_two_by_what_was_produced() -> None:
     ]
 
 
-def test_stabilised_values_are_those_of_the_page() -> None:
-    assert [(at, value) for at, _, value in said("stabilised") if value] == [(120, 200), (150, 600), (270, 600)]
+def test_stabilized_values_are_those_of_the_page() -> None:
+    assert [(at, value) for at, _, value in said("stabilized") if value] == [(120, 200), (150, 600), (270, 600)]
 
 
-def test_draining_asks_for_no_more_than_the_members() -> None:
-    told = {at: judgment.value for at, judgment in judged(SCENES["draining"])}
+def test_recovering_asks_for_no_more_than_the_members() -> None:
+    told = {at: judgment.value for at, judgment in judged(SCENES["recovering"])}
     assert [told[at] for at in (135, 150, 165, 180, 195)] == [550, 400, 400, 400, 350]
 
 

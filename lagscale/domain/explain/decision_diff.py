@@ -1,6 +1,6 @@
-"""What an explanation is made of: how the value came about, and why what was told differs from what the samples say.
+"""Value changes by rule, and why recorded answers differ from the evaluation.
 
-Pure; the API puts explanations together from these, `sentences` puts them into words.
+The API builds explanations from these; `wording` has the sentences.
 """
 
 from __future__ import annotations
@@ -13,27 +13,29 @@ from enum import StrEnum
 from lagscale.domain.policy.policy import Metric, Policy
 from lagscale.domain.verdict.contract import Answer, Judgment, Verdict
 from lagscale.domain.verdict.value import Load, ValueRule, compute_steps, count_replicas
+from lagscale.errors import StoreTimeout, StoreUnavailable
 
-#: Not of the value's own rules: what becomes of an answer while the verdict is unknown.
+#: Not rules of the value: the source of an answer while the verdict is unknown.
 LAST_KNOWN = "last_known"
 ACTIVATION = "activation"
-#: Of `metric: timeLag`: from messages to the seconds that the value begins with.
+#: With `metric: timeLag`: the conversion from messages to seconds, with which the value starts.
 TIME_LAG = "time_lag"
-#: A scaler writes down what it told on change, and again after this long.
+#: A scaler records an answer when it changes, and again after this interval.
 REPEAT_INTERVAL_MS = 300_000
-#: Between two questions of KEDA; a decision older than both together says nothing of the moment.
+#: The longest interval between two calls of KEDA; a decision older than the sum of both no longer applies.
 MAX_CALL_INTERVAL_MS = 60_000
-#: A snapshot serves for about a second, and writing it down takes a moment.
+#: A snapshot is reused for about a second, and recording takes some time.
 SNAPSHOT_MS = 3_000
-#: The reason of a decision that a freeze made.
+#: Stored reasons of decisions during a freeze, and of those without an answer of the store.
 FROZEN = "frozen"
-#: The reasons of a decision that was made without the store.
-_WITHOUT_STORE = frozenset({"store_silent", "StoreUnavailable", "StoreTimeout"})
+STORE_SILENT = "store_silent"
+#: The reasons of decisions without the store.
+_WITHOUT_STORE = frozenset({STORE_SILENT, StoreUnavailable.__name__, StoreTimeout.__name__})
 
 
 @dataclass(frozen=True, slots=True)
 class ValueChange:
-    """One rule that changed the value. `before` is None where there was none: the verdict is unknown.
+    """One rule that changed the value. `before` is None while the verdict is unknown.
 
     `rule` is one of `ValueRule`, or `TIME_LAG`, `LAST_KNOWN` or `ACTIVATION`.
     """
@@ -45,7 +47,7 @@ class ValueChange:
 
 @dataclass(frozen=True, slots=True)
 class Evaluation:
-    """What the samples say of one instant by one policy, and the answer for KEDA that follows from it."""
+    """The judgment of one instant by one policy, and the answer for KEDA that follows from it."""
 
     judgment: Judgment
     answer: Answer | None
@@ -53,13 +55,13 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True)
 class RecordedDecision:
-    """What a replica told KEDA, as it wrote it down; it never changes.
+    """An answer to KEDA as the replica recorded it; it never changes.
 
     Attributes:
-        snapshot_ms: the newest round that it saw; None without one, and where the store was silent.
-        code: of gRPC; other than `OK` an error was told.
-        version: of the registration; None in rows of the version before.
-        overrides: policy keys that the ScaledObject gave beside it.
+        snapshot_ms: the newest round of its snapshot; None without one, and without the store.
+        code: of gRPC; any other than `OK` is an error.
+        version: of the registration; None in rows of an earlier release.
+        overrides: policy keys that the ScaledObject set.
     """
 
     replica: str
@@ -76,28 +78,28 @@ class RecordedDecision:
 
 
 class DiffReason(StrEnum):
-    """Why what was told is not what the samples say."""
+    """Why a recorded answer differs from the evaluation."""
 
-    FROZEN = "frozen"  # the monitor was frozen, so nothing was judged
-    STORE_UNAVAILABLE = "store_away"  # the store did not answer the replica
-    OVERRIDES = "overrides"  # the ScaledObject gave policy keys of its own
-    OTHER_POLICY = "other_policy"  # the replica answered by another version of the registration
-    NEWER_ROUNDS = "newer_rounds"  # rounds came between the answer and the moment
-    TIME_PASSED = "time_passed"  # the same rounds, but they went stale, or the hold ran out
-    SNAPSHOT = "snapshot"  # the newest round came while a snapshot still served
+    FROZEN = "frozen"  # the monitor was frozen, so it was not judged
+    STORE_UNAVAILABLE = "store_unavailable"  # the store was unavailable to the replica
+    OVERRIDES = "overrides"  # the ScaledObject overrides policy keys
+    OTHER_POLICY = "other_policy"  # the replica had another version of the registration
+    NEWER_ROUNDS = "newer_rounds"  # rounds arrived between the answer and the point in time
+    TIME_PASSED = "time_passed"  # the same rounds, but they became stale, or holdSeconds expired
+    SNAPSHOT = "snapshot"  # the newest round arrived while a snapshot was reused
     LATE_ROUNDS = "late_rounds"  # newer rounds of that time reached the store after the answer
-    FILLED_LATER = "filled_later"  # the newest round is the same, and what lies before it is not
-    DROPPED = "dropped"  # the samples of the answer's time are no longer kept
-    UNEXPLAINED = "not_known"  # none of these
+    FILLED_LATER = "filled_later"  # the newest round is the same, but earlier samples are not
+    DROPPED = "dropped"  # the samples behind the answer are past retention
+    UNEXPLAINED = "unexplained"  # none of these
 
 
 def compute_value_changes(judgment: Judgment, policy: Policy, answer: Answer | None = None) -> list[ValueChange]:
-    """Every rule that changed the value, in order; the first one changed the total.
+    """All rules that changed the value, in order; the first one changed the total.
 
     Args:
         judgment: with its evidence.
-        policy: by which it was judged.
-        answer: what KEDA is told; only a held or a waking answer adds to it.
+        policy: applied to it.
+        answer: for KEDA; only a last-known or activating answer adds a change.
     """
     if judgment.value is None:
         if answer is None:
@@ -110,7 +112,7 @@ def compute_value_changes(judgment: Judgment, policy: Policy, answer: Answer | N
     if judgment.verdict is Verdict.SUSTAINED:
         made = _compute_rule_changes(judgment, policy)
         if made and judgment.incomplete and made[-1].after > raw:
-            # Only a part of the topics was judged: then the floor comes last, after the windows.
+            # Only some of the topics were judged: then the floor applies last, after the windows.
             made, last = _compute_rule_changes(replace(judgment, incomplete=False), policy), ValueRule.FLOOR
     for rule, before, after in ((ValueRule.SCALE_UP, raw, scale_up_value), (last, scale_up_value, judgment.value)):
         if after != before:
@@ -119,7 +121,7 @@ def compute_value_changes(judgment: Judgment, policy: Policy, answer: Answer | N
 
 
 def _compute_rule_changes(judgment: Judgment, policy: Policy) -> list[ValueChange]:
-    """Up to the value before stabilisation."""
+    """The changes up to the value before stabilization."""
     made: list[ValueChange] = []
     value = float(judgment.total)
     amount = value - judgment.stuck_lag
@@ -145,7 +147,7 @@ def _compute_rule_changes(judgment: Judgment, policy: Policy) -> list[ValueChang
 
 
 def is_same_answer(decision: RecordedDecision, answer: Answer | None) -> bool:
-    """Whether a replica told what the samples say."""
+    """Whether a recorded answer equals that of the evaluation."""
     if answer is None or decision.code != "OK":
         return answer is None and decision.code != "OK"
     same = decision.value is not None and math.isclose(decision.value, answer.value, rel_tol=1e-9, abs_tol=1e-9)
@@ -155,14 +157,14 @@ def is_same_answer(decision: RecordedDecision, answer: Answer | None) -> bool:
 def find_diff_reasons(
     decision: RecordedDecision, at: Evaluation, then: Evaluation | None, *, same_policy: bool
 ) -> list[DiffReason]:
-    """Why a replica's answer is not what the samples say of the moment; empty when it is.
+    """Why a replica's answer differs from the evaluation of a point in time; empty when it does not.
 
     Args:
-        decision: the newest of the replica at that moment.
-        at: what the samples say of the moment, by the policy of that time.
-        then: what they say today of the instant of the answer, by the policy that the replica had; None where its
-            samples are no longer kept.
-        same_policy: whether the replica had the policy of the moment.
+        decision: the newest of the replica at that time.
+        at: the evaluation of the point in time, by the policy of that time.
+        then: the evaluation of the instant of the answer, by the policy that the replica had; None where the samples
+            are past retention.
+        same_policy: whether the replica had the policy of that time.
     """
     if is_same_answer(decision, at.answer):
         return []
@@ -184,7 +186,7 @@ def find_diff_reasons(
 
 
 def _find_late_sample_reason(decision: RecordedDecision, then: Evaluation) -> DiffReason:
-    """What changed of the answer's own instant since it was told: only samples that came later can."""
+    """How the evaluation of the answer's own instant changed since: only samples that arrived later can change it."""
     newest, snapshot_ms = then.judgment.at_ms, decision.snapshot_ms
     if newest is None or (snapshot_ms is not None and newest < snapshot_ms):
         return DiffReason.UNEXPLAINED
@@ -198,7 +200,7 @@ def _find_late_sample_reason(decision: RecordedDecision, then: Evaluation) -> Di
 
 
 def select_current(decisions: Sequence[RecordedDecision], at_ms: int) -> list[RecordedDecision]:
-    """Of each replica's newest records those that say something of the moment."""
+    """The records, of each replica's newest ones, that apply to a point in time."""
     return [
         decision for decision in decisions if at_ms - decision.decided_ms <= REPEAT_INTERVAL_MS + MAX_CALL_INTERVAL_MS
     ]

@@ -1,20 +1,21 @@
-"""What KEDA's own `kafka` trigger says of a group, with its faults, from samples as Lagscale keeps them.
+"""The answers of KEDA's own `kafka` trigger, bugs included, from samples as Lagscale stores them.
 
-From the behaviour of the trigger in KEDA 2.20. What samples cannot show: how far a commit lies beyond the end (such a
-partition counts 0 here, and less in KEDA), and other topics of the cluster. Pure; comparisons call it.
+As of KEDA 2.20. Samples do not show how far a commit lies beyond the end (such a partition counts 0 here, and less in
+KEDA), nor other topics of the cluster. Comparisons use it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lagscale.domain.lag.rounds import TargetRound
 from lagscale.domain.lag.samples import Flag, Sample
 from lagscale.domain.policy.keda_keys import KEDA_KEYS
 from lagscale.domain.policy.policy import OffsetResetPolicy
+from lagscale.domain.verdict.value import divide_evenly
 
-#: (target id, partition) -> committed offset, as the trigger keeps it between two calls.
+#: (target id, partition) -> committed offset, as the trigger remembers it between two calls.
 Commits = Mapping[tuple[int, int], int]
 
 
@@ -40,7 +41,7 @@ class KafkaTriggerAnswer:
         value: the metric's value, after the caps; messages.
         active: the lag, without caps and persistent lag included, is above `activationLagThreshold`.
         commits: what the next call compares with.
-        beyond_end: partitions whose commit lies beyond the end: KEDA's value is smaller than told here.
+        beyond_end: partitions whose commit lies beyond the end: KEDA's value is smaller than the one here.
     """
 
     value: int
@@ -52,12 +53,12 @@ class KafkaTriggerAnswer:
 def simulate_kafka_trigger(
     rounds: Mapping[int, TargetRound], trigger: KafkaTrigger, before: Commits
 ) -> KafkaTriggerAnswer:
-    """What the trigger answers to one call.
+    """The trigger's answer to one call.
 
     Args:
         rounds: target id -> its newest round.
         trigger: its keys.
-        before: `commits` of the call before; empty at the first one, and after an error or restart.
+        before: `commits` of the previous call; empty at the first one, and after an error or restart.
     """
     total, with_persistent, lagging, partitions, beyond_end = 0, 0, 0, 0, 0
     commits = dict(before)
@@ -82,11 +83,11 @@ def _compute_lag(
 ) -> tuple[int, int]:
     """Lag of a partition for the value, and for activity.
 
-    1. A commit beyond the end is below 0 in KEDA; how far is not kept, so it is 0 here.
+    1. A commit beyond the end gives a lag below 0 in KEDA; how far is not stored, so it is 0 here.
     2. Without a commit, `latest`: 1, or 0 with `scaleToZeroOnInvalidOffset`.
     3. Without a commit, `earliest`: the whole end offset, deleted records included, or 0 with that key.
-    4. With one: end minus commit, though the commit lie below the log start.
-    5. `excludePersistentLag`: 0 for the value when the commit is the one that the call before saw.
+    4. With one: end minus commit, even if the commit is below the log start.
+    5. `excludePersistentLag`: 0 for the value when the commit equals that of the previous call.
     """
     if sample.flags & Flag.RESET:
         return 0, 0
@@ -109,12 +110,6 @@ def _cap_value(total: int, partitions: int, lagging: int, trigger: KafkaTrigger)
     if trigger.allow_idle_consumers and not trigger.limit_to_lagging and not trigger.even_split:
         return total
     if trigger.even_split and partitions:
-        total = _divide_evenly(total, partitions, trigger.lag_threshold) * trigger.lag_threshold
+        total = divide_evenly(-(-total // trigger.lag_threshold), partitions) * trigger.lag_threshold
     cap = lagging if trigger.limit_to_lagging else partitions
     return cap * trigger.lag_threshold if total // trigger.lag_threshold > cap else total
-
-
-def _divide_evenly(total: int, partitions: int, threshold: int) -> int:
-    """The smallest divisor of the partitions that takes the lag; all partitions where none does."""
-    divisors: Iterable[int] = (number for number in range(1, partitions + 1) if partitions % number == 0)
-    return next((number for number in divisors if number * threshold >= total), partitions)

@@ -1,6 +1,6 @@
-"""What KEDA and the HPA make of answers: a number of replicas over time. A model with their defaults; pure.
+"""Replicas over time from answers: a model of KEDA and the HPA with their defaults.
 
-Left out: how fast the HPA may scale out (its default doubles every 15 s), and how long pods take to start.
+Not modeled: the HPA's scale-up rate (by default it doubles every 15 s), and the start time of pods.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ KEDA_COOLDOWN_MS = 300_000
 
 @dataclass(frozen=True, slots=True)
 class TimedAnswer:
-    """An answer at an instant; both None mean an error, or nothing to tell."""
+    """An answer at an instant; both None mean an error, or no answer."""
 
     at_ms: int
     value: float | None
@@ -29,12 +29,12 @@ class TimedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class Workload:
-    """What is scaled.
+    """The scaled workload.
 
     Attributes:
         target: the metric's target for one replica (AverageValue).
         min_replicas, max_replicas: minReplicaCount and maxReplicaCount.
-        cooldown_ms: KEDA goes to zero so long after the last active answer.
+        cooldown_ms: KEDA scales to zero so long after the last active answer.
     """
 
     target: float
@@ -60,14 +60,14 @@ class ReplicaSeries:
 
 
 def simulate_replicas(answers: Sequence[TimedAnswer], workload: Workload) -> ReplicaSeries:
-    """Follow answers, the oldest first.
+    """Simulate answers, the oldest first.
 
-    1. It begins with what the first known answer wants; before that, with the minimum.
+    1. It starts with the replicas of the first answer; before that, with the minimum.
     2. An error changes nothing.
     3. Active at zero: one replica at once, and the HPA from there. Inactive at a minimum of zero, for `cooldown_ms`
        since the last active answer: none.
     4. Else ceil(value / target), within the limits, but no change within 10 % of the present number, and down only to
-       the most that was wanted within 300 s.
+       the greatest number of the last 300 s.
     """
     counts: list[int] = []
     present: int | None = None

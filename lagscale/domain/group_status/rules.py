@@ -1,7 +1,7 @@
-"""States of a group and of its partitions in the field's words: ok, warn, stop, stall, rewind.
+"""Status of groups and partitions: ok, warn, stop, stall, rewind; and hot partitions.
 
-After the evaluation rules of Burrow's wiki, over stored samples. They report only; of what is here nothing changes a
-verdict. Stored samples have offsets but no times of commits, so each rule says what it reads in their place.
+Based on the evaluation rules of Burrow's wiki, applied to stored samples. They only report, and change no verdict.
+Stored samples have offsets but no times of commits, so each rule says what it uses instead.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from lagscale.domain.verdict.stuck import is_commit_unchanged, is_stuck
 
 
 class Status(StrEnum):
-    """How a partition or a group fares; the greater, the worse, in the order of `SEVERITY_ORDER`."""
+    """The status of a partition or a group, ordered by `SEVERITY_ORDER`."""
 
     OK = "ok"
     UNKNOWN = "unknown"
@@ -38,13 +38,13 @@ class Status(StrEnum):
 
 
 class StatusRule(StrEnum):
-    """Which rule gave a partition its state."""
+    """The rule that determined the status of a partition."""
 
     NO_SAMPLE = "no_sample"
     STALE = "stale"
-    NO_LAG = "nothing_waits"
+    NO_LAG = "no_lag"
     NO_COMMIT = "no_commit"
-    WENT_BACK = "went_back"
+    REWOUND = "rewound"
     CAUGHT_UP = "caught_up"
     JUST_BEGUN = "just_begun"
     TOO_SHORT = "too_short"
@@ -57,7 +57,7 @@ class StatusRule(StrEnum):
 HOT_FACTOR: Final = 5
 #: The level where the threshold counts seconds: the default of `lagThreshold`.
 DEFAULT_LAG_THRESHOLD: Final = 500
-#: From good to bad. Unknown hides something worse than ok, and nothing that is proven.
+#: From best to worst. Unknown may hide something worse than ok, but never overrides what is proven.
 SEVERITY_ORDER: Final = (
     Status.OK,
     Status.UNKNOWN,
@@ -70,19 +70,19 @@ SEVERITY_ORDER: Final = (
 
 @dataclass(frozen=True, slots=True)
 class PartitionStatus:
-    """The state of one partition, with the numbers behind it.
+    """The status of one partition, with its numbers.
 
     Attributes:
         at_ms, lag, position: of the newest sample, None without one; messages and offset.
-        start_ms, start_lag: of the first sample that the state was told from.
-        commit_delta: messages by which the commit advanced since then; negative where it went back.
-        advance_count: between how many neighbouring samples it advanced.
-        stalled_since_ms: the first sample from which on the commit has not moved; None where it moved last.
-        may_have_stalled_before: whether it may have stood still before that too: what lies before was not looked at.
+        start_ms, start_lag: of the first sample of the window.
+        commit_delta: messages by which the commit advanced since then; negative where it moved backwards.
+        advance_count: between how many neighboring samples it advanced.
+        stalled_since_ms: the first sample since which the commit has not moved; None where it moved last.
+        may_have_stalled_before: whether it may not have moved before either, which the window does not show.
         lost: messages lost to retention at the newest sample.
-        stuck: whether its commit has stood still for `stuckAfterSeconds` while the group had members; where that is
-            off, for the window.
-        hot: whether it carries far more lag than the topic's other partitions.
+        stuck: whether its commit did not move for `stuckAfterSeconds`, or for the window where that is off, while the
+            group had members.
+        hot: whether it has far more lag than the topic's other partitions.
     """
 
     target_id: int
@@ -106,11 +106,11 @@ class PartitionStatus:
 
 @dataclass(frozen=True, slots=True)
 class GroupStatus:
-    """The state of a monitor's group and of each partition in scope.
+    """The status of a monitor's group and of each partition in scope.
 
     Attributes:
         unmeasured: targets without a fresh round.
-        members: as the newest round knows, None when not known.
+        members: at the newest round, None when unknown.
         at_ms: the time of the newest round, None without one.
     """
 
@@ -127,19 +127,19 @@ def compute_stuck_ms(policy: Policy) -> int:
 
 
 def compute_lookback_ms(policy: Policy) -> int:
-    """How far behind a target's newest round samples are needed; beside these the last one before."""
+    """How far before a target's newest round samples are needed, in addition to the last round before."""
     return max(compute_window_ms(policy), compute_stuck_ms(policy)) + policy.max_gap_ms + policy.stale_after_ms
 
 
 def evaluate_group_status(targets: Mapping[int, Sequence[TargetRound]], policy: Policy, now_ms: int) -> GroupStatus:
-    """The states of a monitor's group.
+    """The status of a monitor's group.
 
-    1. The group's state is the worst of its partitions'.
-    2. Without a partition, or with a target that was not measured lately, it is at best unknown.
+    1. The status of the group is the worst of its partitions.
+    2. Without a partition, or with a target without a fresh round, it is at best unknown.
 
     Args:
-        targets: target id -> its rounds of at least `compute_lookback_ms`, and the one before; none where there is none.
-        policy: gives the window, freshness, and what an uncommitted partition's lag is.
+        targets: target id -> its rounds of at least `compute_lookback_ms`, and the one before.
+        policy: gives the window, freshness, and the lag of uncommitted partitions.
         now_ms: the instant at which samples are fresh or not.
     """
     series_set = build_series(targets, policy, None)
@@ -155,9 +155,9 @@ def evaluate_group_status(targets: Mapping[int, Sequence[TargetRound]], policy: 
     return GroupStatus(find_worst_status(statuses), partitions, unmeasured, series_set.members(), series_set.at_ms)
 
 
-def find_worst_status(conditions: Iterable[Status]) -> Status:
-    """The worst of some states; unknown where there is none."""
-    return max(conditions, key=SEVERITY_ORDER.index, default=Status.UNKNOWN)
+def find_worst_status(statuses: Iterable[Status]) -> Status:
+    """The worst status; unknown for none."""
+    return max(statuses, key=SEVERITY_ORDER.index, default=Status.UNKNOWN)
 
 
 def _evaluate_partitions(series_set: MonitorSeries, policy: Policy, now_ms: int) -> tuple[PartitionStatus, ...]:
@@ -168,7 +168,7 @@ def _evaluate_partitions(series_set: MonitorSeries, policy: Policy, now_ms: int)
     for series in series_set.series:
         one = _evaluate_partition(series, members_by_time[series.target_id], policy, now_ms)
         is_hot = (series.target_id, series.partition) in hot
-        # Where the commit moved last, or nothing waits, there is nothing to look at.
+        # A partition whose commit moved last, or without lag, cannot be stuck.
         may_be = bool(one.lag) and one.stalled_since_ms is not None
         stuck = may_be and is_stuck(series, members_by_time[series.target_id], stuck_policy)
         statuses.append(replace(one, hot=is_hot, stuck=stuck))
@@ -189,7 +189,7 @@ def _evaluate_partition(
         else _apply_rules(window, members_by_time)
     )
     stall_start = find_stall_start(points)
-    # Where messages are lost, the position follows the log start and nobody committed.
+    # Where messages are lost, the position follows the log start without a commit.
     steps = [
         newer.sample.position - older.sample.position
         for older, newer in pairwise(points)
@@ -215,22 +215,22 @@ def _evaluate_partition(
 
 
 def _apply_rules(window: StatusWindow, members_by_time: Mapping[int, bool]) -> tuple[Status, StatusRule]:
-    """The state of a fresh partition; the first rule that holds.
+    """The status of a fresh partition, by the first rule that applies.
 
-    1. OK: nothing waits at the newest sample, or `latest` counts nothing because there is no commit.
-    2. REWIND: the commit went back and has not reached again where it was.
-    3. OK: nothing waited at some sample of the stretch.
-    4. OK: the stretch is short because the partition, or the log after a reset, began there.
-    5. STALL: the stretch covers the window, the commit did not move, and a member was known at every sample. Burrow
-       sees the same offset committed again; here somebody is there who could have committed.
-    6. STOP: as 5, but at some sample no member was known. Burrow sees no commits any more.
+    1. OK: no lag at the newest sample, or `latest` counts none because there is no commit.
+    2. REWIND: the commit moved backwards and has not caught up.
+    3. OK: no lag at some sample of the window.
+    4. OK: the samples are short because the partition, or the log after a reset, began there.
+    5. STALL: the samples cover the window, the commit did not move, and a member was known at every sample. Burrow
+       requires repeated commits of one offset instead.
+    6. STOP: as 5, but at some sample no member was known. Burrow requires the absence of commits instead.
     7. OK: lag fell between two samples, and the commit advanced.
-    8. WARN: the stretch covers the window, the commit advanced, and lag never fell between two samples.
-    9. Unknown: the history is too short, or a gap lies in it.
+    8. WARN: the samples cover the window, the commit advanced, and lag never fell between two samples.
+    9. Unknown: the history is too short, or has a gap.
     """
     points, lags = window.points, window.lags
     if has_rewound(window) and lags[-1]:
-        return Status.REWIND, StatusRule.WENT_BACK
+        return Status.REWIND, StatusRule.REWOUND
     ok_rule = _find_ok_rule(window)
     if ok_rule is not None:
         return Status.OK, ok_rule
@@ -243,7 +243,7 @@ def _apply_rules(window: StatusWindow, members_by_time: Mapping[int, bool]) -> t
 
 
 def _find_ok_rule(window: StatusWindow) -> StatusRule | None:
-    """By which of rules 1, 3, 4 and 7 all is well."""
+    """The rule of 1, 3, 4 and 7 that applies."""
     points, lags = window.points, window.lags
     rules = (
         (StatusRule.NO_COMMIT, lags[-1] == 0 and points[-1].has(Flag.UNCOMMITTED) and points[-1].sample.lag > 0),
@@ -258,9 +258,9 @@ def _find_ok_rule(window: StatusWindow) -> StatusRule | None:
 def find_hot_partitions(
     series_set: MonitorSeries, policy: Policy, window_ms: int, now_ms: int
 ) -> frozenset[tuple[int, int]]:
-    """(target id, partition) of the partitions that carry far more lag than the others of their topic.
+    """(target id, partition) of the partitions that have far more lag than the others of their topic.
 
-    1. Fresh partitions of one topic's present id are compared, at least two, by their average lag over the window.
+    1. Fresh partitions of one topic's current incarnation are compared, at least two, by their average lag over the window.
     2. Hot is one whose lag is above `lagThreshold` now and on average (500 where the threshold counts seconds), and
        whose average is at least 5 times the average of the topic's other partitions.
     """

@@ -1,4 +1,4 @@
-"""The trailing samples of a partition that its state is told from, and what moved in them. For `conditions`."""
+"""The window of trailing samples from which `rules` determines a status."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from lagscale.domain.verdict.islands import build_lag_points
 from lagscale.domain.verdict.series import PartitionSeries, SamplePoint, compute_lag
 from lagscale.domain.verdict.stuck import is_commit_unchanged
 
-#: A state is told over so many sampling intervals, as Burrow's over ten commits, and over at least this time.
+#: The window spans so many sampling intervals, as Burrow's spans ten commits, and at least this time.
 WINDOW_INTERVALS: Final = 10
 MIN_WINDOW_MS: Final = 120_000
 
 
 @dataclass(frozen=True, slots=True)
 class StatusWindow:
-    """The samples that a state is told from: the window, as far back as nothing breaks it.
+    """The samples of the window, back to the first gap or new log.
 
-    `covered`: they span the window. `start_known`: what is told is known to have begun with the first of them.
+    `covered`: they span the window. `start_known`: the run is known to have started with the first of them.
     """
 
     points: Sequence[SamplePoint]
@@ -32,7 +32,7 @@ class StatusWindow:
 
 
 def compute_window_ms(policy: Policy) -> int:
-    """Over how long a state is told: ten sampling intervals, two greatest gaps, or two minutes, the longest."""
+    """The length of the window: the longest of ten sampling intervals, two greatest gaps, and two minutes."""
     return max(WINDOW_INTERVALS * policy.sampling_ms, 2 * policy.max_gap_ms, MIN_WINDOW_MS)
 
 
@@ -58,12 +58,12 @@ def build_window(series: PartitionSeries, policy: Policy) -> StatusWindow:
 
 
 def _is_new_log(older: SamplePoint, newer: SamplePoint) -> bool:
-    """Whether another log begins with the newer sample: a new topic id, or one that was reset."""
+    """Whether a new log begins with the newer sample: a new incarnation, or a reset."""
     return older.incarnation != newer.incarnation or newer.has(Flag.RESET_BEGINS)
 
 
 def find_stall_start(points: Sequence[SamplePoint]) -> int:
-    """The place of the first sample from which on the commit did not move."""
+    """The index of the first sample since which the commit did not move."""
     first = len(points) - 1
     while first and is_commit_unchanged(points[first - 1], points[first]):
         first -= 1

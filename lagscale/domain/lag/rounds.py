@@ -1,7 +1,7 @@
-"""Rounds of one target, and what the writer marks on each from the round before.
+"""Rounds of one target, and the markers that the writer derives from the previous round.
 
-The markers let most verdicts read one row. The newest row holds everything that the next one needs, so a writer
-that restarts, or takes over, only reads that row. Called by the scraper's sink and by the tests.
+The markers let most verdicts read one row. The newest row contains everything that the next one needs, so a writer
+that restarts or takes over reads only that row. Called by the scraper's rounds.
 """
 
 from __future__ import annotations
@@ -10,22 +10,23 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntFlag
 
-from lagscale.domain.lag.samples import Flag, Sample
+from lagscale.domain.lag.samples import WITHOUT_PROGRESS, Flag, Sample
 
-#: Greatest age that a marker tells, in milliseconds; also the age of knowledge where every partition is born.
+#: Upper limit of ages in markers, in milliseconds; also the coverage age where every partition was first seen.
 MAX_AGE_MS = 2_000_000_000
 #: A member count that was older than this at a round is unknown.
 MEMBERS_MAX_AGE_MS = 180_000
-#: A metadata answer older than this many polling intervals proves no birth.
+#: A partition counts as first seen only if the previous metadata answer is at most so many polling intervals old.
 FIRST_SEEN_INTERVALS = 2.5
-_WITHOUT_PROGRESS = Flag.UNCOMMITTED | Flag.LOST | Flag.RESET
 
 
 class Note(IntFlag):
-    """What is to be known of a whole row; stored as smallint."""
+    """Facts of a whole row; stored as smallint."""
 
     NO_TOPIC = 1
-    NO_COMMITS = 2  # the group had committed nothing on the topic, whether it existed or not: what follows is not born
+    NO_COMMITS = (
+        2  # the group had no commit on the topic, which may have existed: partitions that follow are not first seen
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,13 +35,13 @@ class TargetRound:
 
     Attributes:
         at_ms: when the first request was sent, milliseconds of the database's clock since 1970.
-        incarnation: raised whenever the topic's id changed.
+        incarnation: incremented whenever the topic's id changes.
         samples: per partition that metadata named, in order; None where it is missing.
-        excluded: partitions that the limitation leaves out; their sample is None.
-        members: group members, None when not read in this round.
-        members_age_ms: age of that reading at `at_ms`.
+        excluded: partitions that the limitation excludes; their sample is None.
+        members: group members, None when not queried in this round.
+        members_age_ms: age of that number at `at_ms`.
         group_state: code of the group's state, None when not read.
-        absent_age_ms: how long the topic has been absent; None while it is there.
+        absent_age_ms: how long the topic has been absent; None while it exists.
         ends_asked_ms: the brokers read the ends so long after `at_ms` at the earliest; None when not known.
         ends_answered_ms: the brokers read the ends so long after `at_ms` at the latest; None when not known.
     """
@@ -192,7 +193,7 @@ def _count_lagging(lags: Iterable[int]) -> int:
 
 
 def _find_same_incarnation(previous: SampleRow | None, incarnation: int, partition: int) -> Sample | None:
-    """The partition's newest earlier sample, if it was taken under this epoch."""
+    """The partition's newest earlier sample, if it is of this incarnation."""
     if previous is None or previous.round.incarnation != incarnation:
         return None
     newest = previous.newest(partition)
@@ -202,7 +203,7 @@ def _find_same_incarnation(previous: SampleRow | None, incarnation: int, partiti
 def _compute_progress_age(this: TargetRound, scope: list[int], previous: SampleRow | None, elapsed: int) -> int | None:
     for partition in scope:
         now, before = this.samples[partition], _find_same_incarnation(previous, this.incarnation, partition)
-        if now is None or before is None or (now.flags | before.flags) & _WITHOUT_PROGRESS:
+        if now is None or before is None or (now.flags | before.flags) & WITHOUT_PROGRESS:
             continue
         if now.position > before.position:
             return 0
@@ -214,9 +215,9 @@ def _compute_progress_age(this: TargetRound, scope: list[int], previous: SampleR
 def _compute_coverage_age(
     this: TargetRound, scope: list[int], carried: tuple[Carried | None, ...], previous: SampleRow | None, elapsed: int
 ) -> int | None:
-    """Age of the youngest first sample in scope; None while a partition has no sample of the present id.
+    """Age of the youngest first sample in scope; None while a partition has no sample of the current incarnation.
 
-    With nothing in scope there is nothing that would have to be known.
+    With nothing in scope coverage is complete.
     """
     if not scope:
         return MAX_AGE_MS

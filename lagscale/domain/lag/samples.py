@@ -1,6 +1,6 @@
-"""From offsets to lag: what one partition's offsets say, by the numbered rules of the documentation.
+"""From offsets to lag: one partition's sample, by the numbered rules of docs/persistence.md.
 
-Called by the scraper's rounds and by the tests' histories; the clock and the partition's last sample are arguments.
+The scraper's rounds call it; the partition's last sample is an argument.
 """
 
 from __future__ import annotations
@@ -10,21 +10,25 @@ from enum import IntFlag
 
 
 class Flag(IntFlag):
-    """What is to be known of a sample beside its lag; stored as smallint."""
+    """Facts of a sample besides its lag; stored as smallint."""
 
     UNCOMMITTED = 1  # no commit counts: `lag` is end - start, which `latest` reads as 0
     LOST = 2  # the commit lies below the log start: messages were lost to retention
     RESET = 4  # the commit lies beyond the end of a topic that was created again or truncated
     REWIND = 8  # the commit moved backwards
-    FIRST_SEEN = 16  # the first sample of a partition that the metadata answer before did not name
-    EXCLUDED = 32  # the partition exists but `partitionLimitation` leaves it out
+    FIRST_SEEN = 16  # the first sample of a partition that the previous metadata answer did not name
+    EXCLUDED = 32  # the partition exists but `partitionLimitation` excludes it
     RESET_BEGINS = 64  # the first sample with RESET
-    RECREATED = 128  # of a carried sample: it belongs to an earlier id of the topic
+    RECREATED = 128  # of a carried sample: it belongs to an earlier incarnation of the topic
+
+
+#: Flags of samples whose position is no evidence of progress.
+WITHOUT_PROGRESS = Flag.UNCOMMITTED | Flag.LOST | Flag.RESET
 
 
 @dataclass(frozen=True, slots=True)
 class Offsets:
-    """What the broker said of one partition in one round; all are message offsets.
+    """One partition's offsets from the broker in one round; all are message offsets.
 
     `end` is the high watermark, or the last stable offset under `read_committed`; `high` is always the high
     watermark. `committed` is None when the group has no commit there.
@@ -73,7 +77,7 @@ def build_sample(
     end = max(offsets.end, offsets.start)
     if committed is not None and committed > offsets.high and last is not None:
         was_reset = bool(last.flags & Flag.RESET)
-        # The broker forgets commits with the topic; one from before that comes later is as old as one that stayed.
+        # The broker deletes commits with the topic; an old one that arrives later is as stale as one that stayed.
         is_stale = was_recreated and bool(last.flags & Flag.UNCOMMITTED)
         if was_reset or is_stale or not same_id or end < last.end:
             flags |= Flag.RESET if was_reset else Flag.RESET | Flag.RESET_BEGINS
@@ -90,5 +94,5 @@ def build_sample(
 
 
 def _moved_backwards(position: int, last: Sample | None, same_id: bool) -> bool:
-    # A clamped position only falls when the commit does: ends of one topic id do not shrink without a reset.
+    # A clamped position only falls when the commit does: ends of one incarnation do not shrink without a reset.
     return last is not None and same_id and not last.flags & Flag.UNCOMMITTED and position < last.position

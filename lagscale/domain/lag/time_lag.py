@@ -1,8 +1,8 @@
-"""Time lag: for how long the oldest unread message has waited, from stored end offsets alone; nothing is consumed.
+"""Time lag: how long the oldest unread message has waited, from stored end offsets alone; nothing is consumed.
 
-A round is stamped when its first request was sent, and its ends are asked for later: between the two, messages may
-arrive that its end already counts. So each end carries when it was asked for and when the answer was there, and the
-bounds use the one that keeps them true. Part of the reference of the verdict; SQL computes the same numbers.
+A round is stamped when its first request is sent, and its ends are queried later: in between, messages may arrive that
+its end already counts. So each end carries the times of request and response, and each bound uses the one that keeps
+it true. Part of the reference of the verdict; SQL computes the same numbers.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class EndRead:
 
     Attributes:
         at_ms: the round's stamp.
-        end: the end offset, read at some moment between the two following ones.
+        end: the end offset, read at some time between the two following ones.
         asked_ms: the broker read it so long after the stamp at the earliest.
         answered_ms: the broker read it so long after the stamp at the latest.
         incarnation: counts the topic's ids.
@@ -40,7 +40,7 @@ class TimeLag:
     Attributes:
         lower_ms: it waited at least so long.
         estimate_ms: the likely time; the lower bound where there is no upper one.
-        upper_ms: it waited at most so long; None when it is older than what is stored ("at least").
+        upper_ms: it waited at most so long; None when it is older than the stored ends ("at least").
     """
 
     lower_ms: int
@@ -55,7 +55,7 @@ NO_WAIT = TimeLag(0, 0, 0)
 def collect_ends(rounds: Iterable[TargetRound], partition: int) -> list[EndRead]:
     """The ends of one partition of a target, from its rounds in time order; where it is missing there is none."""
     return [
-        # Rows of before it was stored do not tell when their ends were read: they are taken for read at the stamp.
+        # Rows of earlier releases lack the times of request and response: their ends count as read at the stamp.
         EndRead(this.at_ms, sample.end, this.ends_asked_ms or 0, this.ends_answered_ms or 0, this.incarnation)
         for this in rounds
         if partition < len(this.samples) and (sample := this.samples[partition]) is not None
@@ -78,16 +78,16 @@ def select_comparable(ends: Sequence[EndRead]) -> Sequence[EndRead]:
 def compute_time_lag(ends: Sequence[EndRead], position: int) -> TimeLag | None:
     """The time lag of a position at the stamp of the newest end; None without any end.
 
-    1. The position is the newest end: nothing waits.
-    2. The first unread message came after the last end that did not count it was asked for, and before the first one
-       that did was answered: these are the bounds. What came after the stamp has waited for 0.
+    1. The position is the newest end: no lag.
+    2. The first unread message arrived after the request of the last end that did not count it, and before the response
+       of the first one that did: these are the bounds. A message that arrived after the stamp has waited for 0.
     3. Between the two ends the estimate takes messages as spread evenly, and each end as read in the middle of its
        request. It is rounded down to whole milliseconds, and lies within the bounds.
-    4. Every end that can be compared counts it: it has waited at least since the first of these was answered.
+    4. Every comparable end counts it: it has waited at least since the response of the first of these.
 
     Args:
-        ends: those of one partition, oldest first, up to the round to which the position belongs; missing ones are
-            simply not there.
+        ends: those of one partition, oldest first, up to the round to which the position belongs, without missing
+            ones.
         position: the offset that the group reads next, at most the newest end.
     """
     if not ends:
@@ -102,7 +102,7 @@ def compute_time_lag(ends: Sequence[EndRead], position: int) -> TimeLag | None:
     if after == 0:
         return TimeLag(lower, lower, None)
     older = comparable_ends[after - 1]
-    # A round that overlapped the next one may have asked for its ends after the stamp: what came then has not waited.
+    # A round that overlapped the next one may have queried its ends after the stamp: later messages have not waited.
     upper = max(now_ms - older.at_ms - older.asked_ms, lower)
     return TimeLag(lower, min(max(_estimate(now_ms, older, newer, position), lower), upper), upper)
 
@@ -111,7 +111,7 @@ def compute_time_lags(ends: Sequence[EndRead], positions: Sequence[int | None]) 
     """The time lag at each end, of the position of the same round; None is a partition without lag.
 
     Args:
-        ends: those of one partition since its birth, oldest first.
+        ends: those of one partition since it was first seen, oldest first.
         positions: one for each.
     """
     found = []
@@ -123,7 +123,7 @@ def compute_time_lags(ends: Sequence[EndRead], positions: Sequence[int | None]) 
 
 def _estimate(now_ms: int, older: EndRead, newer: EndRead, position: int) -> int:
     # Twice the ages at the stamp, so that the middle of a request is a whole number. Times since 1970 would overflow
-    # 64 bits when they are multiplied by messages, and SQL has no more.
+    # 64 bits when they are multiplied by messages, and SQL has no wider integers.
     old = 2 * (now_ms - older.at_ms) - older.asked_ms - older.answered_ms
     new = 2 * (now_ms - newer.at_ms) - newer.asked_ms - newer.answered_ms
     messages = newer.end - older.end

@@ -122,3 +122,8 @@ KEYS: tuple[PolicyKey, ...] = (
     PolicyKey("holdSeconds", "hold_ms", ValueType.COUNT, "3600", _SECONDS, 0, None, "for how long the last-known answer is given while lag is unknown; 0 gives an error at once, as KEDA's `fallback` needs"),
 )  # fmt: skip
 KEYS_BY_NAME: Mapping[str, PolicyKey] = {key.name: key for key in KEYS}
+
+
+def describe_keys() -> str:
+    """All keys with their types and defaults in one line, for API schemas."""
+    return "; ".join(f"`{key.name}`: {key.value_type.value}, default {key.default_text}" for key in KEYS)

@@ -83,10 +83,10 @@ class Policy:
 
     @property
     def stabilization_ms(self) -> int:
-        """How far back values of the past change the answer of now."""
+        """How far back earlier values can change the current answer."""
         return self.scale_up_ms + self.scale_down_ms
 
     @property
     def hold_window_ms(self) -> int:
-        """How far behind the last known instant a held answer looks for the greatest one."""
+        """How far before the last known instant a last-known answer takes the greatest one."""
         return max(HPA_SCALE_DOWN_MS, self.scale_down_ms)

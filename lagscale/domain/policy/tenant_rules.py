@@ -1,6 +1,6 @@
-"""A tenant's rules for policies: what holds where a monitor does not give a key, and what is allowed of each.
+"""A tenant's rules for policies: defaults of keys that a monitor does not set, and limits of every key.
 
-REST, bulk changes, inline triggers, overrides beside `serviceType` and the single monitor all judge by these.
+REST, bulk changes, inline triggers, overrides with `serviceType` and the single monitor all apply them.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from lagscale.domain.tenancy import suggest_names
 from lagscale.errors import FieldError, InvalidInput
 
 _NUMBERS = frozenset({ValueType.COUNT, ValueType.NUMBER, ValueType.SECONDS})
-_CONTACT = "or ask the platform's administrators to change the tenant's policyLimits"
+_CONTACT = "or ask a platform administrator to change the tenant's policyLimits"
 _MAX_ALLOWED = 64
 
 
 @dataclass(frozen=True, slots=True)
 class KeyLimit:
-    """What is allowed of one key.
+    """The limit of one key.
 
     Attributes:
-        minimum, maximum: of a number, both included.
-        allowed: texts in the form of `policy_values.in_force`; empty allows all.
-        fixed: whether `allowed` is one value that holds where none is given, too.
+        minimum, maximum: inclusive bounds of a number.
+        allowed: texts in canonical form, as `format_effective_values` gives them; empty allows all.
+        fixed: whether `allowed` is one value, which is the default too.
     """
 
     key: PolicyKey
@@ -44,19 +44,17 @@ class KeyLimit:
     fixed: bool = False
 
     def field_error(self, value: str, *, is_given: bool) -> FieldError | None:
-        """What is wrong with a value in force; None when it is allowed."""
+        """The violation by a value in force; None when it is allowed."""
         description = self._find_violation(value)
         if description is None:
             return None
-        shown = value if is_given else f"{value}, as it is not given"
-        return FieldError(
-            self.key.name, f"is {shown}, and this tenant allows {description}: give such a value, {_CONTACT}"
-        )
+        shown = value if is_given else f"{value}, by default"
+        return FieldError(self.key.name, f"is {shown}; this tenant allows {description}: set such a value, {_CONTACT}")
 
     def _find_violation(self, value: str) -> str | None:
         if self.allowed:
             return None if value in self.allowed else f"only {' or '.join(self.allowed)}"
-        # What never comes is later than any number of seconds.
+        # Never is later than any number of seconds.
         number = Decimal("Infinity") if value == OFF else Decimal(value)
         if self.minimum is not None and number < self.minimum:
             return f"at least {format_number(self.minimum)}"
@@ -69,7 +67,7 @@ def read_limits(given: Mapping[str, Mapping[str, object]]) -> dict[str, KeyLimit
     """Key -> limit, from `min`, `max`, `allowed` (a list) or `fixed` of each key, as texts.
 
     Raises:
-        InvalidInput: with every fault at once; fields as in `lagThreshold.min`.
+        InvalidInput: with all field errors at once; fields as in `lagThreshold.min`.
     """
     field_errors: list[FieldError] = []
     limits = {name: _LimitParser(name, rules, field_errors).limit() for name, rules in given.items()}
@@ -79,13 +77,13 @@ def read_limits(given: Mapping[str, Mapping[str, object]]) -> dict[str, KeyLimit
 
 
 def build_unknown_key_fault(name: str) -> FieldError:
-    """The fault of a name that is no key of a policy."""
+    """The field error of a name that is not a policy key."""
     near = suggest_names(name, KEYS_BY_NAME, 1)
-    return FieldError(name, "is no key of a policy" + (f"; did you mean {near[0]}?" if near else ""))
+    return FieldError(name, "unknown policy key" + (f"; did you mean {near[0]}?" if near else ""))
 
 
 class _LimitParser:
-    """Reads the limit of one key and collects faults."""
+    """Parses the limit of one key and collects field errors."""
 
     def __init__(self, name: str, rules: Mapping[str, object], field_errors: list[FieldError]) -> None:
         self._name = name
@@ -98,13 +96,13 @@ class _LimitParser:
             self._faults.append(build_unknown_key_fault(self._name))
             return None
         if not self._rules:
-            self._faults.append(
-                FieldError(self._name, "limits nothing; give min, max, allowed or fixed, or leave it out")
-            )
+            self._faults.append(FieldError(self._name, "has no limit; set min, max, allowed or fixed, or omit it"))
             return None
         kinds = [description for description in ("fixed", "allowed") if description in self._rules]
         if len(self._rules) > 1 and kinds:
-            self._faults.append(FieldError(f"{self._name}.{kinds[0]}", "stands alone; remove it, or the other rules"))
+            self._faults.append(
+                FieldError(f"{self._name}.{kinds[0]}", "excludes the other rules; remove it, or the others")
+            )
             return None
         if "fixed" in self._rules:
             return KeyLimit(key, allowed=self._values(key, "fixed", [self._rules["fixed"]]), fixed=True)
@@ -117,7 +115,8 @@ class _LimitParser:
         if key.value_type not in _NUMBERS:
             for description in self._rules:
                 self._fault(
-                    description, f"is of numbers, and this key is {key.value_type.value}; give allowed or fixed"
+                    description,
+                    f"is for numbers, but the type of this key is {key.value_type.value}; set allowed or fixed",
                 )
             return None
         minimum, maximum = self._number("min"), self._number("max")
@@ -141,7 +140,7 @@ class _LimitParser:
         for value in values:
             text = normalize_value(key, str(value).strip())
             if text is None:
-                self._fault(description, f"has a value that this key cannot have: {key.description}")
+                self._fault(description, f"has an invalid value for this key: {key.description}")
             elif text not in limits:
                 limits.append(text)
         return tuple(limits)
@@ -151,7 +150,7 @@ class _LimitParser:
 
 
 def normalize_value(key: PolicyKey, text: str) -> str | None:
-    """A value of a key in its one form; None when the key cannot have it."""
+    """A value of a key in its canonical form; None when it is invalid."""
     match key.value_type:
         case ValueType.FLAG:
             return text.lower() if text.lower() in {"true", "false"} else None
@@ -183,7 +182,7 @@ def _normalize_number(key: PolicyKey, text: str) -> str | None:
 
 
 def parse_number(text: str) -> Decimal | None:
-    """A number as the policy's language has it; None when it is none."""
+    """A plain decimal number, or None. Stricter than `parse_policy`, which accepts exponents too."""
     try:
         value = Decimal(text.strip()) if re.fullmatch(r"[+]?[\d.]{1,32}", text.strip()) else None
     except InvalidOperation:
@@ -193,11 +192,11 @@ def parse_number(text: str) -> Decimal | None:
 
 @dataclass(frozen=True, slots=True)
 class PolicyRules:
-    """The rules. Without any of them everything is as if there were no tenant.
+    """Defaults and limits; empty rules change nothing.
 
     Attributes:
-        defaults: key -> text, in force where a policy does not give the key; values that are fixed included.
-        limits: key -> what is allowed of it.
+        defaults: key -> text, in force where a policy does not set the key; includes fixed values.
+        limits: key -> its limit.
     """
 
     defaults: Mapping[str, str] = field(default_factory=dict)
@@ -205,10 +204,10 @@ class PolicyRules:
 
     @classmethod
     def read(cls, defaults: Mapping[str, str], limits: Mapping[str, Mapping[str, object]]) -> PolicyRules:
-        """The rules from texts.
+        """Parse rules from texts.
 
         Raises:
-            InvalidInput: with every fault at once; fields as in `policyDefaults.sustainSeconds`, and as in
+            InvalidInput: with all field errors at once; fields as in `policyDefaults.sustainSeconds`, and as in
                 `policyLimits.lagThreshold.min`.
         """
         field_errors: list[FieldError] = []
@@ -226,7 +225,7 @@ class PolicyRules:
         for name in sorted(given.keys() & fixed.keys() & KEYS_BY_NAME.keys()):
             if normalize_value(KEYS_BY_NAME[name], given[name]) != fixed[name]:
                 field_errors.append(
-                    FieldError(f"policyDefaults.{name}", f"is fixed at {fixed[name]} by policyLimits; leave it out")
+                    FieldError(f"policyDefaults.{name}", f"is fixed at {fixed[name]} by policyLimits; omit it")
                 )
         if field_errors:
             raise InvalidInput(field_errors)
@@ -237,15 +236,15 @@ class PolicyRules:
         return bool(self.defaults or self.limits)
 
     def inherited(self, given: Mapping[str, str]) -> dict[str, str]:
-        """What the tenant's defaults add to the keys that are given."""
+        """What the tenant's defaults add to the given keys."""
         present = {name for name, text in given.items() if text.strip()}
         return {name: text for name, text in self.defaults.items() if name not in present}
 
     def policy(self, given: Mapping[str, str], *, tick_seconds: float, minimum_interval: int) -> Policy:
-        """The policy in force of the keys that are given; its limits are another question, see `field_errors`.
+        """The policy in force from the given keys; limits are not checked here, see `field_errors`.
 
         Raises:
-            InvalidInput: with every fault at once.
+            InvalidInput: with all field errors at once.
         """
         inherited = self.inherited(given)
         try:
@@ -258,12 +257,12 @@ class PolicyRules:
     def field_errors(
         self, policy: Policy, given: Mapping[str, str], *, except_for: Policy | None = None
     ) -> list[FieldError]:
-        """What of a policy in force is not allowed.
+        """Violations of the limits by a policy in force.
 
         Args:
             policy: in force.
             given: the keys as given.
-            except_for: a policy whose values are let pass: they were there before.
+            except_for: an earlier policy, whose values remain allowed.
         """
         if not self.limits:
             return []
@@ -277,7 +276,7 @@ class PolicyRules:
         return [field_error for field_error in found if field_error is not None]
 
     def own_faults(self, *, tick_seconds: float, minimum_interval: int) -> list[FieldError]:
-        """What is wrong with the defaults themselves: they cannot stand together, or the limits forbid them."""
+        """Errors of the defaults themselves: they contradict each other, or the limits."""
         try:
             policy = parse_policy(self.defaults, tick_seconds=tick_seconds, minimum_interval=minimum_interval)
         except InvalidInput as wrong:
@@ -292,7 +291,7 @@ class PolicyRules:
         ]
 
 
-#: Of a tenant without any.
+#: The rules of a tenant without any.
 NO_RULES = PolicyRules()
 
 
@@ -303,5 +302,5 @@ def _prefix_field(place: str, field_error: FieldError) -> FieldError:
 def _add_defaults_hint(field_error: FieldError, inherited: Mapping[str, str]) -> FieldError:
     if not inherited:
         return field_error
-    text = f"{field_error.text} (in force by the tenant's policyDefaults: {', '.join(sorted(inherited))}; give a key to overrule it)"
+    text = f"{field_error.text} (from the tenant's policyDefaults: {', '.join(sorted(inherited))}; set a key to override it)"
     return FieldError(field_error.field, text)

@@ -1,30 +1,25 @@
-"""Whether a monitor's workload has anything to do: backlog, work, and the claim that there is neither.
-
-Part of the reference of the verdict.
-"""
+"""Activity of a monitor: backlog, progress, or idle. Part of the reference of the verdict."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
 
-from lagscale.domain.lag.samples import Flag
+from lagscale.domain.lag.samples import WITHOUT_PROGRESS, Flag
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.verdict.islands import find_trailing_island
 from lagscale.domain.verdict.series import MonitorSeries, PartitionSeries, compute_activity_lag
 from lagscale.domain.verdict.totals import build_totals
 
-_WITHOUT_PROGRESS = Flag.UNCOMMITTED | Flag.LOST | Flag.RESET
-
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """What the samples say of activity apart from a sustained lag.
+    """Activity apart from sustained lag.
 
     Attributes:
-        backlog: messages wait while the group has members, or have for `activationSustainSeconds`.
+        backlog: unread messages while the group has members, or for `activationSustainSeconds`.
         progress: a position advanced within `workSeconds`.
-        idle: that there is neither was measured.
+        idle: measured absence of both.
     """
 
     backlog: bool
@@ -35,12 +30,13 @@ class Activity:
 def judge_activity(series_set: MonitorSeries, members: int | None, now_ms: int, policy: Policy) -> Activity:
     """Judge activity at T.
 
-    1. *Backlog* needs a fresh newest total above `activationLagThreshold`, and members (not known counts as members)
+    1. *Backlog* needs a fresh newest total above `activationLagThreshold`, and members (unknown counts as members)
        or an unbroken run of `activationSustainSeconds`.
-    2. *Work* is a position that advanced under the topic's present id within `workSeconds`, of a topic that is absent
-       since as well.
-    3. *Idle* is a claim: neither backlog nor work, no open run that may have lasted, a fresh newest total, and each
-       partition in scope sampled under the topic's present id at or before T - `workSeconds`, or born under it.
+    2. *Progress* is a position that advanced within one topic incarnation within `workSeconds`, even if the topic has
+       been absent since.
+    3. *Idle* requires: neither backlog nor progress, no run with an unknown start that may have lasted, a fresh newest
+       total, and for each partition in scope a sample of the current incarnation at or before T - `workSeconds`, or
+       that it was first seen in it.
     """
     level = policy.activation_lag_threshold
     totals = build_totals(series_set, lambda _, point: compute_activity_lag(point.sample, policy), level, policy)
@@ -55,19 +51,19 @@ def judge_activity(series_set: MonitorSeries, members: int | None, now_ms: int, 
 
 
 def _has_progressed(series: PartitionSeries, after_ms: int) -> bool:
-    """Whether the position advanced between two neighbouring samples of the present id, the later after an instant."""
+    """Whether the position advanced between neighboring samples of the current incarnation, the later after an instant."""
     return any(
         newer.at_ms > after_ms
         and older.incarnation == newer.incarnation == series.incarnation
-        and not older.has(_WITHOUT_PROGRESS)
-        and not newer.has(_WITHOUT_PROGRESS)
+        and not older.has(WITHOUT_PROGRESS)
+        and not newer.has(WITHOUT_PROGRESS)
         and newer.sample.position > older.sample.position
         for older, newer in pairwise(series.points)
     )
 
 
 def _is_covered(series: PartitionSeries, at_ms: int) -> bool:
-    """Whether a sample of the present id lies at or before an instant, or the partition was born since."""
+    """Whether a sample of the current incarnation is at or before an instant, or the partition was first seen since."""
     return any(
         point.incarnation == series.incarnation and (point.at_ms <= at_ms or point.has(Flag.FIRST_SEEN))
         for point in series.points

@@ -18,7 +18,7 @@ class Verdict(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a verdict is what it is; stored, counted and rendered into sentences."""
+    """The reason of a verdict; stored, counted and rendered into sentences."""
 
     LASTED = "lasted"  # sustained: lag above the threshold for sustainSeconds
     NO_BREACH = "no_breach"  # calm: no newest sample is above the threshold
@@ -28,8 +28,8 @@ class Reason(StrEnum):
     NO_TOPIC = "no_topic"  # unknown: none of the topics exists
     STALE = "stale"  # unknown: the newest round is too old
     MISSING = "missing"  # unknown: a partition has no fresh sample
-    START_UNKNOWN = "open_island"  # unknown: above the threshold, and when that began is not known
-    ACTIVITY_UNDETERMINED = "activity_untold"  # unknown: whether the group works cannot be told yet
+    START_UNKNOWN = "open_island"  # unknown: above the threshold, with an unknown start
+    ACTIVITY_UNDETERMINED = "activity_untold"  # unknown: activity is undetermined
     MEMBERS_UNKNOWN = "members_unknown"  # unknown: the floor for missing partitions needs the member count
 
 
@@ -60,7 +60,7 @@ class Island:
         target_id, partition: None for the total.
         lag: newest lag, messages; of `metric: timeLag` the lower bound, milliseconds.
         since_ms, span_ms: first sample's time, and last minus first.
-        start_known: whether it is known to have begun there.
+        start_known: whether it is known to have started there.
     """
 
     target_id: int | None
@@ -73,24 +73,24 @@ class Island:
 
 @dataclass(frozen=True, slots=True)
 class Judgment:
-    """What the samples say of one monitor at one instant.
+    """The evaluation of one monitor at one instant.
 
     Attributes:
-        value: the metric value, None while unknown. Messages.
+        value: the metric value, None while unknown: messages, or seconds x replicas with `metric: timeLag`.
         active: None while unknown.
         at_ms: T, the time of the newest round; None without one.
         now_ms: the instant judged.
-        raw, scale_up_value: the value before stabilisation, and after that of rising.
+        raw, scale_up_value: the value before stabilization, and after scaleUpStabilization.
         total: lag of the fresh partitions, messages, before caps.
         partitions, missing: in scope, and of these without a fresh sample.
-        incomplete: whether one of them, or a whole target, is not fresh.
-        lagging: partitions with fresh lag above 0, those that are stuck left out.
-        stuck, stuck_lag: (target id, partition) of those whose commit stands still under a running group, and the lag
-            of the fresh ones among them, which counts for activity only.
+        incomplete: whether one of them, or a whole target, has no fresh sample.
+        lagging: partitions with fresh lag above 0, without stuck ones.
+        stuck, stuck_lag: (target id, partition) of stuck partitions, and the lag of the fresh ones among them, which
+            counts for activity only.
         time_lag: of `metric: timeLag`, the greatest by its estimate among the fresh partitions that are not stuck.
-        recovering: sustained, and every lasting backlog will be gone within `drainSeconds`.
+        recovering: sustained, and every sustained backlog reaches the threshold within `drainSeconds`.
         members: of the newest round, None when not known.
-        activates_from_zero: backlog is proven and the group has no members, though the verdict is unknown.
+        activates_from_zero: the verdict is unknown, but backlog is proven and the group has no members.
         absent: listed topics that do not exist, by target id.
     """
 
@@ -118,15 +118,15 @@ class Judgment:
 
     @property
     def measured_total(self) -> int | None:
-        """The total for who reads it; None where no partition is fresh, because what is not known is no 0."""
+        """The total, or None where no partition is fresh: unknown is not 0."""
         return self.total if self.partitions > self.missing else None
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The answer for KEDA: value and activity of one moment, so that they cannot contradict.
+    """The answer for KEDA: value and activity of one instant, so that they cannot contradict.
 
-    `last_known_ms` is K, the last known instant, when the answer is held; None when it was measured.
+    `last_known_ms` is K, the last known instant, of a last-known answer; None of a measured one.
     """
 
     value: float

@@ -1,7 +1,7 @@
 """The reference of the verdict: from raw rounds and a policy to one of three verdicts, a value and an activity.
 
-Clarity before speed. The SQL of the store computes the same; the contract tests hold both against each other, and the
-in-memory twin of the store answers by this module.
+Clarity before speed: this is the definition, which contract tests compare with the SQL of the store. Services use only
+its parts (series, facts) for explanations and group status.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Targets = Mapping[int, Sequence[TargetRound]]
 
 
 def judge(targets: Targets, policy: Policy, *, now_ms: int, upto_ms: int | None = None) -> Judgment:
-    """Judge a monitor from the raw rounds of its targets, and stabilise the answer from the same samples.
+    """Judge a monitor from the raw rounds of its targets, and stabilize the answer from the same samples.
 
     Args:
         targets: target id -> its rounds, in any order, doubled or not.
@@ -39,10 +39,10 @@ def judge(targets: Targets, policy: Policy, *, now_ms: int, upto_ms: int | None 
 
 
 def find_last_known(targets: Targets, policy: Policy, *, now_ms: int, upto_ms: int | None = None) -> Answer | None:
-    """The held answer, from what would have been told at every sample time, each with only the samples until then.
+    """The last-known answer, from the answers at every sample time, each with only the samples until then.
 
-    Looks back `holdSeconds` for the last known instant K and 300 s, or `scaleDownStabilization`, further for the
-    greatest answer before it.
+    Looks back `holdSeconds` for the last known instant K, and `Policy.hold_window_ms` further for the greatest answer
+    before it.
     """
     series_set = build_series(targets, policy, upto_ms)
     if series_set is None or policy.hold_ms == 0:
@@ -59,14 +59,16 @@ def find_last_known(targets: Targets, policy: Policy, *, now_ms: int, upto_ms: i
 
 
 def _judge_history(targets: Targets, policy: Policy, from_ms: int, until_ms: int) -> list[Judgment]:
-    """What was known at each sample time of a span, with the samples until then; before stabilisation."""
+    """The known judgments at each sample time of a span, with the samples until then; before stabilization."""
     times = sorted({r.at_ms for rounds in targets.values() for r in rounds if from_ms <= r.at_ms <= until_ms})
     judged = [judge_at(targets, policy, at, at) for at in times]
     return [judgment for judgment in judged if judgment.value is not None]
 
 
 def _stabilize_last(judgments: Sequence[Judgment], policy: Policy) -> Judgment:
-    """The last of these judgements with the stabilised answer: two windows, read off their definition.
+    """The last of these judgments with the stabilized answer, by the definition of the two windows.
+
+    Deliberately not `stabilization.stabilize`, whose fast form tests compare with this one.
 
     1. up(t) is the least value of the known instants of [t - scaleUpStabilization, t] since the last value of 0.
     2. The answer is the greatest up(t) of the known instants of [T - scaleDownStabilization, T], active if any is.
@@ -88,13 +90,13 @@ def _stabilize_last(judgments: Sequence[Judgment], policy: Policy) -> Judgment:
 
 
 def judge_at(targets: Targets, policy: Policy, now_ms: int, upto_ms: int | None) -> Judgment:
-    """One instant by itself, before stabilisation.
+    """Judge one instant, before stabilization.
 
     1. *Now* decides freshness and nothing else; everything else is computed at T, the time of the newest round.
     2. *Sustained*: a fresh partition's trailing island (scope total: the total's) has a span of `sustainSeconds`.
-       With a partition that is not fresh the value must not fall below what the members stand for; not knowing them,
+       With a partition that is not fresh the value must not fall below the current replicas; with unknown members
        the verdict is unknown.
-    3. *Calm*: every partition is fresh, none has an island that lasted or may have lasted, and activity can be told.
+    3. *Calm*: every partition is fresh, none has an island that lasted or may have lasted, and activity is determined.
     4. *Unknown* is everything else, with its first reason.
     5. A stuck partition has no island and no value; it counts for activity, and as a partition.
     """
@@ -136,7 +138,7 @@ def judge_at(targets: Targets, policy: Policy, now_ms: int, upto_ms: int | None)
 
 
 def _build_load(facts: VerdictFacts, verdict: Verdict, policy: Policy) -> Load:
-    """What the value of a sustained monitor is made of: the fresh partitions, without those that are stuck."""
+    """The load of a sustained monitor: the fresh partitions, without stuck ones."""
     lags = [
         compute_lag(point.sample, policy)
         for series, point in facts.fresh
@@ -173,7 +175,7 @@ def _find_longest_time_lag(facts: VerdictFacts) -> TimeLag | None:
 
 
 def _is_recovering(facts: VerdictFacts, policy: Policy) -> bool:
-    """Whether the line through each lasting backlog of the last `sustainSeconds` reaches the threshold in time."""
+    """Whether the line through each sustained backlog of the last `sustainSeconds` reaches the threshold in time."""
     if not policy.drain_ms or not facts.whole or facts.members is None:
         return False
     at_ms = facts.series_set.at_ms
@@ -205,12 +207,12 @@ def _select_islands(facts: VerdictFacts, policy: Policy) -> list[TrailingIsland]
 
 def _decide_verdict(facts: VerdictFacts, now_ms: int, policy: Policy) -> tuple[Verdict, Reason]:
     islands = _select_islands(facts, policy)
-    # Of a total, what lasted may no longer be fresh; then 0 is no measured value of the rest.
+    # The partitions that made a total sustained may no longer be fresh; then 0 is not a measured value of the rest.
     has_value = facts.whole or any(
         compute_lag(p.sample, policy) for s, p in facts.fresh if identify_partition(s) not in facts.stuck
     )
     if has_value and any(island.lasted(policy.sustain_ms) for island in islands):
-        # Seconds are worth replicas, and so is the floor for missing partitions.
+        # Both seconds and the floor for missing partitions are multiples of the current replicas.
         needs_members = policy.metric is Metric.TIME_LAG or not facts.whole
         if not needs_members or facts.members is not None:
             return Verdict.SUSTAINED, Reason.LASTED
@@ -234,7 +236,7 @@ def _find_undetermined(facts: VerdictFacts, islands: list[TrailingIsland], polic
 
 
 def _find_missing_data(facts: VerdictFacts, now_ms: int, policy: Policy) -> Reason | None:
-    """Why calm cannot be claimed for want of samples, by the first reason that applies."""
+    """Why calm cannot be claimed without more samples, by the first reason that applies."""
     rounds = facts.series_set.rounds
     if facts.unmeasured:
         return Reason.NO_DATA
@@ -250,7 +252,7 @@ def _find_missing_data(facts: VerdictFacts, now_ms: int, policy: Policy) -> Reas
 def _compute_answer(
     verdict: Verdict, facts: VerdictFacts, load: Load, policy: Policy
 ) -> tuple[float | None, bool | None]:
-    """Value and activity, from one place: within one judgement they cannot contradict."""
+    """Value and activity from one place, so that they cannot contradict within one judgment."""
     if verdict is Verdict.UNKNOWN:
         return None, None
     if verdict is Verdict.CALM:
@@ -259,7 +261,7 @@ def _compute_answer(
 
 
 def _activates_from_zero(facts: VerdictFacts, policy: Policy) -> bool:
-    """Whether the fresh partitions prove a backlog, and nobody is there to read it."""
+    """Whether the fresh partitions prove a backlog while the group has no members."""
     backlog = sum(compute_activity_lag(point.sample, policy) for _, point in facts.fresh)
     return facts.members == 0 and facts.activity.backlog and backlog > policy.activation_lag_threshold
 

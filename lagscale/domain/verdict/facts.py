@@ -1,6 +1,6 @@
-"""What the rules of the verdict look at: fresh and missing partitions, stuck ones, trailing islands, and totals.
+"""The facts that the rules of the verdict use: fresh, missing and stuck partitions, trailing islands, and totals.
 
-Part of the reference of the verdict (`persistence`).
+Part of the reference of the verdict (`evaluate`).
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ class PartitionIsland:
 
 @dataclass(frozen=True, slots=True)
 class VerdictFacts:
-    """What the rules of the verdict look at.
+    """The facts that the rules of the verdict use.
 
     Attributes:
         fresh: the partitions that are fresh, with their newest samples.
-        time_lags: of each of these, for how long its oldest unread message has waited.
-        stuck: those whose commit stands still under a running group.
-        missing: partitions in scope that are not.
+        time_lags: the time lag of each of these.
+        stuck: partitions without progress although the group has members.
+        missing: number of partitions in scope that are not fresh.
         unmeasured: targets without any round; they count as not fresh.
         partition_islands: trailing islands of fresh partitions.
         totals: those that count for the verdict.
@@ -65,12 +65,12 @@ class VerdictFacts:
 
     @property
     def whole(self) -> bool:
-        """Whether everything that is listed is known and fresh."""
+        """Whether all listed topics are measured and all partitions fresh."""
         return not self.missing and not self.unmeasured
 
 
 def collect_facts(series_set: MonitorSeries, now_ms: int, policy: Policy) -> VerdictFacts:
-    """Lay out what was measured as of T, for an instant that decides freshness."""
+    """Collect the facts as of T; `now_ms` decides freshness."""
     fresh, partition_islands, time_lags = [], [], {}
     stuck = _find_stuck(series_set, policy)
     for whole, series in zip(series_set.series, series_set.select_lookback(), strict=True):
@@ -115,7 +115,7 @@ def _find_stuck(series_set: MonitorSeries, policy: Policy) -> frozenset[Partitio
 
 
 def identify_partition(series: PartitionSeries) -> PartitionId:
-    """By which a partition is called in a judgement."""
+    """The identifier of a partition in a judgment."""
     return series.target_id, series.partition
 
 

@@ -1,7 +1,7 @@
-"""The brake: a monitor that is frozen keeps the held answer of the moment at which it was. Pure.
+"""Freezes: which of them apply to a monitor.
 
-The scaler, the API and the store's adapters call it. The rule is that of *Hold*, as of the freeze and without its time
-limit; where there was nothing to hold, the answer is an error, never 0.
+A frozen monitor gets the last-known answer as of the freeze, without the time limit of `holdSeconds`; without such an
+answer it gets an error, never 0. Alone because the store's records and all services share it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Final
 
-#: A freeze that nobody remembers is an outage to come.
+#: A forgotten freeze becomes an outage, so none lasts longer.
 MAX_FREEZE_MS: Final = 30 * 24 * 3600 * 1000
 
 
@@ -21,7 +21,7 @@ class Freeze:
     Attributes:
         cluster: its name; None unless the freeze is of a cluster.
         monitor_id: None unless it is of a monitor.
-        since_ms, until_ms: by the database's clock; the second instant is no longer frozen.
+        since_ms, until_ms: by the database's clock; the end is exclusive.
     """
 
     freeze_id: str
@@ -34,7 +34,7 @@ class Freeze:
 
 
 class Freezes:
-    """Freezes of many tenants, found by what they are of."""
+    """Freezes of many tenants by tenant, cluster and monitor."""
 
     def __init__(self, every: Iterable[Freeze]) -> None:
         self._of: dict[tuple[int, str | None, int | None], list[Freeze]] = {}
@@ -45,7 +45,7 @@ class Freezes:
         return bool(self._of)
 
     def of(self, tenant_id: int, cluster: str, monitor_id: int | None) -> tuple[Freeze, ...]:
-        """Those that a monitor is under, ended ones too; None is an inline monitor that is not registered yet."""
+        """The freezes of a monitor, ended ones too; None is an inline monitor that is not registered yet."""
         if not self._of:
             return ()
         whole, of_cluster = (tenant_id, None, None), (tenant_id, cluster, None)
@@ -54,6 +54,6 @@ class Freezes:
 
 
 def select_active(freezes: Iterable[Freeze], now_ms: int | None) -> tuple[Freeze, ...]:
-    """Those that have not ended, the oldest first. While no clock is known every one holds: it is a brake."""
+    """The freezes that have not ended, the oldest first; without a known clock all, which errs on the safe side."""
     present = [one for one in freezes if now_ms is None or now_ms < one.until_ms]
     return tuple(sorted(present, key=lambda one: (one.since_ms, one.freeze_id)))

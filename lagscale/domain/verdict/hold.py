@@ -13,17 +13,17 @@ from lagscale.domain.policy.policy import Policy
 from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict, VerdictRequest
 from lagscale.domain.verdict.value import count_replicas
 
-#: How far before the freeze the last known instant is looked for; beyond it hardly any sample is kept.
+#: How far before a freeze the last known instant is searched; older samples are mostly past retention.
 FREEZE_LOOKBACK_MS: Final = 24 * 3600 * 1000
 
 
 def pick_last_known(judgments: Iterable[Judgment], members: int | None, now_ms: int, policy: Policy) -> Answer | None:
-    """The held answer from the known judgements of the past, each made at its own sample time.
+    """The last-known answer from earlier judgments, each made at its own sample time.
 
     Args:
-        judgments: judgements with a known verdict at [K - window, K]; others are passed over.
+        judgments: those with a known verdict at [K - window, K]; others are ignored.
         members: of the newest round, None when not known.
-        now_ms: the instant asked.
+        now_ms: the instant of the request.
         policy: gives `holdSeconds`.
     """
     known_values = [(j.at_ms, j.value, j.active) for j in judgments if j.at_ms is not None and j.value is not None]
@@ -39,7 +39,7 @@ def pick_last_known(judgments: Iterable[Judgment], members: int | None, now_ms: 
 
 
 def choose_answer(judgment: Judgment, policy: Policy, last_known: Answer | None = None) -> Answer | None:
-    """What to answer: the measured, else the held, else the waking answer; None means an error."""
+    """The measured answer, else the last-known one, else activation from zero; None means an error."""
     if judgment.value is not None and judgment.active is not None:
         return Answer(judgment.value, judgment.active)
     if last_known is not None:
@@ -48,10 +48,10 @@ def choose_answer(judgment: Judgment, policy: Policy, last_known: Answer | None 
 
 
 def apply_partial_coverage(judgment: Judgment, policy: Policy) -> Judgment:
-    """The judgement of the whole, from that of a part.
+    """The judgment of a monitor from that of some of its topics.
 
-    The rest counts as missing partitions do: lag that lasted in the part is proven, and the value may rise but not
-    fall below what the members stand for; everything else is unknown, for calm needs every topic.
+    The rest counts like missing partitions: sustained lag in the part is proven, and the value may rise but not fall
+    below the current replicas; everything else is unknown, because calm requires every topic.
     """
     if judgment.verdict is Verdict.SUSTAINED and judgment.value is not None and judgment.members is not None:
         floor = count_replicas(judgment.members, policy) * policy.target_lag
@@ -61,10 +61,10 @@ def apply_partial_coverage(judgment: Judgment, policy: Policy) -> Judgment:
 
 
 def without_hold_limit(policy: Policy) -> Policy:
-    """The policy by which a frozen monitor's answer is looked for."""
+    """The policy that finds the answer of a frozen monitor."""
     return replace(policy, hold_ms=FREEZE_LOOKBACK_MS)
 
 
 def build_frozen_request(request: VerdictRequest, at_ms: int) -> VerdictRequest:
-    """The ask whose held answer is that of a freeze: samples after it do not exist."""
+    """The request whose last-known answer is that of a freeze: later samples do not exist."""
     return replace(request, policy=without_hold_limit(request.policy), upto_ms=at_ms, judged_at_ms=at_ms)

@@ -1,4 +1,4 @@
-"""Islands: unbroken runs of breaches, what bridges a gap inside them, and whether their beginning is known.
+"""Islands: unbroken runs of breaches, what bridges a gap inside them, and whether their start is known.
 
 Part of the reference of the verdict; partitions and totals go through the same rules.
 """
@@ -18,9 +18,9 @@ class LagPoint:
     """One lag of a partition or of the total, in time order with its neighbours.
 
     Attributes:
-        joined: no gap lies between this reading and the one before.
-        begins: whatever began here is known to have begun here (a birth, a reset).
-        cuts: nothing before belongs to the same island (a reset).
+        joined: no gap lies between this point and the previous one.
+        begins: anything that starts here has a known start (first seen, or a reset).
+        cuts: no earlier point belongs to the same island (a reset).
     """
 
     at_ms: int
@@ -32,7 +32,7 @@ class LagPoint:
 
 @dataclass(frozen=True, slots=True)
 class TrailingIsland:
-    """The run of breaches that contains the newest reading."""
+    """The run of breaches that contains the newest point."""
 
     since_ms: int
     until_ms: int
@@ -49,18 +49,18 @@ class TrailingIsland:
         return self.span_ms >= for_ms
 
     def may_have_lasted(self, for_ms: int) -> bool:
-        """Whether it is shorter, but began at an unknown time before."""
+        """Whether it is shorter, but started at an unknown time before."""
         return not self.start_known and not self.lasted(for_ms)
 
 
 def find_trailing_island(lag_points: Sequence[LagPoint], level: int) -> TrailingIsland | None:
-    """The trailing island above a level; None when the newest reading is no breach.
+    """The trailing island above a level; None when the newest point is not a breach.
 
     1. A breach is strictly above the level.
     2. The island goes back over neighbouring breaches as long as no gap lies between two of them.
     3. A reset begins a new island.
-    4. It is bounded when it begins with a reset or a birth, or when the reading before it, without a gap, was no
-       breach; otherwise it is open.
+    4. Its start is known when it begins with a reset or a partition first seen, or when the point before it, without
+       a gap, is not a breach; otherwise it is unknown.
     """
     if not lag_points or lag_points[-1].lag <= level:
         return None
@@ -68,7 +68,7 @@ def find_trailing_island(lag_points: Sequence[LagPoint], level: int) -> Trailing
     while first > 0 and lag_points[first].joined and not lag_points[first].cuts and lag_points[first - 1].lag > level:
         first -= 1
     start = lag_points[first]
-    # Where a reading lies before the start without a gap and without a reset between, it was no breach.
+    # A point before the start, without a gap or a reset in between, is not a breach.
     start_known = start.begins or start.cuts or (first > 0 and start.joined)
     return TrailingIsland(start.at_ms, lag_points[-1].at_ms, lag_points[-1].lag, start_known)
 
@@ -89,14 +89,14 @@ def can_bound_lag(older: SamplePoint, newer: SamplePoint) -> bool:
 
 
 def compute_lower_bound(older: SamplePoint, newer: SamplePoint, newer_lag: int) -> int:
-    """What the lag was never below between two samples: commits only grow."""
+    """The lower bound of the lag between two samples: commits only grow."""
     return newer_lag - (newer.sample.end - older.sample.end)
 
 
 def build_lag_points(
     points: Sequence[SamplePoint], lag: Callable[[SamplePoint], int], level: int, max_gap_ms: int
 ) -> list[LagPoint]:
-    """A partition's samples as readings; two samples further apart than the greatest gap are joined by the bound."""
+    """A partition's samples as points; two samples further apart than the greatest gap are joined by the bound."""
     lags = [lag(point) for point in points]
     return _join_points(
         points, lags, max_gap_ms, lambda older, newer, lag: compute_lower_bound(older, newer, lag) > level
@@ -106,11 +106,11 @@ def build_lag_points(
 def build_time_lag_points(
     points: Sequence[SamplePoint], time_lags: Sequence[TimeLag], level_ms: int, max_gap_ms: int
 ) -> list[LagPoint]:
-    """A partition's time lags as readings, by their lower bounds.
+    """A partition's time lags as points, by their lower bounds.
 
     1. What is unread at the newer of two samples was unread at the older one, and had waited for less by the time
        between; this joins them over a gap.
-    2. "At least" less than the level proves nothing, so nothing is known to begin after it.
+    2. "At least" with less than the level proves nothing, so what starts after it has an unknown start.
     """
     lag_points = _join_points(
         points,

@@ -1,7 +1,6 @@
-"""What was measured of a monitor up to an instant: scope, one series of samples per partition, members.
+"""The samples of a monitor up to an instant: scope, one series per partition, members.
 
-Built from raw rounds only, for the reference of the verdict (`persistence`); nothing that a writer marks or carries
-forward is read here.
+Built from raw rounds only, for the reference of the verdict (`evaluate`); markers and carried samples are not used.
 """
 
 from __future__ import annotations
@@ -30,10 +29,10 @@ class SamplePoint:
 
 @dataclass(frozen=True, slots=True)
 class PartitionSeries:
-    """The samples of one partition in scope, oldest first, none before its last birth.
+    """The samples of one partition in scope, oldest first, from when it was last first seen.
 
     Attributes:
-        incarnation: the topic's present id.
+        incarnation: the topic's current one.
         points: every sample that counts, however old.
     """
 
@@ -60,13 +59,13 @@ class PartitionSeries:
 
 @dataclass(frozen=True, slots=True)
 class MonitorSeries:
-    """Everything that a verdict may look at, at T = `at_ms`.
+    """All samples that a verdict may use, at T = `at_ms`.
 
     Attributes:
         rounds: per target, its rounds up to T, oldest first, each once.
         series: the partitions in scope at T.
-        removed: of partitions that are named no more, or were not for a while, what was sampled until then: the topic was
-            absent. It counts for *work* alone.
+        removed: earlier samples of partitions that metadata no longer names, or did not name for a while: the topic was
+            absent. They count for *progress* only.
         times: of the rounds in the lookback and, per target, of the last round before it.
         start_times: per target, the time of the oldest round that counts for islands and totals.
     """
@@ -83,7 +82,7 @@ class MonitorSeries:
         return tuple(series.since(self.start_times[series.target_id]) for series in self.series)
 
     def members(self) -> int | None:
-        """Members that the newest round knows: read within 180 s of it, in this round or an earlier one."""
+        """Members at the newest round: queried at most `MEMBERS_MAX_AGE_MS` before it, in this round or an earlier one."""
         counts = [
             (age, members)
             for rounds in self.rounds.values()
@@ -113,10 +112,10 @@ def build_series(
 ) -> MonitorSeries | None:
     """Order the rounds and lay out the samples by partition; None when no target has a round.
 
-    1. A round counts once, however often and in whatever order it was delivered.
+    1. A round counts once, regardless of order and number of deliveries.
     2. T is the time of the newest round of any target.
     3. The scope of a target is that of its newest round.
-    4. Samples before a partition's last birth do not count, nor do those before a round that did not name it.
+    4. Samples from before a partition was last first seen do not count, nor those before a round that did not name it.
     """
     rounds = {target: _order_rounds(given, upto_ms) for target, given in targets.items()}
     times = [r.at_ms for given in rounds.values() for r in given]
@@ -150,7 +149,7 @@ def compute_lag(sample: Sample, policy: Policy) -> int:
 
 
 def compute_activity_lag(sample: Sample, policy: Policy) -> int:
-    """Lag for activity: as for the verdict, but 1 under `latest` where messages wait for a first commit."""
+    """Lag for activity: as for the verdict, but 1 under `latest` where messages exist before a first commit."""
     if sample.flags & Flag.UNCOMMITTED and policy.offset_reset_policy is OffsetResetPolicy.LATEST:
         return int(sample.lag > 0 and not policy.scale_to_zero_on_invalid_offset)
     return sample.lag
@@ -175,7 +174,7 @@ def _count_named(rounds: Mapping[int, tuple[TargetRound, ...]], series: Partitio
 
 
 def _split_incarnations(target: int, rounds: tuple[TargetRound, ...]) -> list[list[PartitionSeries]]:
-    """Per partition its samples: from one birth, or one round that names it again, to the next."""
+    """Per partition its samples, split where it is first seen, or named again."""
     last = rounds[-1]
     found = []
     for partition in range(max(len(this.samples) for this in rounds)):

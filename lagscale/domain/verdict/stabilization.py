@@ -1,6 +1,7 @@
-"""Stabilised answers from the values of the samples alone: a restart forgets nothing, and all replicas agree.
+"""Stabilized answers from the values of the samples alone, so they survive restarts and all replicas agree.
 
-Pure; the adapters of the store call it with judgements of past instants.
+The store calls this linear form with judgments of past instants; `evaluate` has the quadratic form of the definition,
+and tests compare the two.
 """
 
 from __future__ import annotations
@@ -16,13 +17,13 @@ from lagscale.domain.verdict.contract import Judgment
 def stabilize(judgments: Sequence[Judgment], policy: Policy) -> list[Judgment]:
     """The answers at known instants, from the values that the policy gives at each of them.
 
-    1. *Up*: the least value of the last `scaleUpStabilization` within the present run of values above 0: the first
-       comes at once, later it rises only to what has held.
+    1. *Up*: the least value of the last `scaleUpStabilization` within the current run of values above 0: the first
+       one counts at once, later ones only as far as they lasted.
     2. *Down*: the greatest of those of the last `scaleDownStabilization`, active if any of them was.
 
     Args:
-        judgments: judgements with a known verdict, each at its own sample time, oldest first. Those at the beginning are
-            right only if the two windows lie within what is given.
+        judgments: those with a known verdict, each at its own sample time, oldest first. The first answers are right
+            only if the judgments cover both windows.
         policy: the two windows.
     """
     if not policy.stabilization_ms:
@@ -63,5 +64,5 @@ def _compute_scale_up(judgments: Sequence[Judgment], window_ms: int) -> Iterator
 
 
 def _time_of(judgment: Judgment) -> int:
-    """The time of a judgement's newest round, which every known one has."""
+    """The time of a judgment's newest round, which exists for every known verdict."""
     return judgment.at_ms or 0

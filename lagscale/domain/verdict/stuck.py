@@ -1,6 +1,6 @@
-"""Stuck partitions: lag that nobody reads although the group has members.
+"""Stuck partitions: lag without progress although the group has members.
 
-Part of the reference of the verdict.
+Part of the reference of the verdict; alone because verdict and group status both use it.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ from lagscale.domain.verdict.series import PartitionSeries, SamplePoint, compute
 
 
 def is_stuck(series: PartitionSeries, members_by_time: Mapping[int, bool], policy: Policy) -> bool:
-    """Whether the partition's commit has stood still for `stuckAfterSeconds` up to its newest sample.
+    """Whether the partition's commit did not move for `stuckAfterSeconds` up to its newest sample.
 
-    1. Every sample of the stretch has lag, and was taken while the group was known to have a member.
-    2. Between two neighbours the commit did not move, and no gap lies in which the lag may have been 0.
+    1. Every sample of that time has lag, and was taken while the group was known to have a member.
+    2. Between two neighbors the commit did not move, and there is no gap in which the lag may have been 0.
 
     Args:
         series: of the partition.
@@ -43,7 +43,7 @@ def is_stuck(series: PartitionSeries, members_by_time: Mapping[int, bool], polic
 
 
 def is_commit_unchanged(older: SamplePoint, newer: SamplePoint) -> bool:
-    """Whether the commit stood still between two neighbours. Positions of two topic ids cannot be compared."""
+    """Whether the commit did not move between two neighbors; positions of two incarnations cannot be compared."""
     if older.incarnation != newer.incarnation:
         return False
     if newer.has(Flag.LOST) or (older.has(Flag.UNCOMMITTED) and newer.has(Flag.UNCOMMITTED)):

@@ -1,4 +1,4 @@
-"""The total of a monitor's partitions over time, with holes: sums, lower bounds, and what bridges a gap.
+"""The total of a monitor's partitions over time, with gaps: sums, lower bounds, and bridged gaps.
 
 Part of the reference of the verdict.
 """
@@ -21,12 +21,12 @@ def build_totals(series_set: MonitorSeries, lag: LagFunction, level: int, policy
 
     1. At the time of every round the newest sample of each partition in scope counts, if no older than the greatest
        gap.
-    2. A partition born later counts 0.
-    3. Any other without such a sample makes the sum a lower bound: it counts above the level, else the time is passed
-       over.
+    2. A partition first seen later counts 0.
+    3. Any other without such a sample makes the sum a lower bound: it counts above the level, else the time is
+       skipped.
     4. Two neighbouring totals further apart than the greatest gap are joined when the bounds of all partitions,
        each at least 0, add up to more than the level.
-    5. A run begins where every partition that is counted is born.
+    5. The start of a run is known where all counted partitions are first seen.
     """
     totals: list[LagPoint] = []
     partitions = series_set.select_lookback()
@@ -62,9 +62,9 @@ def _select_counted(
 
 
 def _bound_series(series: PartitionSeries, from_ms: int, to_ms: int, lag: LagFunction, max_gap_ms: int) -> int:
-    """What the partition's lag was never below between two instants; 0 where its samples prove nothing.
+    """The lower bound of a partition's lag between two instants; 0 where its samples prove nothing.
 
-    A partition that is not counted at the end was not seen for longer than the greatest gap: it proves nothing.
+    A partition that is not counted at the end has no sample within the greatest gap: it proves nothing.
     """
     first, last = series.newest(from_ms), series.newest(to_ms)
     if first is None or last is None or to_ms - last.at_ms > max_gap_ms:

@@ -1,7 +1,7 @@
-"""The value of a sustained monitor, rule by rule: from what lags to what KEDA is told before stabilisation.
+"""The value of a sustained monitor, rule by rule, before stabilization; and whether a backlog is recovering.
 
-Pure functions over a judgement's facts. The reference of the verdict answers by them, and explanations show the steps;
-the SQL of the store computes the same value by itself.
+The reference of the verdict uses these functions, and explanations show the steps; the SQL of the store computes the
+same value on its own.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from typing import Final
 
 from lagscale.domain.policy.policy import Policy
 
-#: Fewer samples make no line.
+#: Fewer samples determine no line.
 RECOVERY_MIN_SAMPLES: Final = 3
 
 
 class ValueRule(StrEnum):
-    """What may change a value, in the order in which it is asked."""
+    """Rules that may change a value, in the order in which they apply."""
 
-    STUCK = "stuck"  # stuck partitions are left out
+    STUCK = "stuck"  # stuck partitions are excluded
     EVEN_SPLIT = "even_split"  # replicas divide the partitions
-    REPLICA_CAP = "replica_cap"  # no more replicas than can have a partition
-    LAGGING_CAP = "lagging_cap"  # no more replicas than partitions with lag
-    RECOVERING = "recovering"  # the backlog is going: no more replicas than there are
-    FLOOR = "floor"  # with a partition that is not fresh, not below what the members stand for
-    SCALE_UP = "scale_up"  # only as high as has held for scaleUpStabilization
-    SCALE_DOWN = "scale_down"  # the highest of scaleDownStabilization
+    REPLICA_CAP = "replica_cap"  # at most as many replicas as can have a partition
+    LAGGING_CAP = "lagging_cap"  # at most as many replicas as partitions with lag need
+    RECOVERING = "recovering"  # the backlog is recovering: at most the current replicas
+    FLOOR = "floor"  # a partition is not fresh: at least the current replicas
+    SCALE_UP = "scale_up"  # the least value of scaleUpStabilization
+    SCALE_DOWN = "scale_down"  # the greatest value of scaleDownStabilization
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,14 +41,14 @@ class ValueStep:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What the value of a sustained monitor is made of.
+    """The input of the value of a sustained monitor.
 
     Attributes:
         amount: messages of the fresh partitions that count, or seconds for all replicas.
         partitions: in scope.
         lagging: of these, with fresh lag above 0.
-        recovering: whether every lasting backlog will be gone within `drainSeconds`.
-        members: None when not known.
+        recovering: whether every sustained backlog reaches the threshold within `drainSeconds`.
+        members: None when unknown.
         incomplete: a partition or a target is not fresh.
     """
 
@@ -61,13 +61,13 @@ class Load:
 
 
 def compute_steps(load: Load, policy: Policy) -> list[ValueStep]:
-    """The rules that change the value before stabilisation, in order; what none changes is the amount.
+    """The rules that change the value before stabilization, in order; without a change it is the amount.
 
     1. *Even split*: as many replicas as the smallest divisor of those that can have partitions, and enough of them.
-    2. *Replica cap* unless idle consumers are allowed: no more replicas than ceil(partitions / consumersPerReplica).
-    3. *Lagging cap*: no more than the partitions with lag need.
-    4. *Draining*: no more than there are, at least one.
-    5. *Floor* with a partition that is not fresh: no less than there are.
+    2. *Replica cap* unless idle consumers are allowed: at most ceil(partitions / consumersPerReplica).
+    3. *Lagging cap*: at most as many as the partitions with lag need.
+    4. *Recovering*: at most the current replicas, at least one.
+    5. *Floor* with a partition that is not fresh: at least the current replicas.
     """
     target = policy.target_lag
     most = count_replicas(load.partitions, policy)
@@ -80,7 +80,7 @@ def compute_steps(load: Load, policy: Policy) -> list[ValueStep]:
             made.append(ValueStep(rule, after))
 
     if policy.even_split:
-        apply_rule(ValueRule.EVEN_SPLIT, lambda value: _divide_evenly(value, most, target) * target)
+        apply_rule(ValueRule.EVEN_SPLIT, lambda value: divide_evenly(math.ceil(value / target), most) * target)
     if not policy.allow_idle_consumers:
         apply_rule(ValueRule.REPLICA_CAP, lambda value: min(value, most * target))
     if policy.limit_to_lagging:
@@ -105,17 +105,18 @@ def count_replicas(consumers: int, policy: Policy) -> int:
     return math.ceil(consumers / policy.consumers_per_replica)
 
 
-def _divide_evenly(amount: float, most: int, target: float) -> int:
-    """The smallest divisor of the greatest number of replicas that is enough, or that number."""
-    needed = math.ceil(amount / target)
+def divide_evenly(needed: float, most: int) -> int:
+    """The smallest divisor of `most` that is at least `needed`; `most` without one."""
     return next((replicas for replicas in range(1, most + 1) if most % replicas == 0 and replicas >= needed), most)
 
 
 def will_recover(samples: Sequence[tuple[int, int]], at_ms: int, level: int, within_ms: int) -> bool:
     """Whether the least-squares line falls and is at the level, or below it, `within_ms` after `at_ms`.
 
+    In whole numbers, so that every engine draws the same line.
+
     Args:
-        samples: (time in milliseconds, messages), at least `RECOVERY_MIN_SAMPLES`, else False.
+        samples: (time in milliseconds, messages), at least `RECOVERY_MIN_SAMPLES`; fewer determine nothing.
         at_ms: T.
         level: messages.
         within_ms: `drainSeconds`.

@@ -1,4 +1,4 @@
-"""States of partitions and groups in sentences that a person on call understands. Pure; the API shows them."""
+"""Sentences for the status of groups and partitions; the API shows them."""
 
 from __future__ import annotations
 
@@ -18,21 +18,21 @@ from lagscale.domain.wording.numbers import format_seconds
 
 
 def describe_partition(partition: PartitionStatus) -> str:
-    """Why the partition's state is what it is, with its numbers, and what is to be known beside it."""
+    """Why a partition has its status, with the numbers; followed by lost messages, stuck and hot."""
     parts = [_DESCRIBERS[partition.rule](partition)]
     if partition.lost:
         parts.append(f"{partition.lost:,} messages were lost to retention before they were read.")
     if partition.stuck:
-        parts.append("It is stuck: the group has members, and none of them gets on here.")
+        parts.append("Stuck: the group has members, but the commit does not advance.")
     if partition.hot:
-        parts.append(f"It is hot: at least {HOT_FACTOR} times the lag of the topic's other partitions.")
+        parts.append(f"Hot partition: at least {HOT_FACTOR} times the lag of the topic's other partitions.")
     return " ".join(parts)
 
 
 def describe_group(group: GroupStatus) -> str:
-    """How many partitions are in which state, the worst first."""
+    """How many partitions have which status, the worst first."""
     if not group.partitions:
-        return "Nothing is measured yet, or no topic of the monitor has partitions: look at the monitor's health."
+        return "Nothing is measured yet, or no topic of the monitor has partitions: check the health of the monitor."
     counts = Counter(partition.status for partition in group.partitions)
     number = len(group.partitions)
     if counts[Status.OK] == number and not group.unmeasured:
@@ -40,7 +40,7 @@ def describe_group(group: GroupStatus) -> str:
     parts = [f"{counts[state]:,} {state.value}" for state in reversed(SEVERITY_ORDER) if counts[state]]
     unmeasured_count = len(group.unmeasured)
     missing = (
-        f" {unmeasured_count:,} of the topics {'was' if unmeasured_count == 1 else 'were'} not measured lately."
+        f" {unmeasured_count:,} of the topics {'was' if unmeasured_count == 1 else 'were'} not measured recently."
         if unmeasured_count
         else ""
     )
@@ -55,37 +55,33 @@ def _format_span(partition: PartitionStatus) -> str:
 
 def _no_progress(partition: PartitionStatus) -> str:
     since = "at least " if partition.may_have_stalled_before else ""
-    whose = (
-        "while the group had members"
-        if partition.status is Status.STALL
-        else "and the group was without a known member"
-    )
+    whose = "while the group had members" if partition.status is Status.STALL else "and the group had no known members"
     if partition.uncommitted:
-        return f"Nothing was committed for {since}{_format_span(partition)}, {whose}; {partition.lag:,} messages wait."
-    return f"The commit has stood at {partition.position:,} for {since}{_format_span(partition)}, {whose}; {partition.lag:,} messages wait."
+        return f"No commit for {since}{_format_span(partition)}, {whose}; lag {partition.lag:,}."
+    return f"The commit has not moved from {partition.position:,} for {since}{_format_span(partition)}, {whose}; lag {partition.lag:,}."
 
 
 #: Rule -> its sentence.
 _DESCRIBERS: Final[Mapping[StatusRule, Callable[[PartitionStatus], str]]] = {
-    StatusRule.NO_SAMPLE: lambda _: "There is no sample of it; look at the state of the monitor's targets.",
+    StatusRule.NO_SAMPLE: lambda _: "There is no sample; check the states of the monitor's targets.",
     StatusRule.STALE: lambda _: (
-        "Its newest sample is older than staleAfterSeconds; look at the state of the monitor's targets."
+        "The newest sample is older than staleAfterSeconds; check the states of the monitor's targets."
     ),
     StatusRule.NO_COMMIT: lambda _: (
-        "The group has no commit here, and offsetResetPolicy latest counts nothing before the first."
+        "The group has no commit here, and offsetResetPolicy latest counts no lag before the first one."
     ),
-    StatusRule.NO_LAG: lambda _: "Nothing waits.",
-    StatusRule.WENT_BACK: lambda partition: (
-        f"The commit went back within the last {_format_span(partition)} and is not yet where it was; {partition.lag:,} messages wait."
+    StatusRule.NO_LAG: lambda _: "No lag.",
+    StatusRule.REWOUND: lambda partition: (
+        f"The commit moved backwards within the last {_format_span(partition)} and has not caught up; lag {partition.lag:,}."
     ),
     StatusRule.CAUGHT_UP: lambda partition: (
-        f"{partition.lag:,} messages wait; within the last {_format_span(partition)} nothing waited."
+        f"Lag {partition.lag:,}; it was 0 within the last {_format_span(partition)}."
     ),
     StatusRule.JUST_BEGUN: lambda partition: (
-        f"{partition.lag:,} messages wait; the partition, or its log, began {_format_span(partition)} ago."
+        f"Lag {partition.lag:,}; the partition, or its log, was created {_format_span(partition)} ago."
     ),
     StatusRule.TOO_SHORT: lambda partition: (
-        f"{partition.lag:,} messages wait, and the samples reach back {_format_span(partition)} without a gap: too short to tell."
+        f"Lag {partition.lag:,}; samples cover only {_format_span(partition)} without a gap, too short to decide."
     ),
     StatusRule.NO_PROGRESS: _no_progress,
     StatusRule.LAG_NEVER_FELL: lambda partition: (
@@ -93,7 +89,7 @@ _DESCRIBERS: Final[Mapping[StatusRule, Callable[[PartitionStatus], str]]] = {
         f"{partition.commit_delta:,}: the group is too slow."
     ),
     StatusRule.LAG_FALLS: lambda partition: (
-        f"{partition.lag:,} messages wait, {partition.start_lag:,} did {_format_span(partition)} ago; lag falls at times, and the commit advanced "
+        f"Lag {partition.lag:,}, from {partition.start_lag:,} {_format_span(partition)} ago; it falls at times, and the commit advanced "
         f"by {partition.commit_delta:,}."
     ),
 }

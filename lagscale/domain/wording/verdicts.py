@@ -1,7 +1,6 @@
-"""A judgement in a sentence that a person on call understands: what was seen, and what to do where it is unknown.
+"""Sentences for verdicts, answers and value changes: the evidence, and what to check where the verdict is unknown.
 
-Pure; the API shows the sentences, the scaler puts them into status details. They hold no address and no other
-tenant's name.
+The API shows them, the scaler puts them into status details. They contain no address and no other tenant's name.
 """
 
 from __future__ import annotations
@@ -22,13 +21,13 @@ def describe_verdict(judgment: Judgment, policy: Policy, names: Names | None = N
 
     Args:
         judgment: the verdict with its evidence.
-        policy: by which it was judged.
+        policy: applied to it.
         names: target id -> topic; without it topics are not named.
     """
     text = _DESCRIBERS[judgment.reason](judgment, policy, names or {})
     changes = compute_value_changes(judgment, policy)
     if judgment.verdict is Verdict.CALM and changes:
-        text += f" The value is {format_number(changes[-1].after)} all the same: {_RULES[changes[-1].rule](judgment, policy)}."
+        text += f" The value is {format_number(changes[-1].after)} nevertheless: {_RULES[changes[-1].rule](judgment, policy)}."
     return text
 
 
@@ -39,18 +38,18 @@ def describe_change(change: ValueChange, judgment: Judgment, policy: Policy) -> 
 
 
 def describe_answer(judgment: Judgment, policy: Policy, answer: Answer | None) -> str:
-    """What KEDA is told: measured, held, waking, or an error."""
+    """What KEDA gets: a measured, last-known or activating answer, or an error."""
     if answer is None:
-        return "KEDA gets an error, and keeps its replicas or uses its fallback."
+        return "KEDA gets an error; it keeps the current replicas or uses its fallback."
     state = "active" if answer.active else "inactive"
     if answer.last_known_ms is not None:
         age = format_seconds(judgment.now_ms - answer.last_known_ms)
         return (
-            f"KEDA gets the last known answer, held for {age} of at most {format_seconds(policy.hold_ms)}: "
+            f"KEDA gets the last-known answer, {age} old, at most {format_seconds(policy.hold_ms)}: "
             f"value {format_number(answer.value)}, {state}."
         )
     if judgment.value is None:
-        return f"Backlog is proven and the group has no members: KEDA is told to wake it, value {format_number(answer.value)}."
+        return f"There is backlog and the group has no members: KEDA gets value {format_number(answer.value)}, active, to activate the group from zero."
     return f"KEDA gets value {format_number(answer.value)}, {state}."
 
 
@@ -61,42 +60,42 @@ def _lasted(judgment: Judgment, policy: Policy, names: Names) -> str:
     value = judgment.value or 0.0
     changes = compute_value_changes(judgment, policy)
     limit = f" ({_RULES[changes[-1].rule](judgment, policy)})" if changes else ""
-    missing = f"; {_format_missing(judgment)} not measured" if judgment.missing else ""
+    missing = f"; {_format_missing(judgment)} without a fresh sample" if judgment.missing else ""
     return (
         f"{what} above {_format_threshold(policy)}{span}, and sustainSeconds is {format_seconds(policy.sustain_ms)}: "
-        f"{format_number(judgment.total)} messages wait, the value is {format_number(value)}{limit}{missing}."
+        f"total lag {format_number(judgment.total)}, value {format_number(value)}{limit}{missing}."
     )
 
 
 def _no_breach(judgment: Judgment, policy: Policy, _names: Names) -> str:
-    what = "The total is not" if policy.persistence_scope is PersistenceScope.TOTAL else "No partition lags"
-    return f"{what} above {_format_threshold(policy)}; {format_number(judgment.total)} messages wait in all."
+    what = "The total lag is not" if policy.persistence_scope is PersistenceScope.TOTAL else "No partition has lag"
+    return f"{what} above {_format_threshold(policy)}; total lag {format_number(judgment.total)}."
 
 
 def _not_yet(judgment: Judgment, policy: Policy, names: Names) -> str:
     island = judgment.island
     if island is None:
-        return f"Lag is above {_format_threshold(policy)}, not yet for {format_seconds(policy.sustain_ms)}."
+        return f"Lag is above {_format_threshold(policy)}, but not yet for {format_seconds(policy.sustain_ms)}."
     return (
         f"{_format_subject(judgment, policy, names)} has been above {_format_threshold(policy)} for "
-        f"{format_seconds(island.span_ms)}; {format_seconds(policy.sustain_ms - island.span_ms)} more make it "
-        f"sustained (sustainSeconds {format_seconds(policy.sustain_ms)})."
+        f"{format_seconds(island.span_ms)}; sustained in {format_seconds(policy.sustain_ms - island.span_ms)} "
+        f"(sustainSeconds {format_seconds(policy.sustain_ms)})."
     )
 
 
-def _no_data(_judgement: Judgment, policy: Policy, _names: Names) -> str:
+def _no_data(_judgment: Judgment, policy: Policy, _names: Names) -> str:
     return (
-        f"Measuring begins: not every topic has a sample yet, the first comes within two intervals of "
-        f"{format_seconds(policy.sampling_ms)}. If this lasts, look at the state of the cluster and of the scraper."
+        "Not every topic has a sample yet; the first is due within two sampling intervals of "
+        f"{format_seconds(policy.sampling_ms)}. If this persists, check the states of the cluster and the scraper."
     )
 
 
-def _nothing_to_measure(_judgement: Judgment, policy: Policy, _names: Names) -> str:
+def _nothing_to_measure(_judgment: Judgment, policy: Policy, _names: Names) -> str:
     if policy.partition_limitation:
-        return "There is nothing to measure: the topic has none of the partitions of partitionLimitation; correct it."
+        return "Nothing to measure: the topic has none of the partitions in partitionLimitation; correct it."
     return (
-        "There is nothing to measure: the monitor has no topic with partitions. Where none is listed, topics are looked "
-        "up every few seconds: create one that matches topicPattern, or let the group commit on one."
+        "Nothing to measure: the monitor has no topic with partitions. If it lists no topics, they are discovered every "
+        "few seconds: create a topic that matches topicPattern, or let the group commit on one."
     )
 
 
@@ -110,14 +109,14 @@ def _stale(judgment: Judgment, policy: Policy, _names: Names) -> str:
     age = f" is {format_seconds(judgment.now_ms - judgment.at_ms)} old" if judgment.at_ms is not None else " is too old"
     return (
         f"The newest sample{age}, staleAfterSeconds is {format_seconds(policy.stale_after_ms)}: "
-        "look at the state of the cluster and of the scraper."
+        "check the states of the cluster and the scraper."
     )
 
 
 def _some_missing(judgment: Judgment, policy: Policy, _names: Names) -> str:
     return (
-        f"{_format_missing(judgment)} not measured within staleAfterSeconds {format_seconds(policy.stale_after_ms)}, and "
-        "calm needs every one: look at the state of the monitor's targets."
+        f"{_format_missing(judgment)} without a sample within staleAfterSeconds {format_seconds(policy.stale_after_ms)}, "
+        "and calm requires all of them: check the states of the monitor's targets."
     )
 
 
@@ -125,28 +124,28 @@ def _start_unknown(judgment: Judgment, policy: Policy, names: Names) -> str:
     island = judgment.island
     if island is None:
         return (
-            f"Lag is above {_format_threshold(policy)}, and when that began is not known; it is known at the "
-            f"latest after sustainSeconds {format_seconds(policy.sustain_ms)}."
+            f"Lag is above {_format_threshold(policy)}, with an unknown start; determined after at most "
+            f"sustainSeconds {format_seconds(policy.sustain_ms)}."
         )
     left = max(0, policy.sustain_ms - island.span_ms)
     return (
         f"{_format_subject(judgment, policy, names)} has been above {_format_threshold(policy)} for at least "
-        f"{format_seconds(island.span_ms)}; when that began is not known, so whether it lasts {format_seconds(policy.sustain_ms)} "
-        f"is known after {format_seconds(left)} more."
+        f"{format_seconds(island.span_ms)}, with an unknown start; whether it lasts {format_seconds(policy.sustain_ms)} "
+        f"is determined in {format_seconds(left)}."
     )
 
 
-def _activity(_judgement: Judgment, policy: Policy, _names: Names) -> str:
+def _activity(_judgment: Judgment, policy: Policy, _names: Names) -> str:
     return (
-        "There is no lasting lag, but whether the group is at work is not known until samples reach back "
-        f"{format_seconds(max(policy.work_ms, policy.activation_sustain_ms))}; wait that long."
+        "No sustained lag, but activity is undetermined until samples cover "
+        f"{format_seconds(max(policy.work_ms, policy.activation_sustain_ms))}."
     )
 
 
 def _members_unknown(judgment: Judgment, _policy: Policy, _names: Names) -> str:
     return (
-        f"Lag has lasted, but {_format_missing(judgment)} not measured, and the number of the group's members is not "
-        "known, so a value could fall below what the present replicas stand on: look at the state of the cluster."
+        f"Lag is sustained, but {_format_missing(judgment)} without a fresh sample and the number of group members is "
+        "unknown, so the value could drop below the current replicas: check the state of the cluster."
     )
 
 
@@ -170,38 +169,38 @@ def _without_stuck(judgment: Judgment, _policy: Policy) -> str:
     return f"without the {format_number(count)} stuck partition{'' if count == 1 else 's'}"
 
 
-def _scale_up(_judgement: Judgment, policy: Policy) -> str:
-    return f"only as high as has held for scaleUpStabilization {format_seconds(policy.scale_up_ms)}"
+def _scale_up(_judgment: Judgment, policy: Policy) -> str:
+    return f"the lowest value of scaleUpStabilization {format_seconds(policy.scale_up_ms)}"
 
 
-def _scale_down(_judgement: Judgment, policy: Policy) -> str:
-    return f"the highest of the last {format_seconds(policy.scale_down_ms)}, scaleDownStabilization"
+def _scale_down(_judgment: Judgment, policy: Policy) -> str:
+    return f"the highest value of scaleDownStabilization {format_seconds(policy.scale_down_ms)}"
 
 
-def _last_known(_judgement: Judgment, policy: Policy) -> str:
-    return f"the last known answer, held for at most holdSeconds {format_seconds(policy.hold_ms)}"
+def _last_known(_judgment: Judgment, policy: Policy) -> str:
+    return f"the last-known answer, for at most holdSeconds {format_seconds(policy.hold_ms)}"
 
 
 #: Rule that changed a value -> what it did.
 _RULES: Mapping[str, Callable[[Judgment, Policy], str]] = {
     ValueRule.STUCK: _without_stuck,
-    ValueRule.EVEN_SPLIT: lambda *_: "as many replicas as divide the partitions evenly",
-    ValueRule.REPLICA_CAP: lambda *_: "capped by the partitions that can be read at once",
-    ValueRule.LAGGING_CAP: lambda *_: "capped by the partitions that have lag",
-    ValueRule.RECOVERING: lambda *_: "capped at the present members, because the backlog is going by itself",
-    ValueRule.FLOOR: lambda *_: "not below what the present members stand for, because not everything is measured",
+    ValueRule.EVEN_SPLIT: lambda *_: "a replica count that divides the partitions evenly",
+    ValueRule.REPLICA_CAP: lambda *_: "capped by the number of partitions",
+    ValueRule.LAGGING_CAP: lambda *_: "capped by the number of partitions with lag",
+    ValueRule.RECOVERING: lambda *_: "capped at the current members, because the backlog is recovering",
+    ValueRule.FLOOR: lambda *_: "not below the current members, because some partitions are not measured",
     ValueRule.SCALE_UP: _scale_up,
     ValueRule.SCALE_DOWN: _scale_down,
-    TIME_LAG: lambda *_: "in seconds: the greatest time lag, for each of the present replicas",
+    TIME_LAG: lambda *_: "in seconds: the greatest time lag times the current replicas",
     LAST_KNOWN: _last_known,
-    ACTIVATION: lambda *_: "targetLag, to wake one replica of a group that has no members",
+    ACTIVATION: lambda *_: "targetLag, to activate one replica of a group without members",
 }
 
 
 def _format_subject(judgment: Judgment, policy: Policy, names: Names) -> str:
     island = judgment.island
     if island is None or island.partition is None or policy.persistence_scope is PersistenceScope.TOTAL:
-        return "The total"
+        return "The total lag"
     topic = names.get(island.target_id) if island.target_id is not None else None
     return f"Partition {island.partition} of {topic}" if topic else f"Partition {island.partition}"
 

@@ -194,7 +194,7 @@ async def _update_links(session: TenantSession, desired: Sequence[tuple[Row, Mon
         if spec.scope.is_listed:
             stays = _key(linked) in intended[linked["monitor_id"]]
         else:
-            stays = _key(linked)[:-1] == _target_key(row, spec) and spec.scope.admits(linked["topic"])
+            stays = _key(linked)[:-1] == _target_key(row, spec) and spec.scope.matches(linked["topic"])
         if stays:
             linked_ids[linked["monitor_id"]].add(linked["id"])
         else:

@@ -32,7 +32,7 @@ class ValueStepOut(ApiSchema):
     )
     before: float | None = Field(default=None, examples=[5000.0], description="Null if the verdict is unknown.")
     after: float = Field(examples=[1500.0])
-    text: str = Field(examples=["Capped by the partitions that can be read at once."])
+    text: str = Field(examples=["Capped by the number of partitions."])
 
 
 class MissingSampleOut(ApiSchema):
@@ -150,8 +150,8 @@ class ExplanationOut(ApiSchema):
     now: datetime = Field(description="Time of the database's clock.")
     sentence: str = Field(
         examples=[
-            "Partition 2 of orders has been above 500 for 130 s, and sustainSeconds is 120 s: 5,000 messages wait, the "
-            "value is 1,500 (capped by the partitions that can be read at once). KEDA was told value 1,500, active."
+            "Partition 2 of orders has been above 500 for 130 s, and sustainSeconds is 120 s: "
+            "total lag 5,000, value 1,500 (capped by the number of partitions). Answer to KEDA: value 1,500, active."
         ]
     )
     registration: RegistrationOut

@@ -19,9 +19,7 @@ class PartitionStatusOut(ApiSchema):
     status: str = Field(examples=["stall"], description=_STATUS_VALUES)
     rule: str = Field(examples=["no_progress"], description="Rule that determined the status.")
     sentence: str = Field(
-        examples=[
-            "The commit has stood at 48,800 for at least 120 s, while the group had members; 1,200 messages wait."
-        ]
+        examples=["The commit has not moved from 48,800 for at least 120 s, while the group had members; lag 1,200."]
     )
     at: datetime | None = Field(default=None, description="Time of the newest sample.")
     lag: int | None = Field(default=None, examples=[1200], description="Lag at that time, messages.")

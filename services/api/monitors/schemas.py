@@ -14,7 +14,7 @@ from services.api.schemas import (
     ApiSchema,
     Line,
     Name,
-    Scalar,
+    PolicyKeys,
     StateOut,
     Topic,
     WarningOut,
@@ -45,9 +45,7 @@ class MonitorIn(ApiSchema):
         max_length=MAX_EXCLUDED,
         description="Names or patterns of topics to exclude from those of the pattern or the group.",
     )
-    policy: dict[str, Scalar] = Field(
-        default_factory=dict, examples=[{"lagThreshold": 500, "sustainSeconds": 120, "samplingInterval": 10}]
-    )
+    policy: PolicyKeys = Field(default_factory=dict)
     overridable: bool = Field(
         default=False, description="Whether ScaledObjects may set policy keys next to `serviceType`."
     )

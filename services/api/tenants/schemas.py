@@ -62,7 +62,7 @@ class PolicyWarning(ApiSchema):
 
     monitor: str = Field(examples=["ingest-logs"])
     field: str = Field(examples=["policy.sustainSeconds"])
-    text: str = Field(examples=["is 30, and this tenant allows at least 60: give such a value, or ask ..."])
+    text: str = Field(examples=["is 30; this tenant allows at least 60: set such a value, or ask ..."])
 
 
 class TenantIn(ApiSchema):

@@ -33,7 +33,7 @@ class FrozenOut(ApiSchema):
     """Freezes that cover a monitor, and the answer that KEDA gets under them."""
 
     sentence: str = Field(
-        examples=["Frozen until 2030-01-31T12:00:00Z (maintenance): KEDA gets the last answer that was known."]
+        examples=["Frozen until 2030-01-31T12:00:00Z (maintenance): KEDA gets the last-known answer."]
     )
     since: datetime = Field(description="The answer is that of this time.")
     until: datetime = Field(description="End of the freeze that ends last.")
@@ -51,8 +51,8 @@ class VerdictOut(ApiSchema):
     reason: str = Field(examples=["lasted"])
     sentence: str = Field(
         examples=[
-            "Partition 2 of orders has been above 500 for 130 s, and sustainSeconds is 120 s: 5,000 messages wait, "
-            "the value is 1,500 (capped by the partitions that can be read at once)."
+            "Partition 2 of orders has been above 500 for 130 s, and sustainSeconds is 120 s: "
+            "total lag 5,000, value 1,500 (capped by the number of partitions)."
         ]
     )
     value: float | None = Field(default=None, examples=[1500.0], description="Messages; null while unknown.")

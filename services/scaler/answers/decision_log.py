@@ -11,7 +11,7 @@ from typing import Final, Protocol
 import structlog
 from cachetools import LRUCache
 
-from lagscale.domain.explain.decision_diff import FROZEN
+from lagscale.domain.explain.decision_diff import FROZEN, STORE_SILENT
 from lagscale.domain.verdict.contract import Answer, Judgment
 from lagscale.errors import LagscaleError
 from lagscale.store.registrations.answers import Decision
@@ -92,7 +92,7 @@ class DecisionLog:
         """Record an answer; without a judgment the monitor is frozen, or the store is unavailable."""
         verdict = "unknown" if judgment is None else judgment.verdict.value
         # The reason is stored: `lagscale.domain.explain.decision_diff` reads both texts.
-        without_judgment = FROZEN if frozen else "store_silent"
+        without_judgment = FROZEN if frozen else STORE_SILENT
         reason = without_judgment if judgment is None else judgment.reason.value
         last_known = answer.last_known_ms is not None
         decision = _LoggedDecision(verdict, reason, "OK", answer.value, answer.active, last_known)

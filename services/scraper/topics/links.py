@@ -24,7 +24,7 @@ def compute_links(entry: ScopeEntry, named: Iterable[str], at_ms: int, limit: in
     """
     matched = entry.scope.filter_names(named)
     # A link that no longer matches the monitor is removed at once; one whose topic is absent only after a while.
-    unmatched = tuple(link.target_id for link in entry.links if not link.fits or not entry.scope.admits(link.topic))
+    unmatched = tuple(link.target_id for link in entry.links if not link.fits or not entry.scope.matches(link.topic))
     if len(matched) > limit:
         # The existing links stay, so that their history goes on; a topic named now counts as known later.
         problem = PollProblem(StateCode.TOO_MANY_TOPICS, f"{len(matched)} topics, at most {limit}")

@@ -52,7 +52,7 @@ async def test_without_samples_measuring_begins(shop: Shop) -> None:
     found = await verdict(shop)
     assert (found["verdict"], found["reason"], found["value"], found["answer"]) == ("unknown", "no_data", None, None)
     assert found["total"] is None
-    assert found["sentence"].startswith("Measuring begins")
+    assert found["sentence"].startswith("Not every topic has a sample yet")
 
 
 async def test_a_topic_that_is_not_there_is_named(shop: Shop, shared_url: str) -> None:
@@ -72,7 +72,7 @@ async def test_a_stale_answer_is_held(shop: Shop, shared_url: str) -> None:
     assert found["answer"]["lastKnown"] is True
     assert found["answer"]["active"] is True
     assert found["answer"]["value"] == 100.0
-    assert "held for" in found["answerSentence"]
+    assert "last-known answer" in found["answerSentence"]
 
 
 async def test_samples_are_listed_by_target_and_partition_the_newest_first(shop: Shop, shared_url: str) -> None:

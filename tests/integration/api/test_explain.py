@@ -59,7 +59,7 @@ async def test_a_moment_is_explained_from_total_to_answer(shop: Shop, shared_url
     assert (said["verdict"], said["value"], said["active"], said["because"]) == ("sustained", 200.0, True, "sustained")
     assert [(step["rule"], step["before"], step["after"]) for step in said["steps"]] == [("replica_cap", 907.0, 200.0)]
     assert said["decidingRule"] == "replica_cap"
-    assert said["steps"][0]["text"] == "Capped by the partitions that can be read at once."
+    assert said["steps"][0]["text"] == "Capped by the number of partitions."
     (island,) = said["islands"]
     assert (island["topic"], island["partition"], island["durationSeconds"], island["bounded"]) == (
         "orders",
@@ -78,7 +78,7 @@ async def test_a_moment_is_explained_from_total_to_answer(shop: Shop, shared_url
     )
     assert (row["registrationVersion"], row["reason"], row["grpcCode"]) == (1, "lasted", "OK")
     assert row["newestRoundAt"] == said["newestRoundAt"]
-    assert found["sentence"].endswith("KEDA was told value 200, active.")
+    assert found["sentence"].endswith("Answer to KEDA: value 200, active.")
     assert found["lag"][-1]["total"] == 907
     assert [point["maxPartitionLag"] for point in found["lag"]] == [0, 150, 160, 180, 200, 900]
     assert (found["threshold"], found["usesTotalLag"], found["notes"]) == (100, False, [])
@@ -92,7 +92,7 @@ async def test_the_past_is_judged_with_the_samples_until_then(shop: Shop, shared
     said = found["evaluation"]
     assert (said["verdict"], said["reason"], said["islands"][0]["durationSeconds"]) == ("calm", "not_yet", 20.0)
     assert found["answers"] == []
-    assert "No answer to KEDA is on record" in found["sentence"]
+    assert "No answer to KEDA is recorded" in found["sentence"]
 
 
 async def test_missing_partitions_and_topics_are_listed_with_since_when(shop: Shop, shared_url: str) -> None:
@@ -115,7 +115,7 @@ async def test_a_held_answer_is_the_last_step(shop: Shop, shared_url: str, repli
     assert [(step["rule"], step["before"], step["after"]) for step in said["steps"]] == [("last_known", None, 100.0)]
     assert said["ageSeconds"] > 99
     assert (row["lastKnown"], row["agrees"]) == (True, True)
-    assert "KEDA was told the last known answer, held: value 100, active." in found["sentence"]
+    assert "Answer to KEDA: last-known answer: value 100, active." in found["sentence"]
 
 
 async def test_editing_the_policy_changes_nothing_that_was_told(shop: Shop, shared_url: str, replica: Replica) -> None:
@@ -135,7 +135,7 @@ async def test_editing_the_policy_changes_nothing_that_was_told(shop: Shop, shar
     (row,) = present["answers"]
     assert (present["threshold"], present["evaluation"]["verdict"], row["value"]) == (5000, "calm", 200.0)
     assert (row["agrees"], row["reasons"]) == (False, ["other_policy"])
-    assert "This replica knew version 1 of the registration; version 2 was valid at the moment." in present["sentence"]
+    assert "This replica had version 1 of the registration; version 2 was valid at that time." in present["sentence"]
 
 
 async def test_a_late_round_changes_what_the_samples_say_and_not_what_was_told(
@@ -153,7 +153,7 @@ async def test_a_late_round_changes_what_the_samples_say_and_not_what_was_told(
     assert after["evaluation"]["verdict"] == "calm"
     (row,) = after["answers"]
     assert (row["value"], row["agrees"], row["reasons"]) == (200.0, False, ["late_rounds"])
-    assert "reached the store only after it was told" in after["sentence"]
+    assert "reached the store only after the answer" in after["sentence"]
 
 
 async def test_a_stopped_store_changes_nothing_that_was_told(
@@ -180,7 +180,11 @@ async def test_a_stopped_store_changes_nothing_that_was_told(
     assert as_answered(await settled(shop, at)) == as_answered(before)
     later = await settled(shop, await past(shared_url, at + 2_500))
     (row,) = later["answers"]
-    assert (row["grpcCode"], row["reason"], row["reasons"]) == ("UNAVAILABLE", "StoreUnavailable", ["store_away"])
+    assert (row["grpcCode"], row["reason"], row["reasons"]) == (
+        "UNAVAILABLE",
+        "StoreUnavailable",
+        ["store_unavailable"],
+    )
     assert later["evaluation"]["answer"] is not None
 
 
@@ -238,7 +242,7 @@ async def test_replicas_that_tell_different_things_are_told_apart(
     first, own, other = sorted(found["answers"], key=lambda one: (one["replica"], one["overrides"] is not None))
     assert (first["agrees"], own["reasons"], other["reasons"]) == (True, ["overrides"], ["newer_rounds"])
     assert own["overrides"] == {"lagThreshold": "5000"}
-    assert "KEDA was not told the same by all" in found["sentence"]
+    assert "Replicas answered KEDA differently" in found["sentence"]
 
 
 async def test_what_is_too_old_to_say_something_is_told_as_older(shop: Shop, shared_url: str, replica: Replica) -> None:
@@ -248,7 +252,7 @@ async def test_what_is_too_old_to_say_something_is_told_as_older(shop: Shop, sha
     decided_ms = await replica.record_answer(await newest(shared_url, shop))
     found = await explained(shop, decided_ms + 361_000)
     assert (found["answers"], found["previousAnswer"]["value"]) == ([], 200.0)
-    assert "the last one before, 361 s earlier, was value 200, active." in found["sentence"]
+    assert "the previous one, 361 s earlier: value 200, active." in found["sentence"]
     assert (await explained(shop, decided_ms + 360_000))["answers"] != []
 
 

@@ -198,7 +198,7 @@ async def test_verdict_and_explanation_show_what_is_kept(shop: Shop, shared_url:
         after = datetime.fromisoformat(began) - datetime.fromisoformat(frozen["since"])
         assert timedelta(0) <= after < timedelta(milliseconds=1)
         assert frozen["reasons"] == ["a move", "a sale"]
-        assert frozen["sentence"].endswith("(a move): KEDA gets the last answer that was known.")
+        assert frozen["sentence"].endswith("(a move): KEDA gets the last-known answer.")
         assert frozen["sentence"] in (found["sentence"] if part == "explain" else found["answerSentence"])
     # Before the freeze there was none.
     earlier = {"at": str(round((time.time() - 20) * 1000))}
@@ -314,7 +314,7 @@ async def test_what_is_kept_is_written_down_and_explained(shop: Shop, shared_url
         ("OK", 200.0, True, False)
     }
     assert {tuple(row["reasons"]) for row in rows} == {("frozen",)}
-    assert "It was frozen, so KEDA got what was known before" in found["sentence"]
+    assert "Scaling was frozen, so KEDA got the last-known answer" in found["sentence"]
     assert (found["evaluation"]["value"], found["frozen"]["answer"]["value"]) == (0.0, 200.0)
 
 

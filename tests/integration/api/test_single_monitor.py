@@ -69,7 +69,7 @@ def test_the_rules_of_the_tenant_count(migrated_url: str) -> None:
             """update tenant set policy_limits = '{"lagThreshold": {"max": "600"}}', version = version + 1,
             policy_defaults = '{"holdSeconds": "60"}'"""
         )
-    with pytest.raises(InvalidInput, match="lagThreshold: is 700, and this tenant allows at most 600"):
+    with pytest.raises(InvalidInput, match="lagThreshold: is 700; this tenant allows at most 600"):
         register(migrated_url, ENVIRON | {"LAG_THRESHOLD": "700"})
     register(migrated_url, ENVIRON | {"LAG_THRESHOLD": "600"})
     [monitor] = rows(migrated_url, "select policy, inherited from monitor")

@@ -149,7 +149,7 @@ def test_faults_of_all_objects_come_together_with_their_lines_before_anything_is
         f"8: monitor {tenant}/slip: spec.policy.sustainSeconds: must be at least 0, not -1",
         f"12: monitor {tenant}/range: spec.consumerGroup: is required",
         f"14: monitor {tenant}/range: spec.consumergroup: unknown field; did you mean consumerGroup?",
-        f"22: monitor {tenant}/interval: spec.topicPattern: cannot stand beside topics; give one of the two",
+        f"22: monitor {tenant}/interval: spec.topicPattern: cannot be combined with topics; set one of the two",
         "29: spec.secrets.password.valueFrom: env NO_SUCH_VARIABLE: is not set or empty; set it in the environment of `lagscale`",
         "35: kind: unknown kind; did you mean Monitor?",
     ]

@@ -107,8 +107,8 @@ async def test_without_a_last_known_answer_it_is_an_error_and_never_zero(
         code, text = await refused(call)
         assert code is Code.UNAVAILABLE
         assert text == (
-            "Frozen until 2023-11-14T23:13:20Z (a move), and no answer was known before that could be held; "
-            "`lagscale unfreeze` ends it."
+            "Frozen until 2023-11-14T23:13:20Z (a move); there is no last-known answer. "
+            "End the freeze with `lagscale unfreeze`."
         )
     # The target lag does not change.
     spec = await world.stub.GetMetricSpec(world.ref())

@@ -18,7 +18,7 @@ pytestmark = pytest.mark.integration
 Code = grpc.StatusCode
 #: At one call per second, a burst is 30 calls.
 MANY = 60
-TOO_LARGE = "Over quota: a topic of 90 partitions, where 7 are left. Ask for more."
+TOO_LARGE = "Quota `partitions` exceeded: a topic of 90 partitions, 7 are left. Ask for more."
 
 
 async def limited(start: Any, **settings: Any) -> Any:
@@ -204,11 +204,11 @@ async def test_where_the_rate_is_exceeded_before_a_freeze_nothing_newer_is_the_a
 
 async def test_an_inline_monitor_beyond_the_quota_is_rejected_with_the_quotas_name(start: Any) -> None:
     world = await start()
-    world.registry.refusal = QuotaExceeded("Over quota. Delete some.", quota="monitors")
+    world.registry.refusal = QuotaExceeded("Quota exceeded. Delete some.", quota="monitors")
     ref = world.ref("", "market", cluster="main", consumerGroup="g", topic="t")
     with pytest.raises(grpc.aio.AioRpcError) as raised:
         await world.stub.GetMetrics(pb.GetMetricsRequest(scaledObjectRef=ref, metricName="x-t"), timeout=5)
     assert raised.value.code() in {Code.RESOURCE_EXHAUSTED, Code.NOT_FOUND}
     with pytest.raises(grpc.aio.AioRpcError) as raised:
         await world.stub.IsActive(ref, timeout=5)
-    assert (raised.value.code(), raised.value.details()) == (Code.RESOURCE_EXHAUSTED, "Over quota. Delete some.")
+    assert (raised.value.code(), raised.value.details()) == (Code.RESOURCE_EXHAUSTED, "Quota exceeded. Delete some.")

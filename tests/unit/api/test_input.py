@@ -31,8 +31,8 @@ def test_policy_values_of_any_kind_become_the_texts_of_metadata() -> None:
 def test_an_unknown_policy_key_names_its_neighbour() -> None:
     _, field_errors = format_policy({"lagTreshold": 1, "zzzzzzzz": 2})
     assert [str(field_error) for field_error in field_errors] == [
-        "lagTreshold: is no key of a policy; did you mean lagThreshold?",
-        "zzzzzzzz: is no key of a policy",
+        "lagTreshold: unknown policy key; did you mean lagThreshold?",
+        "zzzzzzzz: unknown policy key",
     ]
 
 

@@ -109,9 +109,9 @@ def test_a_verdict_as_json_is_the_answer(monkeypatch: pytest.MonkeyPatch, capsys
 def test_an_unknown_verdict_exits_7_and_says_why(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    answered(monkeypatch, 200, VERDICT | {"verdict": "unknown", "sentence": "Measuring begins."})
+    answered(monkeypatch, 200, VERDICT | {"verdict": "unknown", "sentence": "Not every topic has a sample yet."})
     assert run_main(monkeypatch, "verdict", "shop/orders") == 7
-    assert "lagscale: Measuring begins." in capsys.readouterr().err
+    assert "lagscale: Not every topic has a sample yet." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ from services.cli.commands.explain import print_explanation
 from services.cli.settings import CliSettings
 from tests.support.command_line import run_main
 
-SENTENCE = "Partition 2 of orders has been above 500 for 130 s. KEDA was told value 1,500, active."
+SENTENCE = "Partition 2 of orders has been above 500 for 130 s. Answer to KEDA: value 1,500, active."
 ROW: dict[str, Any] = {
     "replica": "scaler-1", "answeredAt": "2030-01-01T00:04:00Z", "newestRoundAt": "2030-01-01T00:03:58Z",
     "verdict": "sustained", "value": 1500.0, "active": True, "lastKnown": False, "reason": "lasted", "grpcCode": "OK",
@@ -82,7 +82,7 @@ def test_a_moment_without_samples_and_answers_says_so() -> None:
 
 
 def test_why_an_answer_differs_stands_beside_what_the_samples_say() -> None:
-    differing = {**REFUSED, "agrees": False, "rule": ["store_away"], "difference": "The store did not answer."}
+    differing = {**REFUSED, "agrees": False, "rule": ["store_unavailable"], "difference": "The store did not answer."}
     shown = page(answers=[differing])
     assert "scaler-1: The store did not answer." in shown
     assert "Evaluation: KEDA gets value 1,500, active." in shown

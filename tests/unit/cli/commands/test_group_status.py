@@ -14,7 +14,7 @@ from services.cli.settings import CliSettings
 from tests.support.command_line import run_main
 
 PARTITION: dict[str, Any] = {
-    "topic": "[b]orders", "partition": 0, "status": "ok", "rule": "nothing_waits", "sentence": "Nothing waits.",
+    "topic": "[b]orders", "partition": 0, "status": "ok", "rule": "no_lag", "sentence": "No lag.",
     "lag": 0, "startLag": 5, "commitDelta": 12_345, "unchangedSince": None, "possiblyUnchangedEarlier": False,
     "stuck": False, "hot": False,
 }  # fmt: skip
@@ -61,13 +61,13 @@ def test_what_is_not_ok_is_shown_with_its_numbers(
         assert text in shown
     assert "2030-01-01T00:00:00Z or earlier" in shown
     assert "[b]orders" in shown
-    assert "Nothing waits." not in shown
+    assert "No lag." not in shown
 
 
 def test_all_shows_the_rest(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     assert run(monkeypatch, STATE, "shop/orders", "--all") == 0
     shown = capsys.readouterr().out
-    assert "Nothing waits." in shown
+    assert "No lag." in shown
     assert "+12,345" in shown
 
 

@@ -92,7 +92,7 @@ def test_the_order_of_the_rules_is_the_contracts() -> None:
         ValueChange(ValueRule.SCALE_UP, 2000.0, 1000.0),
         ValueChange(ValueRule.SCALE_DOWN, 1000.0, 3000.0),
     ]
-    assert "(the highest of the last 300 s, scaleDownStabilization)" in describe_verdict(judgment, policy)
+    assert "(the highest value of scaleDownStabilization 300 s)" in describe_verdict(judgment, policy)
 
 
 def test_seconds_stand_between_the_total_and_the_caps() -> None:
@@ -115,7 +115,9 @@ def test_of_a_part_of_the_topics_the_floor_comes_last() -> None:
 def test_a_calm_value_that_stays_up_is_explained() -> None:
     policy = replace(POLICY, scale_down_ms=300_000)
     judgment = judged(verdict=Verdict.CALM, reason=Reason.NO_BREACH, raw=0.0, scale_up_value=0.0, total=0)
-    assert "The value is 1,500 all the same: the highest of the last 300 s" in describe_verdict(judgment, policy)
+    assert "The value is 1,500 nevertheless: the highest value of scaleDownStabilization 300 s" in describe_verdict(
+        judgment, policy
+    )
 
 
 @pytest.mark.parametrize(
@@ -199,16 +201,16 @@ def test_a_decision_speaks_until_the_next_one_is_due() -> None:
 @pytest.mark.parametrize(
     ("rows", "before", "wanted"),
     [
-        ([], None, "No answer to KEDA is on record."),
-        ([], record(decided_ms=1_000), "the last one before, 99 s earlier, was value 1,500, active."),
-        ([record(), record(replica="two")], None, "KEDA was told value 1,500, active."),
-        ([record(last_known=True, verdict="unknown")], None, "KEDA was told the last known answer, held: value 1,500, active."),
-        ([record(verdict="unknown", value=500.0)], None, "KEDA was told value 500, active, to wake the group."),
-        ([refused()], None, "KEDA was told an error (UNAVAILABLE, stale)."),
+        ([], None, "No answer to KEDA is recorded."),
+        ([], record(decided_ms=1_000), "the previous one, 99 s earlier: value 1,500, active."),
+        ([record(), record(replica="two")], None, "Answer to KEDA: value 1,500, active."),
+        ([record(last_known=True, verdict="unknown")], None, "Answer to KEDA: last-known answer: value 1,500, active."),
+        ([record(verdict="unknown", value=500.0)], None, "Answer to KEDA: value 500, active, to activate the group from zero."),
+        ([refused()], None, "Answer to KEDA: an error (UNAVAILABLE, stale)."),
         (
             [record(), refused(replica="two")],
             None,
-            "KEDA was not told the same by all: value 1,500, active by one; an error (UNAVAILABLE, stale) by two.",
+            "Replicas answered KEDA differently: value 1,500, active by one; an error (UNAVAILABLE, stale) by two.",
         ),
     ],
 )  # fmt: skip

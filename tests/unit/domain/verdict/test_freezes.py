@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lagscale.domain.policy.parsing import parse_policy
-from lagscale.domain.verdict.contract import VerdictRequest
 from lagscale.domain.verdict.freezes import Freeze, Freezes, select_active
-from lagscale.domain.verdict.hold import FREEZE_LOOKBACK_MS, build_frozen_request
-from lagscale.domain.wording.answers import describe_freezes
 
 BEGIN = 1_700_000_000_000
 
@@ -56,22 +52,3 @@ def test_the_end_is_no_longer_frozen_and_without_a_clock_all_hold() -> None:
 def test_equal_beginnings_have_one_order_in_all_replicas() -> None:
     one, other = brake("a"), brake("b")
     assert select_active([one, other], BEGIN) == select_active([other, one], BEGIN) == (one, other)
-
-
-def test_the_answer_is_asked_for_as_of_the_freeze() -> None:
-    policy = parse_policy({"holdSeconds": "0"})
-    asked = build_frozen_request(VerdictRequest(1, (2,), policy), BEGIN)
-    assert (asked.upto_ms, asked.judged_at_ms, asked.policy.hold_ms) == (BEGIN, BEGIN, FREEZE_LOOKBACK_MS)
-    assert policy.hold_ms == 0
-
-
-def test_the_last_end_is_told_and_a_long_reason_is_cut() -> None:
-    freezes = [brake("a", until=3_600_000, reason="short"), brake("b", until=7_200_000, reason="x" * 255)]
-    told = describe_freezes(freezes, has_answer=True)
-    assert told.startswith("Frozen until 2023-11-15T00:13:20Z (xxx")
-    assert told.count("x") == 200
-    error = describe_freezes(freezes[:1], has_answer=False)
-    assert error == (
-        "Frozen until 2023-11-14T23:13:20Z (short), and no answer was known before that could be held; "
-        "`lagscale unfreeze` ends it."
-    )

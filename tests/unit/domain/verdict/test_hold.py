@@ -1,14 +1,20 @@
-"""A part of the topics proves lag that lasted, and no calm."""
+"""Some of the topics prove sustained lag, but not calm; and the request of a frozen answer."""
 
 from __future__ import annotations
 
 import pytest
 
 from lagscale.domain.policy.parsing import parse_policy
-from lagscale.domain.verdict.contract import Judgment, Reason, Verdict
-from lagscale.domain.verdict.hold import apply_partial_coverage, choose_answer
+from lagscale.domain.verdict.contract import Judgment, Reason, Verdict, VerdictRequest
+from lagscale.domain.verdict.hold import (
+    FREEZE_LOOKBACK_MS,
+    apply_partial_coverage,
+    build_frozen_request,
+    choose_answer,
+)
 
 POLICY = parse_policy({"targetLag": "100"})
+AT_MS = 1_700_000_000_000
 
 
 def judgment(
@@ -48,3 +54,10 @@ def test_a_proven_backlog_still_wakes() -> None:
     )
     assert answer is not None
     assert (answer.value, answer.active) == (100.0, True)
+
+
+def test_the_answer_is_asked_for_as_of_the_freeze() -> None:
+    policy = parse_policy({"holdSeconds": "0"})
+    asked = build_frozen_request(VerdictRequest(1, (2,), policy), AT_MS)
+    assert (asked.upto_ms, asked.judged_at_ms, asked.policy.hold_ms) == (AT_MS, AT_MS, FREEZE_LOOKBACK_MS)
+    assert policy.hold_ms == 0

@@ -34,14 +34,14 @@ def test_a_sustained_verdict_names_partition_span_and_cap() -> None:
         island=Island(7, 2, 4000, 900_000, 130_000, True),
     )  # fmt: skip
     assert describe_verdict(judgment, POLICY, {7: "orders"}) == (
-        "Partition 2 of orders has been above 500 for 130 s, and sustainSeconds is 120 s: 5,000 messages wait, "
-        "the value is 1,500 (capped by the partitions that can be read at once)."
+        "Partition 2 of orders has been above 500 for 130 s, and sustainSeconds is 120 s: "
+        "total lag 5,000, value 1,500 (capped by the number of partitions)."
     )
 
 
 def test_a_short_island_says_how_long_it_still_takes() -> None:
     text = describe_verdict(judged(Reason.NOT_YET, island=Island(7, 0, 900, 0, 40_500, True)), POLICY)
-    assert "for 40.5 s; 79.5 s more" in text
+    assert "for 40.5 s; sustained in 79.5 s" in text
 
 
 def test_absent_topics_are_named() -> None:
@@ -58,8 +58,8 @@ def test_staleness_tells_the_age() -> None:
     ("told", "wanted"),
     [
         (None, "KEDA gets an error"),
-        (Answer(1500.0, True, 1_000_000), "held for 95 s of at most 3,600 s: value 1,500, active."),
-        (Answer(500.0, True), "told to wake it, value 500."),
+        (Answer(1500.0, True, 1_000_000), "last-known answer, 95 s old, at most 3,600 s: value 1,500, active."),
+        (Answer(500.0, True), "value 500, active, to activate the group from zero."),
     ],
 )
 def test_what_keda_gets_is_told(told: Answer | None, wanted: str) -> None:

@@ -92,7 +92,7 @@ def test_no_topic_means_all_topics_of_the_group() -> None:
 def test_a_pattern_replaces_a_topic() -> None:
     trigger = read({**GROUP, "topicPattern": " orders\\..* ", "excludeTopics": "orders.test"})
     assert trigger.scope == TopicScope((), "orders\\..*", ("orders.test",))
-    assert "beside topic" in faults_of({**INLINE, "topicPattern": "x"})["topicPattern"]
+    assert "combined with topic" in faults_of({**INLINE, "topicPattern": "x"})["topicPattern"]
     assert "not of topic" in faults_of({**INLINE, "excludeTopics": "x"})["excludeTopics"]
 
 

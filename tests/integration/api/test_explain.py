@@ -271,7 +271,7 @@ async def test_samples_that_are_no_longer_kept_are_not_taken_for_none(
     keeping(at - 1_000)
     partly = await explained(shop, at)
     assert partly["evaluation"]["samplesComplete"] is False
-    assert any("may have been dropped" in note for note in partly["notes"])
+    assert any("may have been deleted" in note for note in partly["notes"])
 
 
 async def test_times_are_read_in_both_forms(shop: Shop, shared_url: str) -> None:

@@ -56,12 +56,17 @@ async def test_a_moment_is_explained_from_total_to_answer(shop: Shop, shared_url
     at = await replica.record_answer()
     found = await explained(shop, at)
     said = found["evaluation"]
-    assert (said["verdict"], said["value"], said["active"], said["because"]) == ("sustained", 200.0, True, "sustained")
+    assert (said["verdict"], said["value"], said["active"], said["activityReason"]) == (
+        "sustained",
+        200.0,
+        True,
+        "sustained",
+    )
     assert [(step["rule"], step["before"], step["after"]) for step in said["steps"]] == [("replica_cap", 907.0, 200.0)]
     assert said["decidingRule"] == "replica_cap"
     assert said["steps"][0]["text"] == "Capped by the number of partitions."
     (island,) = said["islands"]
-    assert (island["topic"], island["partition"], island["durationSeconds"], island["bounded"]) == (
+    assert (island["topic"], island["partition"], island["durationSeconds"], island["startKnown"]) == (
         "orders",
         0,
         40.0,
@@ -129,7 +134,7 @@ async def test_editing_the_policy_changes_nothing_that_was_told(shop: Shop, shar
     assert after["evaluation"] == before["evaluation"]
     assert (after["registration"]["version"], after["threshold"]) == (1, 100)
     assert after["registration"]["validUntil"] is not None
-    assert any("The policy was edited later" in note for note in after["notes"])
+    assert any("The policy was changed later" in note for note in after["notes"])
     # Until the replica is asked again, what it told is the answer of the policy before.
     present = await explained(shop)
     (row,) = present["answers"]
@@ -266,11 +271,11 @@ async def test_samples_that_are_no_longer_kept_are_not_taken_for_none(
     keeping(at + 1)
     gone = await explained(shop, at)
     assert (gone["evaluation"], gone["answers"][0]["value"], gone["answers"][0]["agrees"]) == (None, 200.0, None)
-    assert gone["sentence"].startswith("The samples of that time are no longer kept.")
+    assert gone["sentence"].startswith("The samples of that time are no longer retained.")
     keeping(at - 1_000)
     partly = await explained(shop, at)
     assert partly["evaluation"]["samplesComplete"] is False
-    assert any("may have been dropped" in note for note in partly["notes"])
+    assert any("may have been deleted" in note for note in partly["notes"])
 
 
 async def test_times_are_read_in_both_forms(shop: Shop, shared_url: str) -> None:

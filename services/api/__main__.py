@@ -28,17 +28,17 @@ from lagscale.store.samples.read import RoundReader
 from lagscale.store.verdicts.judge import PostgresVerdicts
 from lagscale.telemetry import configure_logging
 from services.api.app import ApiDependencies, create_app
-from services.api.auth.access import Authenticator
+from services.api.auth.authenticator import Authenticator
 from services.api.auth.identity import build_authenticator
 from services.api.auth.tenant_rates import TenantRateLimiter
 from services.api.explain.explanation import Explanations
 from services.api.group_status.counts import StatusCounter
-from services.api.group_status.group_status import GroupStatusReader
+from services.api.group_status.reader import GroupStatusReader
 from services.api.operations import Operations
 from services.api.preflight.preflight import Preflights
 from services.api.settings import ApiSettings
-from services.api.validation.validation import Validation
-from services.api.verdicts.evidence import VerdictReader
+from services.api.validation.validator import Validation
+from services.api.verdicts.reader import VerdictReader
 
 log = structlog.get_logger(__name__)
 

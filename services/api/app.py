@@ -13,7 +13,7 @@ from fastapi.openapi.utils import get_openapi
 
 from lagscale.store.registry.session import RegistryDatabase
 from services.api.audit import routes as audit_routes
-from services.api.auth.access import Authenticator
+from services.api.auth.authenticator import Authenticator
 from services.api.auth.tenant_rates import TenantRateLimiter
 from services.api.bindings import routes as bindings_routes
 from services.api.client_address import ClientAddressMiddleware
@@ -22,9 +22,9 @@ from services.api.compare import routes as compare_routes
 from services.api.explain import routes as explain_routes
 from services.api.explain.explanation import Explanations
 from services.api.freezes import routes as freezes_routes
-from services.api.freezes.freezing import Freezing
+from services.api.freezes.answer import Freezing
 from services.api.group_status import routes as group_status_routes
-from services.api.group_status.group_status import GroupStatusReader
+from services.api.group_status.reader import GroupStatusReader
 from services.api.health import routes as health_routes
 from services.api.keys import routes as keys_routes
 from services.api.metrics import MetricsMiddleware
@@ -41,8 +41,8 @@ from services.api.quotas import routes as quotas_routes
 from services.api.quotas.operations import QuotaOperations
 from services.api.tenants import routes as tenants_routes
 from services.api.validation import routes as validation_routes
-from services.api.validation.validation import Validation
-from services.api.verdicts.evidence import VerdictReader
+from services.api.validation.validator import Validation
+from services.api.verdicts.reader import VerdictReader
 
 _DESCRIPTION = """Registers what Lagscale measures, and shows what it saw and judged.
 

@@ -11,7 +11,7 @@ from lagscale.errors import NotFound
 from lagscale.store.registry.paging import MAX_PAGE_SIZE, PageRequest
 from lagscale.store.registry.versions import WriteResult
 from services.api.operations import Operations
-from services.api.verdicts.evidence import VerdictReader
+from services.api.verdicts.reader import VerdictReader
 
 
 def _get_operations(request: Request) -> Operations:

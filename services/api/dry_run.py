@@ -8,7 +8,7 @@ from typing import Annotated
 from fastapi import Depends, Query
 
 from lagscale.store.registry.session import DRY_RUN
-from services.api.auth.access import Viewer
+from services.api.auth.authenticator import Viewer
 
 
 async def _set_dry_run(

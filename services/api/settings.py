@@ -13,7 +13,7 @@ from pydantic import Field, SecretStr, field_validator, model_validator
 
 from lagscale.settings import ListenAddress, ServiceSettings
 from lagscale.store.registry.api_keys import ROLES
-from services.api.auth.id_tokens import ASYMMETRIC, TokenRules
+from services.api.auth.tokens import ASYMMETRIC, TokenRules
 
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _MIN_KEY_LENGTH = 16

@@ -27,10 +27,10 @@ from lagscale.store.verdicts.judge import PostgresVerdicts
 from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
 from services.scaler.replica import Scaler, ScalerDependencies
 from services.scaler.settings import ScalerSettings
-from tests.fuzz.walled_tenants import IsolatedTenant
-from tests.fuzz.walls import Pair
-from tests.integration.api.serving import ADMIN, bearer, serving
+from tests.fuzz.tenant_isolation.isolated_tenants import IsolatedTenant
+from tests.fuzz.tenant_isolation.isolation_loops import Pair
 from tests.integration.scaler.conftest import eventually
+from tests.support.api_server import ADMIN, bearer, serving
 
 
 class EchoingProbeRunner(ProbeRunner):

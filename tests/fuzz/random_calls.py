@@ -10,7 +10,7 @@ from typing import Any
 import grpc
 
 from services.scaler.grpc.proto import externalscaler_pb2 as pb
-from tests.fuzz.walled_tenants import MONITORS, NAMESPACES, IsolatedTenant, Names
+from tests.fuzz.tenant_isolation.isolated_tenants import MONITORS, NAMESPACES, IsolatedTenant, Names
 
 METHODS = {method.name: method for method in pb.DESCRIPTOR.services_by_name["ExternalScaler"].methods}
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from tests.fuzz.walled_tenants import CLUSTERS, MONITORS, NAMESPACES, IsolatedTenant, Names
+from tests.fuzz.tenant_isolation.isolated_tenants import CLUSTERS, MONITORS, NAMESPACES, IsolatedTenant, Names
 
 Document = Mapping[str, Any]
 _METHODS = {"get", "put", "post", "delete", "patch"}

@@ -9,8 +9,8 @@ from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime
 
 from lagscale.store.registry.audit_trail import AuditFilter
-from services.api.audit.trail import AuditEventOut, AuditTrail, serialize_event
-from services.api.auth.access import PlatformAdmin, TenantAdmin
+from services.api.audit.export import AuditEventOut, AuditTrail, serialize_event
+from services.api.auth.authenticator import PlatformAdmin, TenantAdmin
 from services.api.deps import PageQuery, Tenant
 from services.api.schemas import Line, Listing, Name
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from lagscale.rate_limit import RateLimiter
 from lagscale.store.registry.session import RegistryDatabase
-from services.api.auth.access import Authenticator
-from services.api.auth.id_tokens import TokenVerifier
+from services.api.auth.authenticator import Authenticator
 from services.api.auth.issuer_keys import IssuerKeys
-from services.api.auth.limits import AuthRateLimiter
+from services.api.auth.rate_limits import AuthRateLimiter
+from services.api.auth.tokens import TokenVerifier
 from services.api.settings import ApiSettings
 
 _MINUTE = 60.0

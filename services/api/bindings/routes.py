@@ -9,7 +9,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from services.api.auth.access import PlatformAdmin, Viewer
+from services.api.auth.authenticator import PlatformAdmin, Viewer
 from services.api.deps import OperationsPart, PageQuery, Tenant
 from services.api.dry_run import SUPPORTS_DRY_RUN
 from services.api.schemas import BindingIn, BindingOut, Line, Listing

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from services.api.auth.access import TenantAdmin, Viewer
+from services.api.auth.authenticator import TenantAdmin, Viewer
 from services.api.clusters.schemas import ClusterIn, ClusterOut
 from services.api.deps import OperationsPart, PageQuery, Tenant, check_name, set_etag
 from services.api.dry_run import SUPPORTS_DRY_RUN

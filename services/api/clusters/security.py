@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from lagscale.errors import FieldError, InvalidInput
 from lagscale.kafka.secret_references import SecretReference
 from lagscale.kafka.security import MSK_IAM, MSK_PROVIDER, PRINCIPAL, find_mechanism, list_privileged
-from services.api.clusters.security_kinds import FIELDS_BY_MECHANISM, MECHANISMS, SECRETS, check_mechanism_fields, field
+from services.api.clusters.mechanisms import FIELDS_BY_MECHANISM, MECHANISMS, SECRETS, check_mechanism_fields, field
 
 Values = Mapping[str, str | bool | None]
 Secrets = Mapping[str, str | Mapping[str, str] | None]

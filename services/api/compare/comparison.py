@@ -19,7 +19,7 @@ from lagscale.store.registry.session import AccessScope, RegistryDatabase, Tenan
 from services.api.compare.schemas import ComparisonOut
 from services.api.compare.serializers import ComparisonInput, build_comparison
 from services.api.monitors.policies import read_policy
-from services.api.verdicts.evidence import VerdictStore
+from services.api.verdicts.reader import VerdictStore
 
 _MAX_POINTS, _DEFAULT_POINTS = 1440, 360
 _MIN_STEP_MS, _DEFAULT_STEP_MS = 5_000, 30_000

@@ -10,12 +10,12 @@ from pydantic.alias_generators import to_camel
 
 from lagscale.domain.policy.policy import OffsetResetPolicy
 from lagscale.errors import FieldError, InvalidInput
-from services.api.auth.access import Viewer
+from services.api.auth.authenticator import Viewer
 from services.api.compare.comparison import ComparisonRequest, Comparisons, ComparisonWindow
 from services.api.compare.schemas import ComparisonOut
 from services.api.deps import Tenant, check_name
 from services.api.explain.routes import parse_time
-from services.api.verdicts.evidence import VerdictReader
+from services.api.verdicts.reader import VerdictReader
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/monitors", tags=["monitors"])
 

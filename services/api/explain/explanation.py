@@ -21,7 +21,7 @@ from lagscale.domain.wording.answers import PointInTime, describe_decisions, des
 from lagscale.store.registry import freezes
 from lagscale.store.registry.session import AccessScope, RegistryDatabase
 from services.api.explain import schemas as out
-from services.api.explain.points_in_time import ExplanationInput, load_explanation_input
+from services.api.explain.inputs import ExplanationInput, load_explanation_input
 from services.api.explain.serializers import (
     build_lag_series,
     build_notes,
@@ -30,8 +30,8 @@ from services.api.explain.serializers import (
     serialize_evaluation,
     serialize_registration,
 )
-from services.api.freezes.freezing import StoredAnswer, find_frozen_answer, serialize_frozen
-from services.api.verdicts.evidence import VerdictStore
+from services.api.freezes.answer import StoredAnswer, find_frozen_answer, serialize_frozen
+from services.api.verdicts.reader import VerdictStore
 from services.api.verdicts.schemas import FrozenOut
 
 _SAMPLES_EXPIRED = "The samples of that time are no longer kept."

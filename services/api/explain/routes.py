@@ -10,7 +10,7 @@ from fastapi import APIRouter, Depends, Query, Request
 
 from lagscale.clock import to_datetime, to_ms
 from lagscale.errors import FieldError, InvalidInput
-from services.api.auth.access import Viewer
+from services.api.auth.authenticator import Viewer
 from services.api.deps import Tenant, check_name
 from services.api.explain.explanation import Explanations
 from services.api.explain.schemas import ExplanationOut

@@ -16,7 +16,7 @@ from lagscale.domain.verdict.series import build_series, compute_lag
 from lagscale.domain.wording.verdicts import describe_answer, describe_change, describe_verdict
 from lagscale.store.registry.history import LagStep
 from services.api.explain import schemas as out
-from services.api.explain.points_in_time import ExplanationInput, format_time
+from services.api.explain.inputs import ExplanationInput, format_time
 from services.api.verdicts.schemas import AnswerOut, IslandOut
 
 _MAX_ISLANDS = 20

@@ -8,9 +8,9 @@ from fastapi import APIRouter, Depends, Request, Response
 
 from lagscale.store.registry.freezes import CLUSTER, MONITOR, TENANT, FreezeSubject
 from lagscale.store.registry.versions import WriteResult
-from services.api.auth.access import TenantAdmin, Viewer
+from services.api.auth.authenticator import TenantAdmin, Viewer
 from services.api.deps import PageQuery, Tenant, check_name
-from services.api.freezes.freezing import Freezing, serialize_freeze
+from services.api.freezes.answer import Freezing, serialize_freeze
 from services.api.freezes.schemas import FreezeIn, FreezeOut
 from services.api.schemas import Listing
 

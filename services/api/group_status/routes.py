@@ -6,9 +6,9 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Request
 
-from services.api.auth.access import Viewer
+from services.api.auth.authenticator import Viewer
 from services.api.deps import Tenant, check_name
-from services.api.group_status.group_status import GroupStatusReader
+from services.api.group_status.reader import GroupStatusReader
 from services.api.group_status.schemas import GroupStatusOut
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/monitors", tags=["monitors"])

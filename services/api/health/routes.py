@@ -10,7 +10,7 @@ from prometheus_client import CONTENT_TYPE_LATEST, generate_latest
 
 from lagscale.errors import LagscaleError
 from lagscale.store.registry.session import RegistryDatabase
-from services.api.auth.access import Viewer
+from services.api.auth.authenticator import Viewer
 from services.api.deps import Tenant, VerdictReaderPart
 from services.api.verdicts.schemas import TenantHealth
 

@@ -7,9 +7,9 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request
 
 from lagscale.errors import NotFound
-from services.api.auth.access import PlatformAdmin, TenantAdmin
+from services.api.auth.authenticator import PlatformAdmin, TenantAdmin
 from services.api.deps import OperationsPart, PageQuery, Tenant
-from services.api.keys.rotation import KeyRotation, RotationIn
+from services.api.keys.schemas import KeyRotation, RotationIn
 from services.api.schemas import KeyIn, KeyOut, Listing, NewKeyOut, PlatformKeyIn
 from services.api.serializers import serialize_key, serialize_new_key
 

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query
 
-from services.api.auth.access import TenantAdmin
+from services.api.auth.authenticator import TenantAdmin
 from services.api.deps import OperationsPart, Tenant
 from services.api.monitors.bulk import BulkChanges
 from services.api.monitors.bulk_schemas import ChangesIn, ChangesOut

@@ -9,7 +9,7 @@ from pydantic import AwareDatetime
 
 from lagscale.store.registry.monitors import MonitorFilter
 from lagscale.store.registry.observations import SampleRange
-from services.api.auth.access import TenantAdmin, Viewer
+from services.api.auth.authenticator import TenantAdmin, Viewer
 from services.api.deps import (
     OperationsPart,
     PageQuery,

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Depends, Query, Request
 
 from lagscale.errors import LagscaleError
 from lagscale.store.registry.session import AccessScope, Row
-from services.api.auth.access import TenantAdmin
+from services.api.auth.authenticator import TenantAdmin
 from services.api.clusters.schemas import ClusterOut
 from services.api.deps import Tenant, check_name
 from services.api.preflight.preflight import Preflights

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Request, Response
 
 from lagscale.domain.quotas import QUOTA_COLUMNS, Quota
-from services.api.auth.access import PlatformAdmin, Viewer
+from services.api.auth.authenticator import PlatformAdmin, Viewer
 from services.api.deps import Tenant, set_etag
 from services.api.dry_run import SUPPORTS_DRY_RUN
 from services.api.preconditions import Precondition

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from services.api.auth.access import PlatformAdmin, Viewer
+from services.api.auth.authenticator import PlatformAdmin, Viewer
 from services.api.deps import OperationsPart, PageQuery, Tenant, set_etag, set_status_and_etag
 from services.api.dry_run import SUPPORTS_DRY_RUN
 from services.api.preconditions import CachedVersions, Precondition

@@ -9,11 +9,11 @@ from fastapi import APIRouter, Depends, Query, Request
 
 from lagscale.errors import LagscaleError
 from lagscale.store.registry.session import AccessScope
-from services.api.auth.access import TenantAdmin
+from services.api.auth.authenticator import TenantAdmin
 from services.api.deps import Tenant
 from services.api.schemas import MonitorIn, MonitorOut
 from services.api.validation.schemas import ValidationOut
-from services.api.validation.validation import Validation
+from services.api.validation.validator import Validation
 
 log = structlog.get_logger(__name__)
 

@@ -12,7 +12,7 @@ import pytest
 
 from lagscale.kafka.addresses import AddressRules
 from lagscale.kafka.probe.runner import ProbeRunner
-from tests.integration.api.serving import ADMIN, NO_PROBES, bearer, serving
+from tests.support.api_server import ADMIN, NO_PROBES, bearer, serving
 
 
 def fresh(word: str) -> str:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tests.integration.api.conftest import Shop
-from tests.integration.api.rounds import write
+from tests.support.stored_rounds import write
 
 T = "/v1/tenants/{tenant}"
 

@@ -17,7 +17,7 @@ from lagscale.store.verdicts.judge import PostgresVerdicts
 from services.scaler.answers.decision_log import DecisionLog
 from services.scaler.triggers.directory import ResolvedMonitor
 from tests.integration.api.conftest import Shop
-from tests.integration.api.rounds import target_of, write
+from tests.support.stored_rounds import target_of, write
 
 
 @dataclass

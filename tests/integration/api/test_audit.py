@@ -11,10 +11,10 @@ import pytest
 
 from lagscale.store.registry.audit_trail import AuditFilter
 from lagscale.store.registry.session import AccessScope, RegistryDatabase
-from services.api.audit.trail import AuditTrail
+from services.api.audit.export import AuditTrail
 from tests.integration.api.conftest import Shop, fresh
-from tests.integration.api.serving import ADMIN, bearer, serving
-from tests.integration.api.statements import statements
+from tests.support.api_server import ADMIN, bearer, serving
+from tests.support.registry_statements import statements
 
 pytestmark = pytest.mark.integration
 

@@ -14,8 +14,8 @@ from devstack.database import Database
 from lagscale.store.registry.tables import metadata
 from tests.conftest import migrate
 from tests.integration.api.conftest import fresh
-from tests.integration.api.serving import ADMIN, PEER, bearer, serving
 from tests.integration.api.writing_routes import CANARY, WRITINGS, Writing
+from tests.support.api_server import ADMIN, PEER, bearer, serving
 
 pytestmark = pytest.mark.integration
 

@@ -9,7 +9,7 @@ import pytest
 
 from lagscale.store.registry.api_keys import TENANT_VIEWER
 from tests.integration.api.conftest import Shop
-from tests.integration.api.rounds import write
+from tests.support.stored_rounds import write
 
 pytestmark = pytest.mark.integration
 

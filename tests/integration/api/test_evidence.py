@@ -9,7 +9,7 @@ import psycopg
 import pytest
 
 from tests.integration.api.conftest import Shop
-from tests.integration.api.rounds import target_of, write
+from tests.support.stored_rounds import target_of, write
 
 pytestmark = pytest.mark.integration
 

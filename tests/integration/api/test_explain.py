@@ -15,7 +15,7 @@ from lagscale.errors import StoreUnavailable
 from lagscale.store.connection import open_pool
 from tests.integration.api.conftest import Shop
 from tests.integration.api.replica import Replica, backdate, newest, past, rows_of, write_at
-from tests.integration.api.rounds import write
+from tests.support.stored_rounds import write
 
 pytestmark = pytest.mark.integration
 

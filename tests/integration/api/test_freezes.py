@@ -26,7 +26,7 @@ from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
 from services.scaler.replica import Scaler, ScalerDependencies
 from services.scaler.settings import ScalerSettings
 from tests.integration.api.conftest import Shop
-from tests.integration.api.rounds import write
+from tests.support.stored_rounds import write
 
 pytestmark = pytest.mark.integration
 POLICY = {"lagThreshold": 100, "sustainSeconds": 30, "samplingInterval": 10, "workSeconds": 0, "holdSeconds": 0}

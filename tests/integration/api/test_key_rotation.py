@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from tests.integration.api.conftest import Shop, fresh
-from tests.integration.api.serving import ADMIN, bearer, serving
+from tests.support.api_server import ADMIN, bearer, serving
 
 pytestmark = pytest.mark.integration
 

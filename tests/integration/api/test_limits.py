@@ -7,9 +7,9 @@ import psycopg
 import pytest
 
 from lagscale.rate_limit import RateLimiter
-from services.api.auth.limits import AuthRateLimiter
+from services.api.auth.rate_limits import AuthRateLimiter
 from tests.integration.api.conftest import Shop
-from tests.integration.api.serving import ADMIN, bearer, serving
+from tests.support.api_server import ADMIN, bearer, serving
 
 pytestmark = pytest.mark.integration
 

@@ -11,9 +11,9 @@ import pytest
 from lagscale.store.connection import open_pool
 from tests.integration.api.conftest import Shop
 from tests.integration.api.replica import Replica, past
-from tests.integration.api.rounds import write
 from tests.integration.api.test_explain import LASTING, POLICY, as_answered, explained
 from tests.integration.api.test_registry import fields, rows
+from tests.support.stored_rounds import write
 
 pytestmark = pytest.mark.integration
 

@@ -16,7 +16,7 @@ from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
 from lagscale.kafka.probe.runner import ProbeRunner
 from lagscale.kafka.secrets import SecretSources
 from tests.integration.api.conftest import Shop, open_shop
-from tests.integration.api.serving import ADMIN, bearer, serving
+from tests.support.api_server import ADMIN, bearer, serving
 
 pytestmark = pytest.mark.integration
 CLIENT, SECRET = "lagscale", "canary-of-a-client"

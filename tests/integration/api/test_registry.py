@@ -13,7 +13,7 @@ from psycopg.rows import dict_row
 
 from lagscale.store.encryption import Keyring
 from tests.integration.api.conftest import Shop, fresh
-from tests.integration.api.serving import SECRET_KEY
+from tests.support.api_server import SECRET_KEY
 
 pytestmark = pytest.mark.integration
 

@@ -8,7 +8,7 @@ import psycopg
 import pytest
 
 from tests.integration.api.conftest import Shop
-from tests.integration.api.rounds import write
+from tests.support.stored_rounds import write
 
 pytestmark = pytest.mark.integration
 

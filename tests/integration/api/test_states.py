@@ -11,8 +11,8 @@ import pytest
 from lagscale.domain.lag.rounds import TargetRound
 from lagscale.domain.lag.samples import Flag, Sample
 from tests.integration.api.conftest import Shop
-from tests.integration.api.rounds import target_of
 from tests.support.samples import as_rows, store_rows
+from tests.support.stored_rounds import target_of
 
 pytestmark = pytest.mark.integration
 

@@ -21,10 +21,10 @@ from prometheus_client import REGISTRY
 
 from devstack.certificates import Certificates
 from devstack.issuer import Issuer, SigningKey
-from services.api.auth.id_tokens import TokenRules, TokenVerifier
 from services.api.auth.issuer_keys import IssuerKeys
+from services.api.auth.tokens import TokenRules, TokenVerifier
 from tests.integration.api.conftest import Shop, fresh
-from tests.integration.api.serving import ADMIN, PEER, bearer, serving
+from tests.support.api_server import ADMIN, PEER, bearer, serving
 
 pytestmark = pytest.mark.integration
 

@@ -14,7 +14,7 @@ from devstack.server import free_port, wait_until
 from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
 from lagscale.kafka.probe.runner import ProbeRunner
 from tests.integration.api.conftest import Shop, fresh
-from tests.integration.api.rounds import write
+from tests.support.stored_rounds import write
 
 pytestmark = pytest.mark.integration
 

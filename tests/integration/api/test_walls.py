@@ -11,9 +11,9 @@ import psycopg
 import pytest
 
 from tests.integration.api.conftest import Shop, fresh
-from tests.integration.api.rounds import write
-from tests.integration.api.statements import statements
 from tests.integration.api.writing_routes import WRITINGS
+from tests.support.registry_statements import statements
+from tests.support.stored_rounds import write
 
 pytestmark = pytest.mark.integration
 

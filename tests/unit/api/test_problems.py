@@ -20,14 +20,14 @@ from lagscale.errors import (
 )
 from lagscale.store.registry.session import RegistryDatabase
 from services.api.app import ApiDependencies, create_app
-from services.api.auth.access import Authenticator
+from services.api.auth.authenticator import Authenticator
 from services.api.explain.explanation import Explanations
-from services.api.group_status.group_status import GroupStatusReader
+from services.api.group_status.reader import GroupStatusReader
 from services.api.operations import Operations
 from services.api.preflight.preflight import Preflights
 from services.api.problems import MEDIA_TYPE, STATUS, find_status
-from services.api.validation.validation import Validation
-from services.api.verdicts.evidence import VerdictReader
+from services.api.validation.validator import Validation
+from services.api.verdicts.reader import VerdictReader
 
 ADMIN = "bootstrap-key-of-this-test"
 

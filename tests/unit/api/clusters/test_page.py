@@ -11,8 +11,8 @@ import pytest
 from lagscale.errors import InvalidInput
 from lagscale.kafka.properties import PLATFORM_PROPERTIES, TENANT_PROPERTIES
 from lagscale.kafka.security import list_privileged
+from services.api.clusters.mechanisms import MECHANISMS
 from services.api.clusters.schemas import ClusterIn
-from services.api.clusters.security_kinds import MECHANISMS
 from services.api.clusters.spec import build_cluster_spec
 
 PAGE = (Path(__file__).parents[4] / "docs/clusters.md").read_text(encoding="utf-8")

@@ -16,9 +16,9 @@ from lagscale.errors import NotAllowed, NotAuthenticated
 from lagscale.store.registry import api_keys, identities
 from lagscale.store.registry.origin import origin
 from lagscale.store.registry.session import AccessScope, RegistryDatabase
-from services.api.auth.id_tokens import NOT_MAPPED, TokenVerifier, is_token
-from services.api.auth.limits import AuthRateLimiter
+from services.api.auth.rate_limits import AuthRateLimiter
 from services.api.auth.tenant_rates import TenantRateLimiter
+from services.api.auth.tokens import NOT_MAPPED, TokenVerifier, is_token
 
 _BEARER = HTTPBearer(
     auto_error=False,

@@ -27,7 +27,7 @@ from services.api.validation.warnings import (
     find_monitor_warnings,
     resolve_topics,
 )
-from services.api.verdicts.evidence import VerdictStore
+from services.api.verdicts.reader import VerdictStore
 
 _NO_CLUSTER = FieldError("cluster", "is no cluster of this tenant; register it first")
 #: Verdicts that say no more than that there are no samples.

@@ -19,7 +19,7 @@ from lagscale.store.registry import clusters, freezes, history, monitors, observ
 from lagscale.store.registry.observations import SampleRange
 from lagscale.store.registry.paging import PageRequest, decode_cursor, encode_cursor
 from lagscale.store.registry.session import AccessScope, RegistryDatabase, Row, TenantSession
-from services.api.freezes.freezing import find_frozen_answer, serialize_frozen
+from services.api.freezes.answer import find_frozen_answer, serialize_frozen
 from services.api.monitors.policies import read_policy
 from services.api.schemas import Listing
 from services.api.serializers import serialize_state

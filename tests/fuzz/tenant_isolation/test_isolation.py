@@ -12,8 +12,8 @@ import pytest
 
 from tests.fuzz.driver_log import asked
 from tests.fuzz.random_calls import METHODS, Call, RandomCalls
-from tests.fuzz.walled_tenants import MISSING
-from tests.fuzz.walls import Pair, RestIsolation, run_grpc_calls, run_statements
+from tests.fuzz.tenant_isolation.isolated_tenants import MISSING
+from tests.fuzz.tenant_isolation.isolation_loops import Pair, RestIsolation, run_grpc_calls, run_statements
 
 #: In CI; `make fuzz` asks for 100,000.
 REQUESTS = max(20_000, int(os.environ.get("LAGSCALE_FUZZ_EXAMPLES", "0")))

@@ -11,7 +11,7 @@ from prometheus_client import REGISTRY
 
 from lagscale.errors import RateExceeded
 from lagscale.rate_limit import RateLimiter
-from services.api.auth.limits import AuthRateLimiter
+from services.api.auth.rate_limits import AuthRateLimiter
 
 KEY, OTHER = b"k" * 32, b"o" * 32
 

@@ -17,7 +17,7 @@ from lagscale.errors import NotAllowed, NotFound
 from lagscale.store.registry import session as registry
 from services.scaler.triggers import directory
 from tests.conftest import migrate
-from tests.fuzz.walls import Pair, RestIsolation, run_grpc_calls, run_statements
+from tests.fuzz.tenant_isolation.isolation_loops import Pair, RestIsolation, run_grpc_calls, run_statements
 from tests.integration.api.conftest import fresh
 
 pytestmark = pytest.mark.fuzz

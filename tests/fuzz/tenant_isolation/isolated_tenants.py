@@ -12,7 +12,7 @@ import httpx
 import psycopg
 from psycopg import sql
 
-from tests.integration.api.rounds import write
+from tests.support.stored_rounds import write
 
 CLUSTERS = ("main", "spare")
 MONITORS = ("orders", "logs", "frozen")

@@ -17,8 +17,15 @@ import psycopg
 from tests.fuzz.random_calls import RandomCalls
 from tests.fuzz.random_requests import RandomRequests, Request, routes
 from tests.fuzz.random_statements import random_statement
-from tests.fuzz.walled_tenants import MISSING, IsolatedTenant, Names, fingerprint, number_of, tables_of
-from tests.integration.api.statements import statements
+from tests.fuzz.tenant_isolation.isolated_tenants import (
+    MISSING,
+    IsolatedTenant,
+    Names,
+    fingerprint,
+    number_of,
+    tables_of,
+)
+from tests.support.registry_statements import statements
 
 _FREEZE = {"reason": "to be found", "forSeconds": 600}
 

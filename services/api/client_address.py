@@ -1,18 +1,17 @@
-"""The client's address of each request: the peer's, or what trusted proxies say. Audit and limits ask for it."""
+"""The client's address of each request: the peer's, or what trusted proxies say. The audit and rate limits use it."""
 
 from __future__ import annotations
 
 import ipaddress
-from collections.abc import Sequence
+from collections.abc import MutableMapping, Sequence
+from typing import Any
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 
-from lagscale.store.registry.origin import use_origin
-
 
 class ClientAddressMiddleware:
-    """Binds the client's address to the request.
+    """Puts the client's address into the request's scope; `find_client_address` reads it.
 
     Args:
         app: what serves the request.
@@ -21,24 +20,20 @@ class ClientAddressMiddleware:
     """
 
     def __init__(self, app: ASGIApp, trusted: Sequence[str] = ()) -> None:
-        self._wrapped_app = app
         # Annotated for the server's own kinds of the same protocol.
-        self._app: ASGIApp = self._call_with_address
+        self._app: ASGIApp = app
         if trusted:
-            self._app = ProxyHeadersMiddleware(self._call_with_address, list(trusted))  # type: ignore[arg-type, assignment]
+            self._app = ProxyHeadersMiddleware(app, list(trusted))  # type: ignore[arg-type, assignment]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (address := _find_client_address(scope)) is not None:
+        if scope["type"] == "http" and (address := find_client_address(scope)) is not None:
             # In one spelling, or an IPv4 proxy is not known again on a socket of IPv6.
             scope["client"] = (address, scope["client"][1])
         await self._app(scope, receive, send)
 
-    async def _call_with_address(self, scope: Scope, receive: Receive, send: Send) -> None:
-        with use_origin(_find_client_address(scope)):
-            await self._wrapped_app(scope, receive, send)
 
-
-def _find_client_address(scope: Scope) -> str | None:
+def find_client_address(scope: MutableMapping[str, Any]) -> str | None:
+    """The client's address in one spelling; None where the connection or a proxy does not tell it."""
     client = scope.get("client")
     try:
         address = None if not client else ipaddress.ip_address(client[0].partition("%")[0])

@@ -1,30 +1,24 @@
-"""`?dryRun=true`: what a change would come to, answered from a transaction that is undone."""
+"""`?dryRun=true`: the answer is what a change would come to, from a transaction that is rolled back.
+
+A module of its own because the routes of five folders share it.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import Depends, Query
-
-from lagscale.store.registry.session import DRY_RUN
-from services.api.auth.authenticator import Viewer
+from fastapi import Depends, Query, Request
 
 
-async def _set_dry_run(
-    # Who calls is found out before: that a key was used is remembered, whatever it was used for.
-    _caller: Viewer,
+def _read_dry_run(
+    request: Request,
     dry_run: Annotated[
         bool,
         Query(alias="dryRun", description="Answer what the change would come to, and make no change."),
     ] = False,
-) -> AsyncIterator[None]:
-    token = DRY_RUN.set(dry_run)
-    try:
-        yield
-    finally:
-        DRY_RUN.reset(token)
+) -> None:
+    request.state.dry_run = dry_run
 
 
-#: For a route that can be asked what it would come to.
-SUPPORTS_DRY_RUN = Depends(_set_dry_run)
+#: For a route whose caller's transactions are rolled back where the request says `dryRun`.
+SUPPORTS_DRY_RUN = Depends(_read_dry_run)

@@ -166,7 +166,7 @@ class Operations:
     async def bind(self, scope: AccessScope, tenant: str, given: BindingIn) -> WriteResult:
         row = await self.tenant(scope, tenant)
         # Bindings of one instance exclude each other across tenants, so this is the platform's sight and right.
-        async with self._database.platform(scope.actor) as session:
+        async with self._database.platform(scope.actor, origin=scope.origin, dry_run=scope.dry_run) as session:
             return await bindings.put(session, int(row["id"]), given.instance, given.namespace)
 
     async def unbind(self, scope: AccessScope, tenant: str, instance: str, namespace: str) -> None:

@@ -57,7 +57,7 @@ async def create(session: RegistrySession, name: str, role: str, expires_at: dat
         digest=digest(text),
         expires_at=expires_at,
     )
-    row = await session.one(statement.returning(api_key))
+    row = await session.fetch_one(statement.returning(api_key))
     await audit.record(session, "key.create", f"key/{prefix}", None, row)
     return CreatedKey(text, row)
 
@@ -77,11 +77,11 @@ async def revoke(session: RegistrySession, prefix: str) -> None:
         NotFound: there is none of this prefix.
     """
     statement = select(api_key).where(api_key.c.prefix == prefix, _is_owned(session)).with_for_update()
-    row = require_row(await session.find(statement))
+    row = require_row(await session.fetch_optional(statement))
     if row["revoked_at"] is not None:
         return
     revoking = update(api_key).where(api_key.c.id == row["id"]).values(revoked_at=func.now()).returning(api_key)
-    after = await session.one(revoking)
+    after = await session.fetch_one(revoking)
     await audit.record(session, "key.revoke", f"key/{prefix}", row, after)
 
 
@@ -101,7 +101,7 @@ async def rotate(session: RegistrySession, prefix: str, overlap: timedelta, expi
     """
     columns = (api_key, func.now().label("present"))
     statement = select(*columns).where(api_key.c.prefix == prefix, _is_owned(session)).with_for_update()
-    row = require_row(await session.find(statement))
+    row = require_row(await session.fetch_optional(statement))
     now = row.pop("present")
     _check_rotatable(row, now)
     if expires_at is not None and expires_at <= now:
@@ -111,7 +111,7 @@ async def rotate(session: RegistrySession, prefix: str, overlap: timedelta, expi
     made = await create(session, row["name"], row["role"], expires_at)
     ends = min(now + overlap, row["expires_at"] or now + overlap)
     ending = update(api_key).where(api_key.c.id == row["id"]).values(expires_at=ends, replaced_by=made.row["prefix"])
-    after = await session.one(ending.returning(api_key))
+    after = await session.fetch_one(ending.returning(api_key))
     await audit.record(session, "key.rotate", f"key/{prefix}", row, after)
     return made
 
@@ -149,7 +149,7 @@ async def identify(session: RegistrySession, text: str) -> Row:
     if not is_key(text):
         raise NotAuthenticated(reason="malformed")
     prefix = text.split("_")[1]
-    row = await session.find(select(api_key, func.now().label("present")).where(api_key.c.prefix == prefix))
+    row = await session.fetch_optional(select(api_key, func.now().label("present")).where(api_key.c.prefix == prefix))
     if row is None or not hmac.compare_digest(row["digest"], digest(text)):
         raise NotAuthenticated(reason="unknown_key")
     if row["revoked_at"] is not None:
@@ -158,5 +158,5 @@ async def identify(session: RegistrySession, text: str) -> Row:
         raise NotAuthenticated(reason="expired_key")
     if row["last_used_at"] is None or row["present"] - row["last_used_at"] > _LAST_USE_INTERVAL:
         used = update(api_key).where(api_key.c.id == row["id"]).values(last_used_at=func.now())
-        await session.run(used)
+        await session.execute(used)
     return row

@@ -10,7 +10,6 @@ from uuid import UUID
 from sqlalchemy import insert
 
 from lagscale.store.registry import tables
-from lagscale.store.registry.origin import origin
 from lagscale.store.registry.session import RegistrySession, TenantSession
 
 #: Never recorded, whatever row they come from.
@@ -40,7 +39,7 @@ async def record(
         before, after: the rows, None where there is none.
         tenant_id: whose row it is, where the platform changes a tenant's object without standing behind its wall.
     """
-    await session.run(
+    await session.execute(
         insert(tables.audit_event).values(
             tenant_id=session.tenant_id if isinstance(session, TenantSession) else tenant_id,
             actor=session.actor,
@@ -48,7 +47,7 @@ async def record(
             object=object_name,
             before=_masked(before),
             after=_masked(after),
-            origin=origin(),
+            origin=session.origin,
         )
     )
 

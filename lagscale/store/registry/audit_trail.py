@@ -49,7 +49,7 @@ async def list_page(session: RegistrySession, criteria: AuditFilter, page_reques
     statement = _select_events(session, criteria)
     if after is not None:
         statement = statement.where(_position() < _literal(after))
-    rows = await session.every(statement.order_by(event.c.at.desc(), event.c.id.desc()).limit(limit + 1))
+    rows = await session.fetch_all(statement.order_by(event.c.at.desc(), event.c.id.desc()).limit(limit + 1))
     if len(rows) <= limit:
         return Page(rows, None)
     last = rows[limit - 1]
@@ -61,12 +61,12 @@ async def read_after(session: RegistrySession, criteria: AuditFilter, last: Row 
     statement = _select_events(session, criteria)
     if last is not None:
         statement = statement.where(_position() > _literal((last["at"], last["id"])))
-    return await session.every(statement.order_by(event.c.at, event.c.id).limit(MAX_PAGE_SIZE))
+    return await session.fetch_all(statement.order_by(event.c.at, event.c.id).limit(MAX_PAGE_SIZE))
 
 
 async def read_clock(session: RegistrySession) -> datetime:
     """The store's present: events that are there already are older."""
-    found: datetime = (await session.run(sa.select(sa.func.clock_timestamp()))).scalar_one()
+    found: datetime = (await session.execute(sa.select(sa.func.clock_timestamp()))).scalar_one()
     return found
 
 

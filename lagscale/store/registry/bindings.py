@@ -31,11 +31,11 @@ async def put(session: RegistrySession, tenant_id: int, instance: str, namespace
         Conflict: it is another tenant's, or `*` would stand beside other bindings of that instance.
     """
     # Two bindings of one instance that exclude each other must not pass each other unseen.
-    await session.run(select(func.pg_advisory_xact_lock(func.hashtextextended(f"binding {instance}", 0))))
+    await session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"binding {instance}", 0))))
     excluded = binding.c.namespace == ANY_NAMESPACE if namespace != ANY_NAMESPACE else binding.c.namespace != namespace
     same = binding.c.namespace == namespace
     statement = select(binding).where(binding.c.instance == instance, or_(same, excluded)).limit(2)
-    rows = await session.every(statement)
+    rows = await session.fetch_all(statement)
     for row in rows:
         if row["namespace"] == namespace and row["tenant_id"] == tenant_id and len(rows) == 1:
             return WriteResult(row)
@@ -46,7 +46,7 @@ async def put(session: RegistrySession, tenant_id: int, instance: str, namespace
             field="namespace",
         )
     adding = insert(binding).values(tenant_id=tenant_id, instance=instance, namespace=namespace).returning(binding)
-    made = await session.one(adding)
+    made = await session.fetch_one(adding)
     await audit.record(session, "binding.create", f"binding/{instance}/{namespace}", None, made, tenant_id=tenant_id)
     return WriteResult(made, created=True, changed=True)
 
@@ -58,7 +58,7 @@ async def remove(session: TenantSession, instance: str, namespace: str) -> None:
         NotFound: it is not bound to this tenant.
     """
     statement = delete(binding).where(binding.c.instance == instance, binding.c.namespace == namespace)
-    row = await session.find(statement.returning(binding))
+    row = await session.fetch_optional(statement.returning(binding))
     if row is None:
         raise NotFound
     await audit.record(session, "binding.delete", f"binding/{instance}/{namespace}", row, None)

@@ -57,7 +57,7 @@ async def read_by_name(session: TenantSession, name: str) -> Row:
     Raises:
         NotFound: there is none.
     """
-    return require_row(await session.find(_select_clusters().where(cluster.c.name == name)))
+    return require_row(await session.fetch_optional(_select_clusters().where(cluster.c.name == name)))
 
 
 async def create(session: TenantSession, spec: ClusterSpec, keyring: Keyring) -> WriteResult:
@@ -70,7 +70,7 @@ async def create(session: TenantSession, spec: ClusterSpec, keyring: Keyring) ->
     """
     await quotas.lock_registrations(session)
     # Before the quota: who registers a second time is told of the first, also when no room is left.
-    if (await session.run(select(exists().where(cluster.c.name == spec.name)))).scalar_one():
+    if (await session.execute(select(exists().where(cluster.c.name == spec.name)))).scalar_one():
         raise Conflict("A cluster with this name exists already.")
     await quotas.check_quota(session, Quota.CLUSTERS)
     statement = insert(cluster).values(
@@ -82,7 +82,7 @@ async def create(session: TenantSession, spec: ClusterSpec, keyring: Keyring) ->
         secret_references=_to_dicts(spec.references),
         properties=dict(spec.properties or {}),
     )
-    row = await session.one(statement.returning(cluster))
+    row = await session.fetch_one(statement.returning(cluster))
     await audit.record(session, "cluster.create", f"cluster/{spec.name}", None, row)
     return WriteResult(row, created=True, changed=True)
 
@@ -99,7 +99,7 @@ async def put(
         SettingsInvalid: it has secrets and there is no key to seal them with.
     """
     statement = select(cluster).where(cluster.c.name == spec.name).with_for_update()
-    row = await session.find(statement)
+    row = await session.fetch_optional(statement)
     check_precondition(row, precondition)
     if row is None:
         return await create(session, spec, keyring)
@@ -115,7 +115,7 @@ async def put(
         return WriteResult(row)
     changing = update(cluster).where(cluster.c.id == row["id"])
     changing = changing.values(version=row["version"] + 1, updated_at=func.now(), **changes)
-    after = await session.one(changing.returning(cluster))
+    after = await session.fetch_one(changing.returning(cluster))
     await audit.record(session, "cluster.update", f"cluster/{spec.name}", row, after)
     return WriteResult(after, changed=True)
 
@@ -162,16 +162,16 @@ async def remove(session: TenantSession, name: str, precondition: Precondition |
         PreconditionFailed: it is not as the caller has seen it.
     """
     statement = select(cluster).where(cluster.c.name == name).with_for_update()
-    row = require_row(await session.find(statement))
+    row = require_row(await session.fetch_optional(statement))
     check_precondition(row, precondition)
     of_cluster = monitor.c.cluster_id == row["id"]
     live = select(monitor.c.name).where(of_cluster, monitor.c.deleted_at.is_(None)).order_by(monitor.c.name).limit(4)
-    users = list((await session.run(live)).scalars())
+    users = list((await session.execute(live)).scalars())
     if users:
         raise _in_use(users)
     # Monitors deleted earlier still point here; what they were is in the audit.
-    await session.run(delete(monitor).where(of_cluster))
-    await session.run(delete(cluster).where(cluster.c.id == row["id"]))
+    await session.execute(delete(monitor).where(of_cluster))
+    await session.execute(delete(cluster).where(cluster.c.id == row["id"]))
     await audit.record(session, "cluster.delete", f"cluster/{name}", row, None)
 
 

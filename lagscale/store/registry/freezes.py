@@ -47,7 +47,7 @@ async def read_by_name(session: TenantSession, subject: FreezeSubject) -> Row:
         NotFound: there is no such thing, or it is not frozen itself.
     """
     await _identify(session, subject)
-    return require_row(await session.find(_select_freeze(subject)))
+    return require_row(await session.fetch_optional(_select_freeze(subject)))
 
 
 async def put(
@@ -72,16 +72,16 @@ async def put(
         days = MAX_FREEZE_MS // 86_400_000
         text = f"must lie in the future, within {days} days; the database's clock says {now.isoformat('T', 'seconds')}"
         raise InvalidInput([FieldError("until", text)])
-    before = await session.find(_select_freeze(subject))
+    before = await session.fetch_optional(_select_freeze(subject))
     wanted = {"reason": reason, "until": end, "actor": session.actor}
     if before is None:
-        await session.run(sa.delete(freeze).where(freeze.c.until <= now))
-        await session.run(sa.insert(freeze).values(tenant_id=session.tenant_id, since=now, **columns, **wanted))
+        await session.execute(sa.delete(freeze).where(freeze.c.until <= now))
+        await session.execute(sa.insert(freeze).values(tenant_id=session.tenant_id, since=now, **columns, **wanted))
     elif (before["reason"], before["until"]) == (reason, end):
         return WriteResult(before)
     else:
-        await session.run(sa.update(freeze).where(freeze.c.id == before["id"]).values(**wanted))
-    after = require_row(await session.find(_select_freeze(subject)))
+        await session.execute(sa.update(freeze).where(freeze.c.id == before["id"]).values(**wanted))
+    after = require_row(await session.fetch_optional(_select_freeze(subject)))
     await audit.record(
         session, f"{subject.kind}.freeze", _audit_name(session, subject), _audit_values(before), _audit_values(after)
     )
@@ -95,7 +95,7 @@ async def remove(session: TenantSession, subject: FreezeSubject) -> None:
         NotFound: there is no such thing, or it is not frozen itself.
     """
     before = await read_by_name(session, subject)
-    await session.run(sa.delete(freeze).where(freeze.c.id == before["id"]))
+    await session.execute(sa.delete(freeze).where(freeze.c.id == before["id"]))
     await audit.record(session, f"{subject.kind}.unfreeze", _audit_name(session, subject), _audit_values(before), None)
 
 
@@ -121,7 +121,7 @@ async def read_covering(session: TenantSession, monitor_row: Row, at: datetime) 
             to_ms(row["until"]),
             row["reason"],
         )
-        for row in await session.every(statement)
+        for row in await session.fetch_all(statement)
     ]
 
 
@@ -133,7 +133,7 @@ async def answer(session: TenantSession, freezes: Sequence[Freeze], monitor_id: 
     under_freezes = frozen_answer.c.freeze_id.in_([one.freeze_id for one in freezes])
     statement = sa.select(frozen_answer).where(under_freezes, frozen_answer.c.monitor_id == monitor_id)
     statement = statement.where(frozen_answer.c.overrides == "").order_by(frozen_answer.c.since)
-    row = await session.find(statement.limit(1))
+    row = await session.fetch_optional(statement.limit(1))
     if row is None:
         return None
     last_known_at = row["known_at"]
@@ -178,7 +178,7 @@ async def _identify(session: TenantSession, subject: FreezeSubject) -> dict[str,
     else:
         raise NotFound
     # Kept until the end, so that it is not removed under its freeze.
-    row = require_row(await session.find(statement.with_for_update(read=True, key_share=True)))
+    row = require_row(await session.fetch_optional(statement.with_for_update(read=True, key_share=True)))
     return {f"{subject.kind}_id": int(row["id"])}
 
 

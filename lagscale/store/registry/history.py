@@ -70,7 +70,7 @@ class LagStep:
 
 async def read_clock(session: TenantSession) -> datetime:
     """The database's clock."""
-    found: datetime = (await session.run(sa.select(sa.func.clock_timestamp()))).scalar_one()
+    found: datetime = (await session.execute(sa.select(sa.func.clock_timestamp()))).scalar_one()
     return found
 
 
@@ -81,7 +81,7 @@ async def read_monitors_by_name(session: TenantSession, name: str) -> list[Row]:
         NotFound: none had it, as far as is remembered.
     """
     statement = sa.select(monitor).where(monitor.c.name == name).order_by(monitor.c.created_at.desc(), monitor.c.id)
-    found = await session.every(statement)
+    found = await session.fetch_all(statement)
     if not found:
         raise NotFound
     return found
@@ -90,7 +90,7 @@ async def read_monitors_by_name(session: TenantSession, name: str) -> list[Row]:
 async def versions(session: TenantSession, monitor_id: int) -> list[PolicyVersion]:
     """The newest versions of the monitor's policy, the oldest of them first."""
     mine = sa.select(monitor_version).where(monitor_version.c.monitor_id == monitor_id)
-    rows = await session.every(mine.order_by(monitor_version.c.version.desc()).limit(_MAX_VERSIONS))
+    rows = await session.fetch_all(mine.order_by(monitor_version.c.version.desc()).limit(_MAX_VERSIONS))
     return [
         PolicyVersion(row["version"], row["valid_from"], {str(name): str(text) for name, text in row["policy"].items()})
         for row in reversed(rows)
@@ -108,7 +108,7 @@ async def links(session: TenantSession, monitor_id: int) -> list[TargetLink]:
     )
     return [
         TargetLink(row["id"], row["topic"], to_ms(row["since"]), row["until"] and to_ms(row["until"]))
-        for row in await session.every(statement)
+        for row in await session.fetch_all(statement)
     ]
 
 
@@ -129,7 +129,7 @@ async def deleted_since(session: TenantSession, row: Row, until: datetime) -> da
         audit_event.c.at >= row["created_at"],
         audit_event.c.at <= until,
     )
-    newest = await session.find(events.order_by(audit_event.c.at.desc()).limit(1))
+    newest = await session.fetch_optional(events.order_by(audit_event.c.at.desc()).limit(1))
     return newest["at"] if newest is not None and newest["action"] in _DELETED_ACTIONS else None
 
 
@@ -139,13 +139,13 @@ async def find_partial_since(session: TenantSession, monitor_id: int) -> tuple[d
         monitor, monitor.c.id == monitor_scope.c.monitor_id
     )
     looked_up = sa.and_(monitor.c.topics.is_(None), monitor_scope.c.code == "too_many_topics")
-    row = await session.find(statement.where(monitor_scope.c.monitor_id == monitor_id, looked_up))
+    row = await session.fetch_optional(statement.where(monitor_scope.c.monitor_id == monitor_id, looked_up))
     return None if row is None else (row["since"], row["message"])
 
 
 async def read_samples_since(session: TenantSession) -> datetime | None:
     """Samples from here on are all kept; None while none was ever dropped."""
-    found: datetime | None = (await session.run(sa.select(samples_kept.c.kept_since))).scalar_one()
+    found: datetime | None = (await session.execute(sa.select(samples_kept.c.kept_since))).scalar_one()
     return found
 
 
@@ -156,7 +156,7 @@ async def read_newest_rows(
     found = {}
     for target in target_ids:
         statement = _select_rows().where(sample.c.target_id == target, sample.c.ts <= until)
-        for row in await session.every(statement.order_by(sample.c.ts.desc()).limit(1)):
+        for row in await session.fetch_all(statement.order_by(sample.c.ts.desc()).limit(1)):
             found[target] = read_row(row)
     return found
 
@@ -168,7 +168,7 @@ async def rounds(
     found: dict[int, list[markers.TargetRound]] = {target: [] for target in target_ids}
     mine = _select_rows().where(sample.c.target_id.in_(list(target_ids)))
     within = mine.where(sample.c.ts >= since, sample.c.ts <= until).order_by(sample.c.ts)
-    rows = await session.every(within.limit(most + 1))
+    rows = await session.fetch_all(within.limit(most + 1))
     if len(rows) > most:
         return None
     before = await read_newest_rows(session, target_ids, since - timedelta(microseconds=1))
@@ -201,7 +201,7 @@ async def course(
         .group_by(begin, sample.c.target_id)
         .order_by(sa.text("begin"))
     )
-    return [LagStep(**row) for row in await session.every(statement)]
+    return [LagStep(**row) for row in await session.fetch_all(statement)]
 
 
 async def read_newest_decisions(
@@ -212,7 +212,7 @@ async def read_newest_decisions(
     place = sa.func.row_number().over(partition_by=askers, order_by=decision.c.told_at.desc())
     ranked = _select_decisions(monitor_id, since, until).add_columns(place.label("place")).subquery()
     statement = sa.select(ranked).where(ranked.c.place == 1).order_by(ranked.c.replica, ranked.c.told_at)
-    return [_read_decision(row) for row in await session.every(statement)]
+    return [_read_decision(row) for row in await session.fetch_all(statement)]
 
 
 async def read_decisions(
@@ -222,7 +222,7 @@ async def read_decisions(
     statement = (
         _select_decisions(monitor_id, since, until).order_by(decision.c.told_at.desc(), decision.c.replica).limit(limit)
     )
-    return [_read_decision(row) for row in await session.every(statement)]
+    return [_read_decision(row) for row in await session.fetch_all(statement)]
 
 
 def _select_decisions(monitor_id: int, since: datetime, until: datetime) -> sa.Select[Any]:

@@ -15,5 +15,5 @@ async def tenant_id(session: RegistrySession, name: str) -> int | None:
         session: a transaction of the platform: which tenant the caller is of, is what is asked here.
         name: the tenant's, or any text.
     """
-    row = await session.find(select(tenant.c.id).where(tenant.c.name == name))
+    row = await session.fetch_optional(select(tenant.c.id).where(tenant.c.name == name))
     return None if row is None else int(row["id"])

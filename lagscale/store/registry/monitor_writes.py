@@ -44,7 +44,7 @@ async def cluster_ids(session: TenantSession, names: Iterable[str]) -> dict[str,
     """The tenant's clusters of these names, as far as there are any, by name."""
     # Kept until the end, so that a cluster is not removed under a monitor that is just being made.
     statement = sa.select(cluster.c.name, cluster.c.id).where(cluster.c.name.in_(sorted(set(names))))
-    rows = await session.every(statement.order_by(cluster.c.id).with_for_update(read=True, key_share=True))
+    rows = await session.fetch_all(statement.order_by(cluster.c.id).with_for_update(read=True, key_share=True))
     return {row["name"]: int(row["id"]) for row in rows}
 
 
@@ -124,7 +124,7 @@ async def remove(session: TenantSession, rows: Sequence[Row]) -> None:
     numbers = [int(row["id"]) for row in rows]
     await unlink_all(session, numbers)
     deleting = sa.update(monitor).where(monitor.c.id.in_(numbers))
-    await session.run(deleting.values(deleted_at=sa.func.now(), version=monitor.c.version + 1))
+    await session.execute(deleting.values(deleted_at=sa.func.now(), version=monitor.c.version + 1))
     for row in rows:
         await audit.record(session, "monitor.delete", f"monitor/{row['name']}", row, None)
 
@@ -137,7 +137,7 @@ async def _update(session: TenantSession, row: Row, cluster_id: int, spec: Monit
     changing = sa.update(monitor).where(monitor.c.id == row["id"])
     values = to_columns(spec) | {"cluster_id": cluster_id} | more
     changing = changing.values(version=int(row["version"]) + 1, updated_at=sa.func.now(), **values)
-    return await session.one(changing.returning(monitor, sa.literal(spec.cluster).label("cluster")))
+    return await session.fetch_one(changing.returning(monitor, sa.literal(spec.cluster).label("cluster")))
 
 
 async def _require_cluster_ids(session: TenantSession, specs: Sequence[MonitorSpec]) -> dict[str, int]:

@@ -98,18 +98,18 @@ async def read_by_name(session: TenantSession, name: str) -> Row:
     Raises:
         NotFound: there is none.
     """
-    return require_row(await session.find(_select_with_topics().where(monitor.c.name == name)))
+    return require_row(await session.fetch_optional(_select_with_topics().where(monitor.c.name == name)))
 
 
 async def lock_by_name(session: TenantSession, name: str) -> Row | None:
     """One live monitor's row with its cluster's name, kept from others until the end; None without one."""
-    return await session.find(_select_monitors().where(monitor.c.name == name).with_for_update(of=monitor))
+    return await session.fetch_optional(_select_monitors().where(monitor.c.name == name).with_for_update(of=monitor))
 
 
 async def lock_many(session: TenantSession, names: list[str] | None = None) -> dict[str, Row]:
     """Live monitors by name, each as `lock_by_name` has it; all of the tenant's without names."""
     statement = _select_monitors() if names is None else _select_monitors().where(monitor.c.name.in_(names))
-    rows = await session.every(statement.order_by(monitor.c.id).with_for_update(of=monitor))
+    rows = await session.fetch_all(statement.order_by(monitor.c.id).with_for_update(of=monitor))
     return {row["name"]: row for row in rows}
 
 
@@ -191,7 +191,7 @@ async def deleted(session: TenantSession, name: str) -> Row:
     newest = (
         _select_monitors(deleted=True).where(monitor.c.name == name).order_by(monitor.c.deleted_at.desc(), monitor.c.id)
     )
-    row = await session.find(newest.limit(1).with_for_update(of=monitor))
+    row = await session.fetch_optional(newest.limit(1).with_for_update(of=monitor))
     taken = await lock_by_name(session, name)
     if row is None:
         raise NotFound
@@ -212,4 +212,6 @@ async def restore(session: TenantSession, row: Row, spec: MonitorSpec) -> WriteR
 async def targets(session: TenantSession, monitor_id: int) -> list[Row]:
     """The monitor's targets, by topic."""
     statement = sa.select(lag_target).join(monitor_target, monitor_target.c.target_id == lag_target.c.id)
-    return await session.every(statement.where(monitor_target.c.monitor_id == monitor_id).order_by(lag_target.c.topic))
+    return await session.fetch_all(
+        statement.where(monitor_target.c.monitor_id == monitor_id).order_by(lag_target.c.topic)
+    )

@@ -63,7 +63,7 @@ async def read_target_states(session: TenantSession, monitor_id: int | None = No
         .where(live.exists())
         .order_by(cluster.c.name, lag_target.c.consumer_group, lag_target.c.topic, lag_target.c.id)
     )
-    return await session.every(statement)
+    return await session.fetch_all(statement)
 
 
 async def samples(session: TenantSession, target_ids: Sequence[int], span: SampleRange) -> list[Row]:
@@ -78,4 +78,4 @@ async def samples(session: TenantSession, target_ids: Sequence[int], span: Sampl
             sa.tuple_(sample.c.ts, sample.c.target_id) < sa.tuple_(*map(sa.literal, span.after))
         )
     newest_first = (sample.c.ts.desc(), sample.c.target_id.desc())
-    return await session.every(statement.order_by(*newest_first).limit(span.limit + 1))
+    return await session.fetch_all(statement.order_by(*newest_first).limit(span.limit + 1))

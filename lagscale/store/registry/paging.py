@@ -48,7 +48,7 @@ async def read_page(
         last = decode_cursor(page_request.after, len(keys))
         statement = statement.where(sa.tuple_(*columns) > sa.tuple_(*[sa.literal(value, sa.Text) for value in last]))
     limit = min(max(page_request.limit, 1), MAX_PAGE_SIZE)
-    rows = await session.every(statement.order_by(*columns).limit(limit + 1))
+    rows = await session.fetch_all(statement.order_by(*columns).limit(limit + 1))
     if len(rows) <= limit:
         return Page(rows, None)
     return Page(rows[:limit], encode_cursor([str(rows[limit - 1][key]) for key in keys]))

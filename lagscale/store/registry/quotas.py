@@ -47,7 +47,7 @@ async def lock_registrations(session: TenantSession) -> None:
     The same lock as auto-registration takes.
     """
     lock = sa.text("select pg_advisory_xact_lock(hashtext('lagscale.register'), cast(:tenant as int))")
-    await session.run(lock.bindparams(tenant=session.tenant_id))
+    await session.execute(lock.bindparams(tenant=session.tenant_id))
 
 
 async def check_quota(session: TenantSession, quota: Quota, more: int = 1) -> None:
@@ -62,8 +62,10 @@ async def check_quota(session: TenantSession, quota: Quota, more: int = 1) -> No
     if more <= 0:
         return
     # Read under the lock: the row that the transaction began with may be older.
-    limit = int((await session.run(sa.select(tenant.c[QUOTA_COLUMNS[quota]]).where(_is_own_row(session)))).scalar_one())
-    used = int((await session.run(sa.select(_COUNTS[quota]))).scalar_one())
+    limit = int(
+        (await session.execute(sa.select(tenant.c[QUOTA_COLUMNS[quota]]).where(_is_own_row(session)))).scalar_one()
+    )
+    used = int((await session.execute(sa.select(_COUNTS[quota]))).scalar_one())
     if used + more > limit:
         suffix = "" if more == 1 else f", {more} more are asked for"
         raise QuotaExceeded(
@@ -75,7 +77,7 @@ async def usage(session: TenantSession) -> QuotaUsage:
     """What the tenant uses."""
     counts = {quota.value: count.label(quota.value) for quota, count in _COUNTS.items()}
     others = {"unmeasured": _UNMEASURED, "refused": _REFUSED}
-    row = await session.one(sa.select(*counts.values(), *(count.label(name) for name, count in others.items())))
+    row = await session.fetch_one(sa.select(*counts.values(), *(count.label(name) for name, count in others.items())))
     return QuotaUsage(**{name: int(row[name]) for name in (*counts, *others)})
 
 
@@ -87,20 +89,20 @@ async def put(session: TenantSession, limits: Mapping[Quota, int], precondition:
     """
     # The wall of a tenant lets nobody write its row.
     platform = await as_platform(session)
-    row = await platform.one(sa.select(tenant).where(_is_own_row(session)).with_for_update(key_share=True))
+    row = await platform.fetch_one(sa.select(tenant).where(_is_own_row(session)).with_for_update(key_share=True))
     check_precondition(row, precondition)
     new_limits = {QUOTA_COLUMNS[quota]: limit for quota, limit in limits.items()}
     if all(row[column] == value for column, value in new_limits.items()):
         return WriteResult(row)
     changing = sa.update(tenant).where(_is_own_row(session)).values(version=row["version"] + 1, **new_limits)
-    after = await platform.one(changing.returning(tenant))
+    after = await platform.fetch_one(changing.returning(tenant))
     await audit.record(session, "tenant.quotas", f"tenant/{row['name']}", row, after)
     return WriteResult(after, changed=True)
 
 
 async def read_request_rates(session: RegistrySession) -> dict[int, int]:
     """Each tenant's quota of requests, by the tenant's number. All tenants: one API serves all."""
-    rows = await session.every(sa.select(tenant.c.id, tenant.c[QUOTA_COLUMNS[Quota.REQUESTS]].label("most")))
+    rows = await session.fetch_all(sa.select(tenant.c.id, tenant.c[QUOTA_COLUMNS[Quota.REQUESTS]].label("most")))
     return {int(row["id"]): int(row["most"]) for row in rows}
 
 

@@ -61,7 +61,7 @@ async def reencrypt_all(
     done = ReencryptionProgress()
     async with database.platform(ACTOR) as session:
         counting = select(func.count()).select_from(cluster).where(cluster.c.secrets.is_not(None))
-        done.total = int((await session.run(counting)).scalar_one())
+        done.total = int((await session.execute(counting)).scalar_one())
     progress(done)
     last = 0
     while True:
@@ -85,7 +85,7 @@ async def _lock_batch(session: RegistrySession, last: int) -> list[Row]:
         # What somebody stores meanwhile must not be overwritten by what was there before.
         .with_for_update(of=cluster)
     )
-    return await session.every(statement)
+    return await session.fetch_all(statement)
 
 
 async def _reencrypt_batch(
@@ -103,7 +103,7 @@ async def _reencrypt_batch(
             done.unreadable.append(name)
             continue
         # No other version: the secrets are the same, and the scraper need not connect anew.
-        await session.run(update(cluster).where(cluster.c.id == row["id"]).values(secrets=reencrypted))
+        await session.execute(update(cluster).where(cluster.c.id == row["id"]).values(secrets=reencrypted))
         changed.append(name)
     if changed:
         await audit.record(session, "secrets.rotate", "secrets", None, {"clusters": changed})

@@ -1,13 +1,12 @@
-"""Transactions of the administration: one role, one tenant's wall each, driver errors translated.
+"""Transactions of the administration: one role, one tenant context each, driver errors translated.
 
-The API's operations and `bootstrap` open them; the repositories of this room work inside them.
+The API and `services.single_monitor` open them; the modules of this folder work inside them.
 """
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any
 
@@ -33,57 +32,65 @@ _CONFLICT_MESSAGES = {
     "monitor_cluster_id_fkey": "Monitors use this cluster; delete them first.",
 }
 _NAME_CONSTRAINTS = {"tenant_name_key", "cluster_tenant_id_name_key", "monitor_name"}
-#: While this is true, transactions are undone at their end: what is answered is what would be.
-DRY_RUN: ContextVar[bool] = ContextVar("trying", default=False)
 
 
 @dataclass(frozen=True, slots=True)
 class AccessScope:
-    """Whose rows a transaction may see: one tenant's, or every tenant's for the platform's administrators."""
+    """Which rows a transaction sees, and on whose behalf it runs.
+
+    Attributes:
+        tenant_id: only this tenant's rows; None: every tenant's, for the platform's administrators.
+        actor: who changes something, as the audit names it.
+        origin: the client's address for the audit; None where no request asked.
+        dry_run: roll the transaction back at its end, so that the answer is what the change would come to.
+    """
 
     tenant_id: int | None
     actor: str
+    origin: str | None = None
+    dry_run: bool = False
 
     @property
     def platform(self) -> bool:
-        """Whether this is the platform's scope."""
+        """Whether this scope covers every tenant."""
         return self.tenant_id is None
 
 
 @dataclass(frozen=True, slots=True)
 class RegistrySession:
-    """An open transaction, and who acts in it."""
+    """An open transaction, who acts in it, and from which address."""
 
     connection: AsyncConnection
     actor: str
+    origin: str | None = None
 
-    async def run(self, statement: sa.Executable) -> sa.CursorResult[Any]:
-        """Run a statement."""
+    async def execute(self, statement: sa.Executable) -> sa.CursorResult[Any]:
+        """Execute a statement."""
         return await self.connection.execute(statement)
 
-    async def every(self, statement: sa.Executable) -> list[Row]:
+    async def fetch_all(self, statement: sa.Executable) -> list[Row]:
         """All rows of a statement."""
-        return [row._asdict() for row in await self.run(statement)]
+        return [row._asdict() for row in await self.execute(statement)]
 
-    async def find(self, statement: sa.Executable) -> Row | None:
+    async def fetch_optional(self, statement: sa.Executable) -> Row | None:
         """The only row of a statement, or None."""
-        row = (await self.run(statement)).one_or_none()
+        row = (await self.execute(statement)).one_or_none()
         return None if row is None else row._asdict()
 
-    async def one(self, statement: sa.Executable) -> Row:
+    async def fetch_one(self, statement: sa.Executable) -> Row:
         """The only row of a statement."""
-        return (await self.run(statement)).one()._asdict()
+        return (await self.execute(statement)).one()._asdict()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TenantSession(RegistrySession):
-    """An open transaction behind one tenant's wall, with that tenant's row."""
+    """An open transaction in one tenant's context, with that tenant's row."""
 
     tenant: Row
 
     @property
     def tenant_id(self) -> int:
-        """Its number, which no URL shows."""
+        """The tenant's id, which no URL shows."""
         return int(self.tenant["id"])
 
 
@@ -96,15 +103,15 @@ class RegistryDatabase:
         Args:
             url: as in `LAGSCALE_DATABASE_URL`; its user is a member of `lagscale_api`.
             size: connections at most.
-            seconds: bound of each statement and of waiting for a free connection; below the silence after which a
-                connection is cut.
+            seconds: limit of each statement and of waiting for a free connection; below the time after which the
+                watchdog closes a silent connection.
         """
         milliseconds = round(seconds * 1000)
 
         async def connect() -> AsyncWatchdogConnection:
-            # The scaler's kind of connection: a store that accepts and stays silent fails a request, it hangs none.
+            # As the scaler's: a store that accepts connections and then stays silent fails the request in time.
             connection = await AsyncWatchdogConnection.connect(url, connect_timeout=max(2, round(seconds)))
-            # A plan that is kept from a small registry compares each row with each of a grown one.
+            # A cached plan of a small registry would compare each row with each of a grown one.
             connection.prepare_threshold = None
             await set_role(connection, ROLE)
             await connection.execute(f"set statement_timeout = {milliseconds}")
@@ -125,52 +132,54 @@ class RegistryDatabase:
         await self._engine.dispose()
 
     async def check(self) -> None:
-        """Ask the store for a sign of life, and for its schema.
+        """Check that the store answers and has its schema.
 
         Raises:
-            StoreUnavailable: it gives none, or `lagscale migrate` has not run.
+            StoreUnavailable: it does not answer, or `lagscale migrate` has not run.
         """
         async with _translate_errors(), self._engine.connect() as connection:
             await connection.execute(sa.text("select version from registry_change"))
 
     @asynccontextmanager
-    async def _begin_transaction(self) -> AsyncIterator[AsyncConnection]:
-        async with self._engine.begin() as connection:
+    async def _begin_transaction(self, *, dry_run: bool) -> AsyncIterator[AsyncConnection]:
+        async with _translate_errors(), self._engine.begin() as connection:
             yield connection
-            # Deferred constraints are the only faults that a commit would still find, and there are none.
-            if DRY_RUN.get():
+            # Only deferred constraints would fail at the commit, and the schema has none.
+            if dry_run:
                 await connection.rollback()
 
     @asynccontextmanager
-    async def platform(self, actor: str) -> AsyncIterator[RegistrySession]:
+    async def platform(
+        self, actor: str, *, origin: str | None = None, dry_run: bool = False
+    ) -> AsyncIterator[RegistrySession]:
         """A transaction that sees every tenant's rows; only after the caller's key was checked."""
-        async with _translate_errors(), self._begin_transaction() as connection:
+        async with self._begin_transaction(dry_run=dry_run) as connection:
             await _set_context(connection, tenant="", platform="on")
-            yield RegistrySession(connection, actor)
+            yield RegistrySession(connection, actor, origin)
 
     @asynccontextmanager
     async def within(self, scope: AccessScope) -> AsyncIterator[RegistrySession]:
         """A transaction that sees what the scope may see."""
-        async with _translate_errors(), self._begin_transaction() as connection:
+        async with self._begin_transaction(dry_run=scope.dry_run) as connection:
             await _set_scope_context(connection, scope)
-            yield RegistrySession(connection, scope.actor)
+            yield RegistrySession(connection, scope.actor, scope.origin)
 
     @asynccontextmanager
     async def tenant(self, scope: AccessScope, name: str, *, lock: bool = False) -> AsyncIterator[TenantSession]:
-        """A transaction behind the named tenant's wall.
+        """A transaction in the named tenant's context.
 
-        The tenant is looked for with the scope's own sight, so another tenant's name and a missing one run the
-        same statements and give the same answer. What follows sees that tenant's rows only, whoever asks.
+        The tenant is looked up with the scope's own visibility, so another tenant's name and a missing one run the
+        same statements and get the same answer. What follows sees that tenant's rows only, whoever asks.
 
         Args:
             scope: who asks.
             name: the tenant's name.
-            lock: keep other changes under this lock out of the tenant until the end, for what must be counted.
+            lock: lock the tenant's row until the end, so that whatever is counted stays exact.
 
         Raises:
             NotFound: no tenant of this name for this scope.
         """
-        async with _translate_errors(), self._begin_transaction() as connection:
+        async with self._begin_transaction(dry_run=scope.dry_run) as connection:
             await _set_scope_context(connection, scope)
             statement = sa.select(tables.tenant).where(tables.tenant.c.name == name)
             if lock:
@@ -178,19 +187,19 @@ class RegistryDatabase:
             row = (await connection.execute(statement)).one_or_none()
             if row is None:
                 raise NotFound
-            yield await as_tenant(RegistrySession(connection, scope.actor), row._asdict())
+            yield await as_tenant(RegistrySession(connection, scope.actor, scope.origin), row._asdict())
 
 
 async def as_tenant(session: RegistrySession, tenant: Row) -> TenantSession:
     """The rest of the transaction sees this tenant's rows only."""
     await _set_context(session.connection, tenant=str(tenant["id"]), platform="off")
-    return TenantSession(session.connection, session.actor, tenant)
+    return TenantSession(session.connection, session.actor, session.origin, tenant=tenant)
 
 
 async def as_platform(session: TenantSession) -> RegistrySession:
-    """The rest of the transaction is the platform's again; only where the platform's administrator asks."""
+    """The rest of the transaction sees every tenant's rows; only where a platform administrator asks."""
     await _set_context(session.connection, tenant="", platform="on")
-    return RegistrySession(session.connection, session.actor)
+    return RegistrySession(session.connection, session.actor, session.origin)
 
 
 async def _set_scope_context(connection: AsyncConnection, scope: AccessScope) -> None:
@@ -199,7 +208,7 @@ async def _set_scope_context(connection: AsyncConnection, scope: AccessScope) ->
 
 
 async def _set_context(connection: AsyncConnection, *, tenant: str, platform: str) -> None:
-    # Local to the transaction: a pooled connection must not carry one caller's sight to the next.
+    # Local to the transaction: a pooled connection must not carry one caller's visibility to the next.
     await connection.execute(
         sa.text(
             "select set_config('lagscale.tenant', :tenant, true), set_config('lagscale.platform', :platform, true)"

@@ -97,8 +97,10 @@ async def _register(url: str, settings: SingleMonitorSettings, spec: MonitorSpec
     try:
         async with database.platform(_ACTOR) as session:
             # The services that start together wait for each other here, and the later ones find all done.
-            await session.run(sa.text("select pg_advisory_xact_lock(hashtextextended('lagscale.single', 0))"))
-            row = await session.find(sa.select(tenant).where(tenant.c.name == NAME).with_for_update(key_share=True))
+            await session.execute(sa.text("select pg_advisory_xact_lock(hashtextextended('lagscale.single', 0))"))
+            row = await session.fetch_optional(
+                sa.select(tenant).where(tenant.c.name == NAME).with_for_update(key_share=True)
+            )
             if row is None:
                 row = (await tenants.create(session, NAME, _TENANT)).row
             await _bind(session, int(row["id"]))
@@ -131,7 +133,7 @@ async def _bind(session: RegistrySession, tenant_id: int) -> None:
 
 
 async def _ensure_cluster(session: TenantSession, settings: SingleMonitorSettings) -> None:
-    row = await session.find(sa.select(cluster.c.security).where(cluster.c.name == NAME))
+    row = await session.fetch_optional(sa.select(cluster.c.security).where(cluster.c.name == NAME))
     bootstrap = tuple(part.strip() for part in settings.brokers.split(",") if part.strip())
     security = {"protocol": "PLAINTEXT"} if row is None else row["security"]
     await clusters.put(session, ClusterSpec(NAME, bootstrap, security, by_platform=True), Keyring(""), None)

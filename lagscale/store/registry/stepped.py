@@ -32,7 +32,7 @@ async def read_stepped_rounds(
     )
     statement = sa.select(ranked).where(ranked.c.place == 1).order_by(ranked.c.target_id, ranked.c.ts)
     found: dict[int, list[TargetRound]] = {target: [] for target in target_ids}
-    for row in await session.every(statement):
+    for row in await session.fetch_all(statement):
         found[row["target_id"]].append(read_row(row).round)
     return found
 
@@ -44,6 +44,6 @@ async def count_partitions(session: TenantSession, target_ids: Sequence[int], un
         newest = sa.select(sa.func.cardinality(sample.c.lags).label("parts")).where(
             sample.c.target_id == target, sample.c.ts <= until
         )
-        row = await session.find(newest.order_by(sample.c.ts.desc()).limit(1))
+        row = await session.fetch_optional(newest.order_by(sample.c.ts.desc()).limit(1))
         total += 0 if row is None else int(row["parts"])
     return total

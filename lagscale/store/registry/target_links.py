@@ -50,13 +50,13 @@ async def update_links(session: TenantSession, desired: Sequence[tuple[Row, Moni
         for target in sorted({targets[key] for key in keys} - linked_ids[number])
     ]
     for batch in _split_batches(missing):
-        await session.run(postgresql.insert(monitor_target).values(batch).on_conflict_do_nothing())
+        await session.execute(postgresql.insert(monitor_target).values(batch).on_conflict_do_nothing())
 
 
 async def unlink_all(session: TenantSession, monitor_ids: Sequence[int]) -> None:
     """Take every target out of these monitors; targets and samples stay."""
     for batch in _split_batches(list(monitor_ids)):
-        await session.run(sa.delete(monitor_target).where(monitor_target.c.monitor_id.in_(batch)))
+        await session.execute(sa.delete(monitor_target).where(monitor_target.c.monitor_id.in_(batch)))
 
 
 def _target_key(row: Row, spec: MonitorSpec) -> tuple[Any, ...]:
@@ -77,7 +77,7 @@ async def _read_linked(session: TenantSession, monitor_ids: Sequence[int]) -> li
         statement = sa.select(lag_target, monitor_target.c.monitor_id).join(
             monitor_target, monitor_target.c.target_id == lag_target.c.id
         )
-        found += await session.every(statement.where(monitor_target.c.monitor_id.in_(batch)))
+        found += await session.fetch_all(statement.where(monitor_target.c.monitor_id.in_(batch)))
     return found
 
 
@@ -89,17 +89,17 @@ async def _ensure_targets(session: TenantSession, keys: Sequence[tuple[Any, ...]
             {"tenant_id": session.tenant_id, **dict(zip((*_TARGET_COLUMNS, "topic"), key, strict=True))}
             for key in batch
         ]
-        await session.run(postgresql.insert(lag_target).values(rows).on_conflict_do_nothing())
+        await session.execute(postgresql.insert(lag_target).values(rows).on_conflict_do_nothing())
         columns = [lag_target.c[name] for name in (*_TARGET_COLUMNS, "topic")]
         statement = sa.select(lag_target).where(sa.tuple_(*columns).in_(batch))
-        found |= {_key(target): int(target["id"]) for target in await session.every(statement)}
+        found |= {_key(target): int(target["id"]) for target in await session.fetch_all(statement)}
     return found
 
 
 async def _unlink(session: TenantSession, pairs: Sequence[tuple[int, int]]) -> None:
     link_of = sa.tuple_(monitor_target.c.monitor_id, monitor_target.c.target_id)
     for batch in _split_batches(list(pairs)):
-        await session.run(sa.delete(monitor_target).where(link_of.in_(batch)))
+        await session.execute(sa.delete(monitor_target).where(link_of.in_(batch)))
 
 
 def _split_batches(items: list[_Item]) -> Iterator[list[_Item]]:

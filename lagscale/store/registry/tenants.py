@@ -35,7 +35,7 @@ async def create(session: RegistrySession, name: str, values: Mapping[str, Any])
     """
     given = {column: values[column] for column in _WRITABLE_COLUMNS}
     statement = insert(tenant).values(name=name, **given).returning(tenant)
-    row = await session.one(statement)
+    row = await session.fetch_one(statement)
     await audit.record(session, "tenant.create", f"tenant/{name}", None, row)
     return WriteResult(row, created=True, changed=True)
 
@@ -49,10 +49,10 @@ async def put(
         PreconditionFailed: it is not as the caller has seen it.
     """
     # Two first PUTs of one name make one tenant, and no conflict.
-    await session.run(select(func.pg_advisory_xact_lock(func.hashtextextended(f"tenant {name}", 0))))
+    await session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"tenant {name}", 0))))
     # Not the key: who registers a monitor holds on to that, and waits for the turn that this one may hold.
     statement = select(tenant).where(tenant.c.name == name).with_for_update(key_share=True)
-    row = await session.find(statement)
+    row = await session.fetch_optional(statement)
     check_precondition(row, precondition)
     if row is None:
         return await create(session, name, values)
@@ -60,7 +60,7 @@ async def put(
     if all(row[column] == value for column, value in given.items()):
         return WriteResult(row)
     changing = update(tenant).where(tenant.c.id == row["id"]).values(version=row["version"] + 1, **given)
-    after = await session.one(changing.returning(tenant))
+    after = await session.fetch_one(changing.returning(tenant))
     await audit.record(session, "tenant.update", f"tenant/{name}", row, after)
     return WriteResult(after, changed=True, before=row)
 
@@ -78,12 +78,12 @@ async def remove(session: TenantSession) -> None:
         Conflict: it has monitors or clusters.
     """
     live = exists().where(monitor.c.deleted_at.is_(None))
-    if (await session.run(select(live | exists().select_from(cluster)))).scalar_one():
+    if (await session.execute(select(live | exists().select_from(cluster)))).scalar_one():
         raise Conflict("The tenant has monitors or clusters; delete them first.")
-    await session.run(delete(tenant).where(tenant.c.id == session.tenant_id))
+    await session.execute(delete(tenant).where(tenant.c.id == session.tenant_id))
 
 
 async def monitors(session: TenantSession) -> int:
     """How many live monitors the tenant has."""
     statement = select(func.count()).select_from(monitor).where(monitor.c.deleted_at.is_(None))
-    return int((await session.run(statement)).scalar_one())
+    return int((await session.execute(statement)).scalar_one())

@@ -12,7 +12,7 @@ from lagscale.store.registry.tables import cluster, lag_target, monitor, monitor
 
 async def find_cluster(session: TenantSession, name: str) -> Row | None:
     """One cluster with its sealed secrets; None where there is none."""
-    return await session.find(sa.select(cluster).where(cluster.c.name == name))
+    return await session.fetch_optional(sa.select(cluster).where(cluster.c.name == name))
 
 
 async def watched(session: TenantSession, cluster_id: int) -> dict[str, tuple[str, ...]]:
@@ -26,7 +26,7 @@ async def watched(session: TenantSession, cluster_id: int) -> dict[str, tuple[st
         .order_by(monitor.c.consumer_group, lag_target.c.topic)
     )
     found: dict[str, tuple[str, ...]] = {}
-    for row in await session.every(statement):
+    for row in await session.fetch_all(statement):
         topics = found.setdefault(row["consumer_group"], ())
         found[row["consumer_group"]] = topics if row["topic"] is None else (*topics, row["topic"])
     return found
@@ -43,4 +43,4 @@ async def measured(
         lag_target.c.isolation_level == isolation,
         lag_target.c.partition_limitation == limitation,
     )
-    return {int(row["id"]): str(row["topic"]) for row in await session.every(statement)}
+    return {int(row["id"]): str(row["topic"]) for row in await session.fetch_all(statement)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 from fastapi import Depends, Request
@@ -14,11 +14,11 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 from lagscale.domain.tenancy import is_name
 from lagscale.errors import NotAllowed, NotAuthenticated
 from lagscale.store.registry import api_keys, identities
-from lagscale.store.registry.origin import origin
 from lagscale.store.registry.session import AccessScope, RegistryDatabase
 from services.api.auth.rate_limits import AuthRateLimiter
 from services.api.auth.tenant_rates import TenantRateLimiter
 from services.api.auth.tokens import NOT_MAPPED, TokenVerifier, is_token
+from services.api.client_address import find_client_address
 
 _BEARER = HTTPBearer(
     auto_error=False,
@@ -30,16 +30,25 @@ _ROLES_BY_POWER = (api_keys.PLATFORM_ADMIN, api_keys.TENANT_ADMIN, api_keys.TENA
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The caller: a role, the tenant it is for (None: the platform), and its name in the audit."""
+    """The caller of a request.
+
+    Attributes:
+        tenant_id: the tenant that the role is for; None for the platform.
+        actor: the caller's name in the audit.
+        address: the client's address; None where it is unknown.
+        dry_run: whether the request asks only what its change would come to.
+    """
 
     role: str
     tenant_id: int | None
     actor: str
+    address: str | None = None
+    dry_run: bool = False
 
     @property
     def scope(self) -> AccessScope:
-        """Whose rows this caller may see."""
-        return AccessScope(self.tenant_id, self.actor)
+        """Which rows this caller may see, and what its transactions record."""
+        return AccessScope(self.tenant_id, self.actor, self.address, self.dry_run)
 
 
 class Authenticator:
@@ -126,20 +135,22 @@ async def _authenticate_caller(
     request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]
 ) -> Principal:
     access: Authenticator = request.app.state.access
-    caller = await access.identify(None if credentials is None else credentials.credentials, origin())
+    address = find_client_address(request.scope)
+    caller = await access.identify(None if credentials is None else credentials.credentials, address)
     rates: TenantRateLimiter = request.app.state.rates
     rates.count(caller.tenant_id)
-    return caller
+    return replace(caller, address=address)
 
 
-def _require_role(role: str) -> Callable[[Principal], Awaitable[Principal]]:
+def _require_role(role: str) -> Callable[..., Awaitable[Principal]]:
     allowed = _ROLES_BY_POWER[: _ROLES_BY_POWER.index(role) + 1]
 
-    async def check_role(caller: Annotated[Principal, Depends(_authenticate_caller)]) -> Principal:
+    async def check_role(request: Request, caller: Annotated[Principal, Depends(_authenticate_caller)]) -> Principal:
         # Before any object is looked for, so that the answer says nothing of objects.
         if caller.role not in allowed:
             raise NotAllowed(f"This key has the role {caller.role}; that needs the role {role}.")
-        return caller
+        # Dependencies of the route itself are solved first; `services.api.dry_run` is one.
+        return replace(caller, dry_run=getattr(request.state, "dry_run", False))
 
     return check_role
 

@@ -21,7 +21,9 @@ async def counts(url: str) -> list[tuple[str, int]]:
     database = RegistryDatabase(url, size=1)
     tables = ("tenant", "cluster", "monitor", "namespace_binding", "audit_event", "monitor_version", "lag_target")
     async with database.platform("test") as session:
-        found = [(name, (await session.run(sa.text(f"select count(*) from {name}"))).scalar_one()) for name in tables]
+        found = [
+            (name, (await session.execute(sa.text(f"select count(*) from {name}"))).scalar_one()) for name in tables
+        ]
     await database.close()
     return found
 

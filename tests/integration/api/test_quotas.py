@@ -209,7 +209,7 @@ async def test_a_registry_that_grows_is_planned_for_as_it_is(shop: Shop, shared_
             async with database.tenant(AccessScope(None, "test"), shop.name) as session:
                 await quotas.check_quota(session, Quota.PARTITIONS)
                 await quotas.usage(session)
-                kept = await session.every(sa.text("select statement from pg_prepared_statements"))
+                kept = await session.fetch_all(sa.text("select statement from pg_prepared_statements"))
     finally:
         await database.close()
     assert kept == []

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from tests.conventions.pages import settings
+from tests.conventions.services import DEPLOYED
 
 LEVELS = {"debug", "info", "warning", "error", "exception", "critical"}
 EVENT = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)+")
@@ -66,7 +67,7 @@ def test_every_service_says_that_it_started_and_stopped(product: Mapping[str, as
     named = events(product)
     for event in ("service_started", "service_stopped"):
         services = {place.split("/")[1] for place, name in named.items() if name == event}
-        assert {"scraper", "scaler", "api"} <= services, event
+        assert set(DEPLOYED) <= services, event
 
 
 def test_a_cause_is_logged_as_reason(product: Mapping[str, ast.Module]) -> None:

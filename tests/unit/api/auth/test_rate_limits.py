@@ -76,7 +76,9 @@ def test_a_key_that_asks_too_often_is_told_when_to_go_on(clock: Clock) -> None:
     before = count("lagscale_api_rate_limited_total", of="key")
     guard.count("a")
     guard.count("a")
-    with pytest.raises(RateExceeded, match=r"0\.1 times a second, 2 at once; retry after 10 s, .*LAGSCALE_API_RATE_LIMIT") as refused:
+    with pytest.raises(
+        RateExceeded, match=r"0\.1 times a second, 2 at once; retry after 10 s, .*LAGSCALE_API_RATE_LIMIT"
+    ) as refused:
         guard.count("a")
     assert refused.value.facts["retry_after_seconds"] == 10
     assert count("lagscale_api_rate_limited_total", of="key") == before + 1

@@ -24,7 +24,7 @@ from devstack.kept import SavedState
 from devstack.running import ProcessRegistry
 from devstack.server import ServerFailed
 from devstack.stack import Addresses, Stack, one_monitor_variables
-from lagscale.store.registry.single_monitor import monitor_name
+from services.single_monitor import build_monitor_name
 
 _ROOT = Path(__file__).resolve().parents[1]
 _UP = _ROOT / ".devstack/up"
@@ -113,7 +113,7 @@ def _start(processes: ProcessRegistry, tick: float, spinner: Status) -> dict[str
     broker.await_ready()
     if variables.get("KAFKA_TOPIC"):
         topics = [topic.strip() for topic in variables["KAFKA_TOPIC"].split(",")]
-        monitor = monitor_name(topics[0])
+        monitor = build_monitor_name(topics[0])
         if broker.server.process is not None:
             for topic in topics:
                 beginning.create_topic(broker.address, topic)

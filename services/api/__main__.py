@@ -7,14 +7,14 @@ import asyncio
 import os
 import signal
 import sys
+import threading
 from collections.abc import Awaitable, Callable, Mapping
 from types import FrameType
 
 import structlog
 import uvicorn
-from tenacity import AsyncRetrying, RetryCallState, retry_if_exception_type, wait_exponential
 
-from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
+from lagscale.errors import LagscaleError, SettingsInvalid
 from lagscale.kafka.probe.runner import ProbeRunner
 from lagscale.kafka.secrets import SecretSources
 from lagscale.settings import SingleMonitorSettings, load, read_tenant_variables, split_address
@@ -23,7 +23,6 @@ from lagscale.store.encryption import Keyring
 from lagscale.store.registrations.load import ROLE as SCALER_ROLE
 from lagscale.store.registrations.load import PostgresRegistrations
 from lagscale.store.registry.session import RegistryDatabase
-from lagscale.store.registry.single_monitor import ensure_single_monitor, single_monitor
 from lagscale.store.samples.read import RoundReader
 from lagscale.store.verdicts.judge import PostgresVerdicts
 from lagscale.telemetry import configure_logging
@@ -39,6 +38,7 @@ from services.api.preflight.preflight import Preflights
 from services.api.settings import ApiSettings
 from services.api.validation.validator import Validation
 from services.api.verdicts.reader import VerdictReader
+from services.single_monitor import build_single_monitor, start_registration
 
 log = structlog.get_logger(__name__)
 
@@ -53,7 +53,7 @@ def main() -> int:
         settings = load(ApiSettings)
         single = SingleMonitorSettings.is_configured(os.environ)
         if single:
-            single_monitor(os.environ)
+            build_single_monitor(os.environ, tick_seconds=settings.tick_seconds)
         keyring = Keyring(settings.secret_keys.get_secret_value())
     except LagscaleError as error:
         _print_errors(error)
@@ -76,7 +76,7 @@ def main() -> int:
     preflights = Preflights(database, keyring, settings.address_rules, probe_runner, secret_sources)
     rates = TenantRateLimiter()
     background = _build_background_tasks(
-        database, rates, url if single else None, counts if settings.api_group_status_interval_seconds else None
+        database, rates, counts if settings.api_group_status_interval_seconds else None
     )
     on_startup, on_shutdown = _build_lifecycle(database, access, pool, background)
     app = create_app(
@@ -96,6 +96,9 @@ def main() -> int:
         )
     )
     host, port = split_address(settings.api_listen)
+    registration_stop = threading.Event()
+    if single:
+        start_registration(url, os.environ, registration_stop, tick_seconds=settings.tick_seconds)
     log.info("api_starts", listen=settings.api_listen)
     server = uvicorn.Server(
         uvicorn.Config(
@@ -114,7 +117,10 @@ def main() -> int:
     # The server raises the signal that ended it once more, when all is closed; that is no failure.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _handle_signal)
-    server.run()
+    try:
+        server.run()
+    finally:
+        registration_stop.set()
     return 0 if server.started else 1
 
 
@@ -127,12 +133,10 @@ BackgroundTask = Callable[[], Awaitable[None]]
 
 
 def _build_background_tasks(
-    database: RegistryDatabase, rates: TenantRateLimiter, single_url: str | None, counts: StatusCounter | None
+    database: RegistryDatabase, rates: TenantRateLimiter, counts: StatusCounter | None
 ) -> dict[str, BackgroundTask]:
-    """What runs beside the server, by name; the last two only where they are wanted."""
+    """Tasks that run in the server's event loop, by name."""
     tasks_by_name: dict[str, BackgroundTask] = {"tenant-rates": lambda: rates.run(database)}
-    if single_url is not None:
-        tasks_by_name["single-monitor"] = lambda: _register_single(single_url)
     if counts is not None:
         tasks_by_name["state-counts"] = counts.run
     return tasks_by_name
@@ -163,23 +167,6 @@ def _build_lifecycle(
 
 async def _run_task(step: BackgroundTask) -> None:
     await step()
-
-
-async def _register_single(url: str) -> None:
-    """Register the environment's monitor as soon as the store and its schema are there."""
-
-    def log_retry(state: RetryCallState) -> None:
-        log.info("single_monitor_waits_for_store", attempt=state.attempt_number)
-
-    retrying = AsyncRetrying(
-        retry=retry_if_exception_type(StoreUnavailable),
-        wait=wait_exponential(multiplier=0.5, max=5),
-        before_sleep=log_retry,
-    )
-    try:
-        await retrying(asyncio.to_thread, ensure_single_monitor, url, dict(os.environ))
-    except LagscaleError as error:
-        log.error("single_monitor_refused", text=error.message)
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):

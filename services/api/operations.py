@@ -125,14 +125,7 @@ class Operations:
     ) -> WriteResult:
         draft = parse_draft(_check_url_name(name, given.name), given)
         async with self.monitor_changes(scope, tenant) as session:
-            try:
-                outcome = await monitors.put(session, self.build_spec(draft, session), precondition)
-            except InvalidInput:
-                # The tenant's rules came later than the monitor: as it is it goes on, and putting it is no change.
-                row = await monitors.find_unchanged(session, draft, precondition)
-                if row is None:
-                    raise
-                outcome = WriteResult(row)
+            outcome = await monitors.put_draft(session, draft, self._tick, precondition)
             return replace(outcome, row=await monitors.read_by_name(session, name))
 
     async def delete_monitor(
@@ -143,7 +136,7 @@ class Operations:
 
     async def restore_monitor(self, scope: AccessScope, tenant: str, name: str) -> WriteResult:
         async with self.monitor_changes(scope, tenant) as session:
-            row = await monitors.deleted(session, name)
+            row = await monitors.lock_deleted(session, name)
             outcome = await monitors.restore(session, row, self.build_spec(read_draft(row), session))
             return replace(outcome, row=await monitors.read_by_name(session, name))
 

@@ -8,24 +8,24 @@ import os
 import signal
 import socket
 import sys
+import threading
 from contextlib import AsyncExitStack
 
 import structlog
 import uvloop
-from tenacity import AsyncRetrying, retry_if_exception_type, wait_exponential_jitter
 
-from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
+from lagscale.errors import SettingsInvalid
 from lagscale.settings import SingleMonitorSettings, load
 from lagscale.store.connection import open_pool
 from lagscale.store.registrations.answers import PostgresDecisions
 from lagscale.store.registrations.frozen_answers import PostgresFreezes
 from lagscale.store.registrations.load import ROLE, PostgresRegistrations, changes
-from lagscale.store.registry.single_monitor import ensure_single_monitor
 from lagscale.store.verdicts.judge import PostgresVerdicts
 from lagscale.telemetry import configure_logging
 from services.scaler.grpc.server import grpc_address as address_of
 from services.scaler.replica import Scaler, ScalerDependencies
 from services.scaler.settings import ScalerSettings
+from services.single_monitor import start_registration
 
 log = structlog.get_logger("services.scaler")
 
@@ -78,8 +78,9 @@ async def serve(settings: ScalerSettings, address: str, single: bool) -> None:
         await scaler.start(address)
         stack.push_async_callback(scaler.stop)
         if single:
-            registering = asyncio.create_task(_register_single(url))
-            stack.callback(registering.cancel)
+            registration_stop = threading.Event()
+            stack.callback(registration_stop.set)
+            start_registration(url, os.environ, registration_stop, tick_seconds=settings.tick_seconds)
         log.info("scaler_started", grpc=address, http=settings.scaler_http_listen)
         await stop.wait()
         log.info("scaler_stopping")
@@ -91,15 +92,6 @@ def grpc_address(listen: str, port: str | None) -> str:
     if port and not (port.isdecimal() and int(port) <= 65535):
         raise SettingsInvalid("GRPC_PORT: must be a port, as in 50051")
     return address_of(listen, port)
-
-
-async def _register_single(url: str) -> None:
-    """Register the monitor that the environment describes, as soon as the store answers."""
-    again = AsyncRetrying(retry=retry_if_exception_type(StoreUnavailable), wait=wait_exponential_jitter(0.5, 5.0))
-    try:
-        await again(asyncio.to_thread, ensure_single_monitor, url, dict(os.environ))
-    except LagscaleError as error:
-        log.error("single_monitor_refused", error=error.message)
 
 
 if __name__ == "__main__":

@@ -16,11 +16,10 @@ import structlog
 from tenacity import Retrying, retry_if_exception_type, stop_when_event_set, wait_exponential_jitter
 from tenacity.nap import sleep_using_event
 
-from lagscale.errors import LagscaleError, SettingsInvalid, StoreUnavailable
+from lagscale.errors import SettingsInvalid
 from lagscale.health_http import HealthServer
 from lagscale.settings import SingleMonitorSettings, load, split_address
 from lagscale.store.encryption import Keyring
-from lagscale.store.registry.single_monitor import ensure_single_monitor
 from lagscale.store.samples.write import REMOVAL_SECONDS
 from lagscale.store.sync_connection import ScraperDatabase
 from lagscale.telemetry import configure_logging
@@ -29,6 +28,7 @@ from services.scraper.health import ScraperHealth
 from services.scraper.housekeeping import Housekeeping
 from services.scraper.settings import ScraperSettings
 from services.scraper.worker_reports import WorkerReports
+from services.single_monitor import start_registration
 
 if TYPE_CHECKING:
     from services.scraper.spark.query import QueryRunner
@@ -74,7 +74,7 @@ def main() -> int:
     reports = WorkerReports(health.apply_report)
     reports.start()
     if SingleMonitorSettings.is_configured(os.environ):
-        threading.Thread(target=_register_single, args=(url, stop), name="single-monitor", daemon=True).start()
+        start_registration(url, os.environ, stop, tick_seconds=settings.tick_seconds)
     database = ScraperDatabase(url, response_timeout_seconds=REMOVAL_SECONDS + 5.0)
     housekeeping = Housekeeping(database, settings.scraper_retention_hours, lambda: health.leading)
     housekeeping.start()
@@ -180,21 +180,6 @@ class _ScrapeThread(threading.Thread):
         # A lost driver cannot be started again inside this process; its supervisor starts another.
         self.failed = 1
         self._stop_asked.set()
-
-
-def _register_single(url: str, stop: threading.Event) -> None:
-    """Register the monitor that the environment describes, as soon as the store answers."""
-    retrying = Retrying(
-        retry=retry_if_exception_type(StoreUnavailable),
-        wait=wait_exponential_jitter(0.5, 5.0),
-        stop=stop_when_event_set(stop),
-        sleep=sleep_using_event(stop),
-        reraise=True,
-    )
-    try:
-        retrying(ensure_single_monitor, url, dict(os.environ))
-    except LagscaleError as error:
-        log.error("single_monitor_refused", error=error.message)
 
 
 if __name__ == "__main__":

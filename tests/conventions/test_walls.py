@@ -36,7 +36,7 @@ ACROSS: Mapping[str, Mapping[str, str]] = {
 }
 #: Where a transaction of the registry has more than one tenant's sight -> why. Everything else goes by `tenant(...)`.
 SIGHTS: Mapping[str, str] = {
-    "lagscale/store/registry/single_monitor.py _register platform": "the one tenant of a one-tenant system is made at its start",
+    "services/single_monitor.py _register platform": "the one tenant of a one-tenant system is created at its start",
     "lagscale/store/registry/quotas.py put as_platform": "no tenant writes its own row; the platform's role is checked",
     "lagscale/store/registry/reencrypt.py reencrypt_all platform": "whoever has the database's URL and the keys seals all anew",
     "services/api/auth/authenticator.py _find_principal platform": "whose key it is, is what is asked",

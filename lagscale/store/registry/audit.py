@@ -1,24 +1,59 @@
-"""Who changed what, and from where: one row in the same transaction as the change. Of secrets, only whether they are set."""
+"""The audit: `record` writes one row in the transaction of each change; `list_page` and `read_after` read them.
+
+Of secrets a row says only whether they are set.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 from uuid import UUID
 
-from sqlalchemy import insert
+import sqlalchemy as sa
 
-from lagscale.store.registry import tables
-from lagscale.store.registry.session import RegistrySession, TenantSession
+from lagscale.errors import InvalidInput
+from lagscale.store.registry.paging import (
+    INVALID_CURSOR,
+    MAX_PAGE_SIZE,
+    Page,
+    PageRequest,
+    decode_cursor,
+    encode_cursor,
+)
+from lagscale.store.registry.session import RegistrySession, Row, TenantSession
+from lagscale.store.registry.tables import audit_event as event
+from lagscale.store.registry.tables import tenant
 
 #: Never recorded, whatever row they come from.
 _SECRET_COLUMNS = frozenset({"digest"})
 _MASKED_COLUMNS = frozenset({"secrets"})
-#: Noise: they follow from the change itself.
+#: Left out, because they follow from the change itself.
 _DERIVED_COLUMNS = frozenset({"id", "tenant_id", "cluster_id", "updated_at", "created_at", "content_hash"})
 
+#: At the end of a filter's value: matches by prefix.
+WILDCARD = "*"
+_KEYS = ("at", "id")
+
 Facts = Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class AuditFilter:
+    """Which events; None for all. Values must be equal; one that ends in `*` matches by prefix.
+
+    Attributes:
+        since, until: the first instant, included, and the last, excluded.
+        tenant: whose events, for the platform; a tenant sees only its own.
+    """
+
+    actor: str | None = None
+    action: str | None = None
+    object: str | None = None
+    since: datetime | None = None
+    until: datetime | None = None
+    tenant: str | None = None
 
 
 async def record(
@@ -33,14 +68,15 @@ async def record(
     """Write the row.
 
     Args:
-        session: the transaction of the change; behind a tenant's wall the row is that tenant's, else the platform's.
+        session: the transaction of the change; in a tenant's context the row is that tenant's, else the platform's.
         action: as in `monitor.create`.
-        object_name: its name, as in `monitor/orders`.
-        before, after: the rows, None where there is none.
-        tenant_id: whose row it is, where the platform changes a tenant's object without standing behind its wall.
+        object_name: as in `monitor/orders`.
+        before: the object's row before the change; None where there was none.
+        after: the object's row after the change; None where there is none.
+        tenant_id: whose row it is, where the platform changes a tenant's object outside the tenant's context.
     """
     await session.execute(
-        insert(tables.audit_event).values(
+        sa.insert(event).values(
             tenant_id=session.tenant_id if isinstance(session, TenantSession) else tenant_id,
             actor=session.actor,
             action=action,
@@ -50,6 +86,32 @@ async def record(
             origin=session.origin,
         )
     )
+
+
+async def list_page(session: RegistrySession, criteria: AuditFilter, page_request: PageRequest) -> Page:
+    """One page, the newest first: of one tenant in its context, else of all tenants and of the platform.
+
+    Raises:
+        InvalidInput: the cursor is not one of this listing.
+    """
+    after = None if page_request.after is None else _parse_cursor(page_request.after)
+    limit = min(max(page_request.limit, 1), MAX_PAGE_SIZE)
+    statement = _select_events(session, criteria)
+    if after is not None:
+        statement = statement.where(_position() < _literal(after))
+    rows = await session.fetch_all(statement.order_by(event.c.at.desc(), event.c.id.desc()).limit(limit + 1))
+    if len(rows) <= limit:
+        return Page(rows, None)
+    last = rows[limit - 1]
+    return Page(rows[:limit], encode_cursor([last["at"].isoformat(), str(last["id"])]))
+
+
+async def read_after(session: RegistrySession, criteria: AuditFilter, last: Row | None) -> Sequence[Row]:
+    """The next events after `last`, the oldest first; none at the end. From the beginning without `last`."""
+    statement = _select_events(session, criteria)
+    if last is not None:
+        statement = statement.where(_position() > _literal((last["at"], last["id"])))
+    return await session.fetch_all(statement.order_by(event.c.at, event.c.id).limit(MAX_PAGE_SIZE))
 
 
 def _masked(facts: Facts | None) -> dict[str, Any] | None:
@@ -65,3 +127,44 @@ def _to_json(name: str, value: Any) -> Any:
     if isinstance(value, datetime):
         return value.isoformat()
     return str(value) if isinstance(value, UUID) else value
+
+
+def _select_events(session: RegistrySession, criteria: AuditFilter) -> sa.Select[Any]:
+    statement = sa.select(event, tenant.c.name.label("tenant")).outerjoin(tenant, tenant.c.id == event.c.tenant_id)
+    if isinstance(session, TenantSession):
+        statement = statement.where(event.c.tenant_id == session.tenant_id)
+    elif criteria.tenant is not None:
+        statement = statement.where(tenant.c.name == criteria.tenant)
+    for column, text in (
+        (event.c.actor, criteria.actor),
+        (event.c.action, criteria.action),
+        (event.c.object, criteria.object),
+    ):
+        if text is not None and text.endswith(WILDCARD):
+            statement = statement.where(column.startswith(text.removesuffix(WILDCARD), autoescape=True))
+        elif text is not None:
+            statement = statement.where(column == text)
+    if criteria.since is not None:
+        statement = statement.where(event.c.at >= criteria.since)
+    if criteria.until is not None:
+        statement = statement.where(event.c.at < criteria.until)
+    return statement
+
+
+def _position() -> sa.Tuple:
+    return sa.tuple_(*(event.c[key] for key in _KEYS))
+
+
+def _literal(position: tuple[datetime, UUID]) -> sa.Tuple:
+    return sa.tuple_(*(sa.literal(value, event.c[key].type) for key, value in zip(_KEYS, position, strict=True)))
+
+
+def _parse_cursor(cursor: str) -> tuple[datetime, UUID]:
+    at, number = decode_cursor(cursor, len(_KEYS))
+    try:
+        found = datetime.fromisoformat(at), UUID(number)
+    except ValueError:
+        found = None
+    if found is None or found[0].tzinfo is None:
+        raise InvalidInput([INVALID_CURSOR])
+    return found

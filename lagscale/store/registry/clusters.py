@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,7 +15,7 @@ from lagscale.store.encryption import Keyring
 from lagscale.store.registry import audit, quotas
 from lagscale.store.registry.paging import Page, PageRequest, read_page
 from lagscale.store.registry.session import Row, TenantSession
-from lagscale.store.registry.tables import cluster, cluster_state, monitor
+from lagscale.store.registry.tables import cluster, cluster_state, lag_target, monitor, monitor_target
 from lagscale.store.registry.versions import Precondition, WriteResult, check_precondition, require_row
 
 
@@ -178,3 +178,39 @@ async def remove(session: TenantSession, name: str, precondition: Precondition |
 def _in_use(users: list[str]) -> LagscaleError:
     names = ", ".join(users[:3]) + (" and more" if len(users) > 3 else "")
     return Conflict(f"Monitors use this cluster; delete them first: {names}.")
+
+
+async def find_by_name(session: TenantSession, name: str) -> Row | None:
+    """One cluster with its encrypted secrets; None where there is none."""
+    return await session.fetch_optional(select(cluster).where(cluster.c.name == name))
+
+
+async def read_watched_groups(session: TenantSession, cluster_id: int) -> dict[str, tuple[str, ...]]:
+    """Consumer groups of the cluster's live monitors, each with its measured topics, which may be none yet."""
+    statement = (
+        select(monitor.c.consumer_group, lag_target.c.topic)
+        .outerjoin(monitor_target, monitor_target.c.monitor_id == monitor.c.id)
+        .outerjoin(lag_target, lag_target.c.id == monitor_target.c.target_id)
+        .where(monitor.c.cluster_id == cluster_id, monitor.c.deleted_at.is_(None))
+        .distinct()
+        .order_by(monitor.c.consumer_group, lag_target.c.topic)
+    )
+    found: dict[str, tuple[str, ...]] = {}
+    for row in await session.fetch_all(statement):
+        topics = found.setdefault(row["consumer_group"], ())
+        found[row["consumer_group"]] = topics if row["topic"] is None else (*topics, row["topic"])
+    return found
+
+
+async def find_measured_targets(
+    session: TenantSession, cluster_id: int, group: str, *, topics: Sequence[str], isolation: str, limitation: str
+) -> dict[int, str]:
+    """Targets that measure exactly this already, whichever monitors they are of: target id -> topic."""
+    statement = select(lag_target.c.id, lag_target.c.topic).where(
+        lag_target.c.cluster_id == cluster_id,
+        lag_target.c.consumer_group == group,
+        lag_target.c.topic.in_(list(topics)),
+        lag_target.c.isolation_level == isolation,
+        lag_target.c.partition_limitation == limitation,
+    )
+    return {int(row["id"]): str(row["topic"]) for row in await session.fetch_all(statement)}

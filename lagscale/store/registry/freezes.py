@@ -17,11 +17,10 @@ from lagscale.domain.verdict.contract import Answer
 from lagscale.domain.verdict.freezes import MAX_FREEZE_MS, Freeze
 from lagscale.errors import FieldError, InvalidInput, NotFound
 from lagscale.store.registry import audit
-from lagscale.store.registry.freeze_tables import freeze, frozen_answer
 from lagscale.store.registry.history import read_clock
 from lagscale.store.registry.paging import Page, PageRequest, read_page
 from lagscale.store.registry.session import Row, TenantSession
-from lagscale.store.registry.tables import cluster, monitor
+from lagscale.store.registry.tables import cluster, freeze, frozen_answer, monitor
 from lagscale.store.registry.versions import WriteResult, require_row
 
 TENANT, CLUSTER, MONITOR = "tenant", "cluster", "monitor"
@@ -35,9 +34,9 @@ class FreezeSubject:
     name: str = ""
 
 
-async def list_page(session: TenantSession, wanted: PageRequest) -> Page:
+async def list_page(session: TenantSession, page_request: PageRequest) -> Page:
     """The tenant's freezes that have not ended, by what they are of."""
-    return await read_page(session, _select_freezes(), ["kind", "name"], wanted)
+    return await read_page(session, _select_freezes(), ["kind", "name"], page_request)
 
 
 async def read_by_name(session: TenantSession, subject: FreezeSubject) -> Row:
@@ -73,14 +72,14 @@ async def put(
         text = f"must lie in the future, within {days} days; the database's clock says {now.isoformat('T', 'seconds')}"
         raise InvalidInput([FieldError("until", text)])
     before = await session.fetch_optional(_select_freeze(subject))
-    wanted = {"reason": reason, "until": end, "actor": session.actor}
+    values = {"reason": reason, "until": end, "actor": session.actor}
     if before is None:
         await session.execute(sa.delete(freeze).where(freeze.c.until <= now))
-        await session.execute(sa.insert(freeze).values(tenant_id=session.tenant_id, since=now, **columns, **wanted))
+        await session.execute(sa.insert(freeze).values(tenant_id=session.tenant_id, since=now, **columns, **values))
     elif (before["reason"], before["until"]) == (reason, end):
         return WriteResult(before)
     else:
-        await session.execute(sa.update(freeze).where(freeze.c.id == before["id"]).values(**wanted))
+        await session.execute(sa.update(freeze).where(freeze.c.id == before["id"]).values(**values))
     after = require_row(await session.fetch_optional(_select_freeze(subject)))
     await audit.record(
         session, f"{subject.kind}.freeze", _audit_name(session, subject), _audit_values(before), _audit_values(after)
@@ -125,7 +124,9 @@ async def read_covering(session: TenantSession, monitor_row: Row, at: datetime) 
     ]
 
 
-async def answer(session: TenantSession, freezes: Sequence[Freeze], monitor_id: int) -> tuple[Answer | None] | None:
+async def read_frozen_answer(
+    session: TenantSession, freezes: Sequence[Freeze], monitor_id: int
+) -> tuple[Answer | None] | None:
     """What the monitor keeps under one of these freezes, by its own registration; None while KEDA has not asked.
 
     A freeze without anything to hold keeps (None,).

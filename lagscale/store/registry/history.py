@@ -14,18 +14,21 @@ import sqlalchemy as sa
 
 from lagscale.clock import to_ms
 from lagscale.domain.explain.decision_diff import RecordedDecision
-from lagscale.domain.lag import rounds as markers
+from lagscale.domain.lag.rounds import SampleRow, TargetRound
 from lagscale.errors import NotFound
-from lagscale.store.registry.session import Row, TenantSession
+from lagscale.store.registry.session import RegistrySession, Row, TenantSession
 from lagscale.store.registry.tables import (
     audit_event,
+    cluster,
     decision,
     lag_target,
     monitor,
     monitor_scope,
+    monitor_target,
     monitor_target_span,
     monitor_version,
     samples_kept,
+    target_state,
 )
 from lagscale.store.registry.tables import tenant_lag_sample as sample
 from lagscale.store.samples.columns import read_row
@@ -33,6 +36,7 @@ from lagscale.store.samples.columns import read_row
 #: How long decisions are kept: `tidy_registry` removes older ones.
 DECISION_RETENTION = timedelta(days=14)
 _MAX_VERSIONS = 500
+_MICROSECOND = timedelta(microseconds=1)
 #: What the audit calls it when a monitor goes, and when it comes back.
 _DELETED_ACTIONS = ("monitor.delete", "monitor.expire")
 _RESTORED_ACTION = "monitor.restore"
@@ -64,11 +68,24 @@ class LagStep:
     begin: datetime
     target_id: int
     total: int
-    greatest: int
-    least: int
+    highest: int
+    lowest: int
 
 
-async def read_clock(session: TenantSession) -> datetime:
+@dataclass(frozen=True, slots=True)
+class SampleRange:
+    """Which samples: at most `limit` rounds in [begin, end), the newest first, from just after a position on.
+
+    `after` is (time, target id) of the last round of the page before.
+    """
+
+    limit: int
+    begin: datetime | None = None
+    end: datetime | None = None
+    after: tuple[datetime, int] | None = None
+
+
+async def read_clock(session: RegistrySession) -> datetime:
     """The database's clock."""
     found: datetime = (await session.execute(sa.select(sa.func.clock_timestamp()))).scalar_one()
     return found
@@ -87,7 +104,7 @@ async def read_monitors_by_name(session: TenantSession, name: str) -> list[Row]:
     return found
 
 
-async def versions(session: TenantSession, monitor_id: int) -> list[PolicyVersion]:
+async def read_policy_versions(session: TenantSession, monitor_id: int) -> list[PolicyVersion]:
     """The newest versions of the monitor's policy, the oldest of them first."""
     mine = sa.select(monitor_version).where(monitor_version.c.monitor_id == monitor_id)
     rows = await session.fetch_all(mine.order_by(monitor_version.c.version.desc()).limit(_MAX_VERSIONS))
@@ -97,7 +114,7 @@ async def versions(session: TenantSession, monitor_id: int) -> list[PolicyVersio
     ]
 
 
-async def links(session: TenantSession, monitor_id: int) -> list[TargetLink]:
+async def read_target_links(session: TenantSession, monitor_id: int) -> list[TargetLink]:
     """What the monitor ever measured, as far as is remembered, by topic."""
     span = monitor_target_span
     statement = (
@@ -121,7 +138,7 @@ def find_linked_topics(every: Sequence[TargetLink], at_ms: int) -> dict[int, str
     }
 
 
-async def deleted_since(session: TenantSession, row: Row, until: datetime) -> datetime | None:
+async def find_deleted_since(session: TenantSession, row: Row, until: datetime) -> datetime | None:
     """Since when a monitor that was restored later was deleted at an instant; None when it was there."""
     events = sa.select(audit_event.c.at, audit_event.c.action).where(
         audit_event.c.object == f"monitor/{row['name']}",
@@ -149,9 +166,7 @@ async def read_samples_since(session: TenantSession) -> datetime | None:
     return found
 
 
-async def read_newest_rows(
-    session: TenantSession, target_ids: Sequence[int], until: datetime
-) -> dict[int, markers.SampleRow]:
+async def read_newest_rows(session: TenantSession, target_ids: Sequence[int], until: datetime) -> dict[int, SampleRow]:
     """Of each target that has one the newest row at an instant."""
     found = {}
     for target in target_ids:
@@ -161,17 +176,17 @@ async def read_newest_rows(
     return found
 
 
-async def rounds(
+async def read_rounds(
     session: TenantSession, target_ids: Sequence[int], since: datetime, until: datetime, most: int
-) -> dict[int, list[markers.TargetRound]] | None:
+) -> dict[int, list[TargetRound]] | None:
     """The rounds of a span, and of each target the last one before it; None where they are more than `most`."""
-    found: dict[int, list[markers.TargetRound]] = {target: [] for target in target_ids}
+    found: dict[int, list[TargetRound]] = {target: [] for target in target_ids}
     mine = _select_rows().where(sample.c.target_id.in_(list(target_ids)))
     within = mine.where(sample.c.ts >= since, sample.c.ts <= until).order_by(sample.c.ts)
     rows = await session.fetch_all(within.limit(most + 1))
     if len(rows) > most:
         return None
-    before = await read_newest_rows(session, target_ids, since - timedelta(microseconds=1))
+    before = await read_newest_rows(session, target_ids, since - _MICROSECOND)
     for target, row in before.items():
         found[target].append(row.round)
     for columns in rows:
@@ -179,29 +194,117 @@ async def rounds(
     return found
 
 
-async def course(
+async def read_lag_series(
     session: TenantSession, target_ids: Sequence[int], since: datetime, until: datetime, *, steps: int, earliest: bool
 ) -> list[LagStep]:
     """How lag went in a span, in at most so many steps for each target; uncommitted partitions as the policy reads."""
     width = max((until - since) / steps, timedelta(seconds=1))
     begin = sa.func.date_bin(width, sample.c.ts, since)
     total: sa.ColumnElement[int] = sample.c.total_lag
-    greatest: sa.ColumnElement[int] = sample.c.max_lag
+    highest: sa.ColumnElement[int] = sample.c.max_lag
     if earliest:
-        total, greatest = total + sample.c.none_total, sa.func.greatest(greatest, sample.c.none_max)
+        total, highest = total + sample.c.none_total, sa.func.greatest(highest, sample.c.none_max)
     statement = (
         sa.select(
             sa.func.max(sample.c.ts).label("begin"),
             sample.c.target_id,
             sa.func.max(total).label("total"),
-            sa.func.max(greatest).label("greatest"),
-            sa.func.min(greatest).label("least"),
+            sa.func.max(highest).label("highest"),
+            sa.func.min(highest).label("lowest"),
         )
         .where(sample.c.target_id.in_(list(target_ids)), sample.c.ts >= since, sample.c.ts <= until)
         .group_by(begin, sample.c.target_id)
         .order_by(sa.text("begin"))
     )
     return [LagStep(**row) for row in await session.fetch_all(statement)]
+
+
+async def read_stepped_rounds(
+    session: TenantSession, target_ids: Sequence[int], since: datetime, until: datetime, step: timedelta
+) -> dict[int, list[TargetRound]]:
+    """Target id -> the last round of each step that has one, the oldest first.
+
+    A step ends with `since` plus a multiple of `step`, that instant included; one more step before `since` is read.
+    """
+    within = sa.func.date_bin(step, sample.c.ts - _MICROSECOND, since)
+    place = sa.func.row_number().over(partition_by=(sample.c.target_id, within), order_by=sample.c.ts.desc())
+    ranked = (
+        _select_rows()
+        .add_columns(place.label("place"))
+        .where(sample.c.target_id.in_(list(target_ids)), sample.c.ts > since - step, sample.c.ts <= until)
+        .subquery()
+    )
+    statement = sa.select(ranked).where(ranked.c.place == 1).order_by(ranked.c.target_id, ranked.c.ts)
+    found: dict[int, list[TargetRound]] = {target: [] for target in target_ids}
+    for row in await session.fetch_all(statement):
+        found[row["target_id"]].append(read_row(row).round)
+    return found
+
+
+async def count_partitions(session: TenantSession, target_ids: Sequence[int], until: datetime) -> int:
+    """Partitions of the newest rounds of these targets together."""
+    total = 0
+    for target in target_ids:
+        newest = sa.select(sa.func.cardinality(sample.c.lags).label("parts")).where(
+            sample.c.target_id == target, sample.c.ts <= until
+        )
+        row = await session.fetch_optional(newest.order_by(sample.c.ts.desc()).limit(1))
+        total += 0 if row is None else int(row["parts"])
+    return total
+
+
+async def read_target_states(session: TenantSession, monitor_id: int | None = None) -> list[Row]:
+    """Every polled target of the tenant, or of one monitor, with its state and the time of its newest sample."""
+    newest = (
+        sa.select(sample.c.ts, sa.func.cardinality(sample.c.lags).label("partitions"))
+        .where(sample.c.target_id == lag_target.c.id)
+        .order_by(sample.c.ts.desc())
+        .limit(1)
+        .lateral("newest")
+    )
+    live = sa.select(sa.literal(1)).select_from(
+        monitor_target.join(monitor, monitor.c.id == monitor_target.c.monitor_id)
+    )
+    live = live.where(monitor_target.c.target_id == lag_target.c.id, monitor.c.deleted_at.is_(None))
+    if monitor_id is not None:
+        live = live.where(monitor.c.id == monitor_id)
+    statement = (
+        sa.select(
+            lag_target.c.id,
+            lag_target.c.topic,
+            lag_target.c.consumer_group,
+            cluster.c.name.label("cluster"),
+            target_state.c.code,
+            target_state.c.message,
+            target_state.c.since,
+            target_state.c.seen_at,
+            newest.c.ts.label("newest_at"),
+            newest.c.partitions,
+            sa.func.clock_timestamp().label("present"),
+        )
+        .select_from(lag_target)
+        .join(cluster, cluster.c.id == lag_target.c.cluster_id)
+        .outerjoin(target_state, target_state.c.target_id == lag_target.c.id)
+        .outerjoin(newest, sa.true())
+        .where(live.exists())
+        .order_by(cluster.c.name, lag_target.c.consumer_group, lag_target.c.topic, lag_target.c.id)
+    )
+    return await session.fetch_all(statement)
+
+
+async def read_samples(session: TenantSession, target_ids: Sequence[int], span: SampleRange) -> list[Row]:
+    """Rounds of these targets, the newest first, one more than the limit where there are more."""
+    statement: sa.Select[Any] = sa.select(sample).where(sample.c.target_id.in_(list(target_ids)))
+    if span.begin is not None:
+        statement = statement.where(sample.c.ts >= span.begin)
+    if span.end is not None:
+        statement = statement.where(sample.c.ts < span.end)
+    if span.after is not None:
+        statement = statement.where(
+            sa.tuple_(sample.c.ts, sample.c.target_id) < sa.tuple_(*map(sa.literal, span.after))
+        )
+    newest_first = (sample.c.ts.desc(), sample.c.target_id.desc())
+    return await session.fetch_all(statement.order_by(*newest_first).limit(span.limit + 1))
 
 
 async def read_newest_decisions(

@@ -7,9 +7,9 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from lagscale.errors import Conflict, NotFound
+from lagscale.errors import Conflict, InvalidInput, NotFound
 from lagscale.store.registry import monitor_writes, quotas
-from lagscale.store.registry.monitor_spec import MonitorDraft, MonitorSpec
+from lagscale.store.registry.monitor_spec import MonitorDraft, MonitorSpec, build_spec
 from lagscale.store.registry.paging import Page, PageRequest, read_page
 from lagscale.store.registry.session import Row, TenantSession
 from lagscale.store.registry.tables import (
@@ -22,8 +22,6 @@ from lagscale.store.registry.tables import (
     target_state,
 )
 from lagscale.store.registry.versions import Precondition, WriteResult, check_precondition, require_row
-
-__all__ = ["MonitorFilter", "MonitorSpec"]
 
 _OK = "ok"
 
@@ -147,6 +145,26 @@ async def put(session: TenantSession, spec: MonitorSpec, precondition: Precondit
     return WriteResult(after, changed=True)
 
 
+async def put_draft(
+    session: TenantSession, draft: MonitorDraft, tick_seconds: float, precondition: Precondition | None
+) -> WriteResult:
+    """Put the monitor by its tenant's rules; one that exists as described stays, also where they forbid it by now.
+
+    Raises:
+        PreconditionFailed: it is not as the caller has seen it.
+        InvalidInput: with every fault of the description and of the rules at once.
+        QuotaExceeded: as `create`.
+    """
+    try:
+        return await put(session, build_spec(draft, session.tenant, tick_seconds), precondition)
+    except InvalidInput:
+        # The rules came later than the monitor: it goes on as it is, and putting it again is no change.
+        row = await find_unchanged(session, draft, precondition)
+        if row is None:
+            raise
+        return WriteResult(row)
+
+
 async def find_unchanged(session: TenantSession, draft: MonitorDraft, precondition: Precondition | None) -> Row | None:
     """The live monitor that the draft describes to the letter; None without one.
 
@@ -180,7 +198,7 @@ async def remove(session: TenantSession, name: str, precondition: Precondition |
     await monitor_writes.remove(session, [row])
 
 
-async def deleted(session: TenantSession, name: str) -> Row:
+async def lock_deleted(session: TenantSession, name: str) -> Row:
     """The monitor of this name that was deleted last, to be restored.
 
     Raises:
@@ -209,7 +227,7 @@ async def restore(session: TenantSession, row: Row, spec: MonitorSpec) -> WriteR
     return WriteResult(await monitor_writes.restore(session, row, spec), changed=True)
 
 
-async def targets(session: TenantSession, monitor_id: int) -> list[Row]:
+async def read_targets(session: TenantSession, monitor_id: int) -> list[Row]:
     """The monitor's targets, by topic."""
     statement = sa.select(lag_target).join(monitor_target, monitor_target.c.target_id == lag_target.c.id)
     return await session.fetch_all(

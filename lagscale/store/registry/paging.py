@@ -1,4 +1,4 @@
-"""Pages of a listing by keyset: a cursor holds the last row's sort key, so pages stay stable under writes."""
+"""Keyset pagination: a cursor carries the last row's sort key, so that pages stay stable under writes."""
 
 from __future__ import annotations
 
@@ -16,6 +16,8 @@ from lagscale.store.registry.session import RegistrySession, Row
 
 #: The most items of one page.
 MAX_PAGE_SIZE = 500
+#: Why a cursor is refused.
+INVALID_CURSOR = FieldError("cursor", "invalid cursor; omit it to start from the first page")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,7 @@ async def read_page(
     """One page of the statement, sorted by columns of text that are unique together.
 
     Raises:
-        InvalidInput: the cursor is none of ours.
+        InvalidInput: the cursor is not one of this listing.
     """
     # Byte order: the same in every database, whatever its collation.
     columns = [sa.collate(statement.selected_columns[key], "C") for key in keys]
@@ -63,14 +65,14 @@ def decode_cursor(cursor: str, length: int) -> list[str]:
     """The sort keys of a cursor.
 
     Raises:
-        InvalidInput: the cursor is none of ours.
+        InvalidInput: the cursor is not one of this listing.
     """
     try:
         values = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)))
     except (ValueError, binascii.Error):
         values = None
     if not isinstance(values, list) or len(values) != length or not all(_is_text(value) for value in values):
-        raise InvalidInput([FieldError("cursor", "is no cursor of this listing; leave it out to begin anew")])
+        raise InvalidInput([INVALID_CURSOR])
     return values
 
 

@@ -73,7 +73,7 @@ async def check_quota(session: TenantSession, quota: Quota, more: int = 1) -> No
         )
 
 
-async def usage(session: TenantSession) -> QuotaUsage:
+async def read_usage(session: TenantSession) -> QuotaUsage:
     """What the tenant uses."""
     counts = {quota.value: count.label(quota.value) for quota, count in _COUNTS.items()}
     others = {"unmeasured": _UNMEASURED, "refused": _REFUSED}

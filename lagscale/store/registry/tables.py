@@ -1,4 +1,4 @@
-"""The registry's tables as SQLAlchemy sees them. The migrations make them; a test compares the two."""
+"""The registry's tables for SQLAlchemy. The migrations create them; a test compares the two."""
 
 from __future__ import annotations
 
@@ -243,6 +243,33 @@ audit_event = Table(
     Column("before", JSONB(none_as_null=True)),
     Column("after", JSONB(none_as_null=True)),
     Column("origin", Text),
+)
+
+freeze = Table(
+    "scaling_freeze",
+    metadata,
+    _uuid(),
+    _tenant(),
+    Column("cluster_id", Integer),
+    Column("monitor_id", Integer),
+    Column("reason", Text, nullable=False),
+    Column("actor", Text, nullable=False),
+    _instant("since"),
+    Column("until", _INSTANT, nullable=False),
+)
+
+#: The scaler writes it.
+frozen_answer = Table(
+    "frozen_answer",
+    metadata,
+    Column("freeze_id", Uuid, primary_key=True),
+    Column("monitor_id", Integer, primary_key=True),
+    Column("overrides", Text, primary_key=True),
+    _tenant(),
+    Column("since", _INSTANT, nullable=False),
+    Column("known_at", _INSTANT),
+    Column("value", Double),
+    Column("active", Boolean),
 )
 
 samples_kept = Table(

@@ -11,7 +11,7 @@ from lagscale.domain.quotas import QUOTA_COLUMNS as QUOTAS
 from lagscale.errors import Conflict
 from lagscale.store.registry import audit
 from lagscale.store.registry.paging import Page, PageRequest, read_page
-from lagscale.store.registry.session import RegistrySession, TenantSession
+from lagscale.store.registry.session import RegistrySession, Row, TenantSession
 from lagscale.store.registry.tables import cluster, monitor, tenant
 from lagscale.store.registry.versions import Precondition, WriteResult, check_precondition
 
@@ -48,11 +48,7 @@ async def put(
     Raises:
         PreconditionFailed: it is not as the caller has seen it.
     """
-    # Two first PUTs of one name make one tenant, and no conflict.
-    await session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"tenant {name}", 0))))
-    # Not the key: who registers a monitor holds on to that, and waits for the turn that this one may hold.
-    statement = select(tenant).where(tenant.c.name == name).with_for_update(key_share=True)
-    row = await session.fetch_optional(statement)
+    row = await _lock_by_name(session, name)
     check_precondition(row, precondition)
     if row is None:
         return await create(session, name, values)
@@ -63,6 +59,20 @@ async def put(
     after = await session.fetch_one(changing.returning(tenant))
     await audit.record(session, "tenant.update", f"tenant/{name}", row, after)
     return WriteResult(after, changed=True, before=row)
+
+
+async def ensure(session: RegistrySession, name: str, values: Mapping[str, Any]) -> Row:
+    """The tenant of this name, created with these values where there is none; locked until the end."""
+    row = await _lock_by_name(session, name)
+    return row if row is not None else (await create(session, name, values)).row
+
+
+async def _lock_by_name(session: RegistrySession, name: str) -> Row | None:
+    # Two first PUTs of one name make one tenant, and no conflict.
+    await session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"tenant {name}", 0))))
+    # Not the key: who registers a monitor locks that, and waits for the lock that this transaction may hold.
+    statement = select(tenant).where(tenant.c.name == name).with_for_update(key_share=True)
+    return await session.fetch_optional(statement)
 
 
 def changes_rules(outcome: WriteResult) -> bool:
@@ -83,7 +93,12 @@ async def remove(session: TenantSession) -> None:
     await session.execute(delete(tenant).where(tenant.c.id == session.tenant_id))
 
 
-async def monitors(session: TenantSession) -> int:
-    """How many live monitors the tenant has."""
-    statement = select(func.count()).select_from(monitor).where(monitor.c.deleted_at.is_(None))
-    return int((await session.execute(statement)).scalar_one())
+async def find_tenant_id(session: RegistrySession, name: str) -> int | None:
+    """The id of the tenant of this name; None where there is none.
+
+    Args:
+        session: a transaction of the platform, because a token's tenant is looked up before its caller is known.
+        name: what the token claims, any text.
+    """
+    row = await session.fetch_optional(select(tenant.c.id).where(tenant.c.name == name))
+    return None if row is None else int(row["id"])

@@ -11,8 +11,8 @@ from uuid import UUID
 
 from pydantic import Field
 
-from lagscale.store.registry import audit_trail
-from lagscale.store.registry.audit_trail import AuditFilter
+from lagscale.store.registry import audit, history
+from lagscale.store.registry.audit import AuditFilter
 from lagscale.store.registry.paging import Page, PageRequest
 from lagscale.store.registry.session import AccessScope, RegistryDatabase, RegistrySession, Row
 from services.api.schemas import ApiSchema
@@ -52,7 +52,7 @@ class AuditTrail:
             InvalidInput: the cursor is none of ours.
         """
         async with self._open_session(scope, tenant) as session:
-            return await audit_trail.list_page(session, criteria, page_request)
+            return await audit.list_page(session, criteria, page_request)
 
     async def lines(self, scope: AccessScope, tenant: str | None, criteria: AuditFilter) -> AsyncIterator[bytes]:
         """All of it as lines of JSON, the oldest first, some lines at a time. What comes in meanwhile is left out.
@@ -63,7 +63,7 @@ class AuditTrail:
             NotFound: no such tenant for this scope.
         """
         async with self._open_session(scope, tenant) as session:
-            now = await audit_trail.read_clock(session)
+            now = await history.read_clock(session)
         criteria = replace(criteria, until=now if criteria.until is None else min(criteria.until, now))
         first = await self._read_batch(scope, tenant, criteria, None)
         return self._stream_lines(first, scope, tenant, criteria)
@@ -80,7 +80,7 @@ class AuditTrail:
         self, scope: AccessScope, tenant: str | None, criteria: AuditFilter, last: Row | None
     ) -> Sequence[Row]:
         async with self._open_session(scope, tenant) as session:
-            return await audit_trail.read_after(session, criteria, last)
+            return await audit.read_after(session, criteria, last)
 
     def _open_session(self, scope: AccessScope, tenant: str | None) -> AbstractAsyncContextManager[RegistrySession]:
         return self.database.within(scope) if tenant is None else self.database.tenant(scope, tenant)

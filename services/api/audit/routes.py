@@ -8,7 +8,7 @@ from fastapi import APIRouter, Depends, Query, Request
 from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime
 
-from lagscale.store.registry.audit_trail import AuditFilter
+from lagscale.store.registry.audit import AuditFilter
 from services.api.audit.export import AuditEventOut, AuditTrail, serialize_event
 from services.api.auth.authenticator import PlatformAdmin, TenantAdmin
 from services.api.deps import PageQuery, Tenant

@@ -13,7 +13,7 @@ from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from lagscale.domain.tenancy import is_name
 from lagscale.errors import NotAllowed, NotAuthenticated
-from lagscale.store.registry import api_keys, identities
+from lagscale.store.registry import api_keys, tenants
 from lagscale.store.registry.session import AccessScope, RegistryDatabase
 from services.api.auth.rate_limits import AuthRateLimiter
 from services.api.auth.tenant_rates import TenantRateLimiter
@@ -125,7 +125,7 @@ class Authenticator:
         found = None
         if is_name(bearer.tenant):
             async with self._database.platform("authentication") as session:
-                found = await identities.tenant_id(session, bearer.tenant)
+                found = await tenants.find_tenant_id(session, bearer.tenant)
         if found is None:
             raise NotAllowed(NOT_MAPPED, reason="token_not_mapped")
         return Principal(bearer.role, found, actor)

@@ -14,7 +14,7 @@ from lagscale.domain.policy.policy import Policy
 from lagscale.domain.verdict.contract import Answer, Judgment, Verdict, VerdictRequest, choose_answer
 from lagscale.domain.verdict.partial import apply_partial_coverage
 from lagscale.errors import FieldError, InvalidInput
-from lagscale.store.registry import history, monitors, stepped
+from lagscale.store.registry import history, monitors
 from lagscale.store.registry.session import AccessScope, RegistryDatabase, TenantSession
 from services.api.compare.schemas import ComparisonOut
 from services.api.compare.serializers import ComparisonInput, build_comparison
@@ -82,12 +82,12 @@ class Comparisons:
         """
         async with self._database.tenant(scope, tenant) as session:
             row = await monitors.read_by_name(session, name)
-            targets = sorted(int(target["id"]) for target in await monitors.targets(session, row["id"]))
+            targets = sorted(int(target["id"]) for target in await monitors.read_targets(session, row["id"]))
             policy = read_policy(row, int(session.tenant["min_sampling_seconds"]))
             begin_ms, end_ms, step_ms, shortened = await _resolve_window(session, window, policy)
-            partitions = await stepped.count_partitions(session, targets, to_datetime(end_ms))
+            partitions = await history.count_partitions(session, targets, to_datetime(end_ms))
             _check_size((end_ms - begin_ms) // step_ms, partitions, policy)
-            rounds = await stepped.read_stepped_rounds(
+            rounds = await history.read_stepped_rounds(
                 session, targets, to_datetime(begin_ms), to_datetime(end_ms), timedelta(milliseconds=step_ms)
             )
             partial = await history.find_partial_since(session, row["id"])

@@ -57,7 +57,9 @@ class Explanations:
             point = await load_explanation_input(session, name, at_ms)
             tenant_id = session.tenant_id
             in_force = await freezes.read_covering(session, point.monitor, to_datetime(point.at_ms))
-            stored_answer = await freezes.answer(session, in_force, point.monitor["id"]) if in_force else None
+            stored_answer = (
+                await freezes.read_frozen_answer(session, in_force, point.monitor["id"]) if in_force else None
+            )
         evaluation, evaluation_out = None, None
         if point.has_samples:
             request = VerdictRequest(tenant_id, tuple(sorted(point.topics)), point.policy, point.at_ms, point.at_ms)

@@ -97,11 +97,11 @@ async def load_explanation_input(session: TenantSession, name: str, at_ms: int |
     at_ms = now_ms if at_ms is None else at_ms
     monitor = _find_registration(registrations, at_ms, now_ms)
     minimum = int(session.tenant["min_sampling_seconds"])
-    versions = await history.versions(session, monitor["id"])
+    versions = await history.read_policy_versions(session, monitor["id"])
     alive_ms = _clamp_to_lifetime(monitor, at_ms)
     version = _find_version_at(versions, alive_ms)
     policy = policy_of(version.given, minimum)
-    links = await history.links(session, monitor["id"])
+    links = await history.read_target_links(session, monitor["id"])
     topics = history.find_linked_topics(links, alive_ms)
     samples_since = await history.read_samples_since(session)
     at, since = to_datetime(at_ms), to_datetime(at_ms - policy.lookback_ms)
@@ -126,14 +126,14 @@ async def load_explanation_input(session: TenantSession, name: str, at_ms: int |
         partial=await history.find_partial_since(session, monitor["id"]),
         rows=rows,
         rounds=await _load_rounds(session, rows, topics, policy, at),
-        course=await history.course(
+        course=await history.read_lag_series(
             session, targets, since, at, steps=_SERIES_STEPS,
             earliest=policy.offset_reset_policy is OffsetResetPolicy.EARLIEST,
         ),
         current_decisions=current_decisions,
         previous_decision=older[0] if older else None,
         decisions=await history.read_decisions(session, monitor["id"], since, at, _MAX_DECISIONS),
-        deleted_since=await history.deleted_since(session, monitor, at),
+        deleted_since=await history.find_deleted_since(session, monitor, at),
     )  # fmt: skip
 
 
@@ -158,7 +158,7 @@ async def _load_rounds(
     newest_ms = max(row.round.at_ms for row in rows.values())
     count_partitions = max(len(row.round.samples) for row in rows.values())
     since = to_datetime(newest_ms - policy.lookback_ms)
-    return await history.rounds(session, sorted(topics), since, at, _MAX_SAMPLES // max(count_partitions, 1))
+    return await history.read_rounds(session, sorted(topics), since, at, _MAX_SAMPLES // max(count_partitions, 1))
 
 
 def _find_registration(registrations: Sequence[Row], at_ms: int, now_ms: int) -> Row:

@@ -154,8 +154,8 @@ def build_lag_series(point: ExplanationInput) -> list[out.LagPointOut]:
             out.LagPointOut(
                 at=begin,
                 total=sum(step.total for step in counted),
-                greatest=max(step.greatest for step in counted),
-                least=max(step.least for step in counted),
+                greatest=max(step.highest for step in counted),
+                least=max(step.lowest for step in counted),
             )
         )
     return points

@@ -18,7 +18,7 @@ from lagscale.store.registry.versions import WriteResult
 from services.api.freezes.schemas import FreezeIn, FreezeOut
 from services.api.verdicts.schemas import AnswerOut, FrozenOut
 
-#: As `freezes.answer` gives it: None while nothing is kept yet, (None,) where there was nothing to hold.
+#: As `freezes.read_frozen_answer` gives it: None while nothing is kept yet, (None,) where there was nothing to hold.
 StoredAnswer = tuple[Answer | None] | None
 
 

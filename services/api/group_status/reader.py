@@ -57,7 +57,7 @@ class GroupStatusReader:
         """
         async with self._database.tenant(scope, tenant) as session:
             row = await monitors.read_by_name(session, name)
-            targets = await monitors.targets(session, row["id"])
+            targets = await monitors.read_targets(session, row["id"])
         policy = read_policy(row, int(session.tenant["min_sampling_seconds"]))
         topics = {int(target["id"]): str(target["topic"]) for target in targets}
         recent = await self._rounds.read(

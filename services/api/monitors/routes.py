@@ -7,8 +7,8 @@ from typing import Annotated
 from fastapi import APIRouter, Depends, Query, Response
 from pydantic import AwareDatetime
 
+from lagscale.store.registry.history import SampleRange
 from lagscale.store.registry.monitors import MonitorFilter
-from lagscale.store.registry.observations import SampleRange
 from services.api.auth.authenticator import TenantAdmin, Viewer
 from services.api.deps import (
     OperationsPart,

@@ -12,7 +12,6 @@ from lagscale.kafka.secrets import SecretSources, resolve_secrets
 from lagscale.store.encryption import Keyring
 from lagscale.store.registry import clusters
 from lagscale.store.registry.session import AccessScope, RegistryDatabase, Row
-from lagscale.store.registry.watched import watched
 from services.api.metrics import PREFLIGHT_PROBES
 from services.api.preflight.schemas import PreflightOut
 from services.api.schemas import WarningOut
@@ -61,7 +60,7 @@ class Preflights:
         """
         async with self._database.tenant(scope, tenant) as session:
             row = await clusters.read_by_name(session, name)
-            groups = await watched(session, row["id"])
+            groups = await clusters.read_watched_groups(session, row["id"])
         if self.is_disabled:
             raise Conflict(DISABLED_MESSAGE)
         result = await self.run(tenant, row, groups=groups)
@@ -72,7 +71,7 @@ class Preflights:
         if self.is_disabled:
             return []
         async with self._database.tenant(scope, tenant) as session:
-            groups = await watched(session, row["id"])
+            groups = await clusters.read_watched_groups(session, row["id"])
         try:
             return find_cluster_warnings(await self.run(tenant, row, groups=groups, wait_for_slot=True))
         except (Conflict, QuotaExceeded, SecretsUnreadable) as error_busy:

@@ -33,7 +33,7 @@ class QuotaOperations:
             NotFound: no such tenant for this scope.
         """
         async with self._database.tenant(scope, tenant) as session:
-            return TenantQuotas(session.tenant, await quotas.usage(session))
+            return TenantQuotas(session.tenant, await quotas.read_usage(session))
 
     async def put(
         self, scope: AccessScope, tenant: str, given: QuotasIn, precondition: Precondition | None
@@ -46,6 +46,6 @@ class QuotaOperations:
         """
         limits = {quota: int(getattr(given, quota.name.lower())) for quota in Quota}
         async with self._database.tenant(scope, tenant) as session:
-            used = await quotas.usage(session)
+            used = await quotas.read_usage(session)
             outcome = await quotas.put(session, limits, precondition)
             return TenantQuotas(outcome.row, used)

@@ -6,9 +6,9 @@ from lagscale.domain.verdict.contract import Reason, VerdictRequest
 from lagscale.domain.wording.verdicts import describe_verdict
 from lagscale.errors import Conflict, FieldError, InvalidInput, QuotaExceeded, SecretsUnreadable
 from lagscale.kafka.probe.result import ProbeResult
+from lagscale.store.registry import clusters
 from lagscale.store.registry.monitor_spec import MonitorSpec
 from lagscale.store.registry.session import AccessScope, RegistryDatabase, Row
-from lagscale.store.registry.watched import find_cluster, measured
 from services.api.monitors.drafts import parse_draft
 from services.api.operations import Operations
 from services.api.preflight.preflight import Preflights
@@ -60,7 +60,7 @@ class Validation:
                 spec = self._operations.build_spec(parse_draft(given.name or "unnamed", given), session)
             except InvalidInput as error:
                 field_errors += error.field_errors
-            cluster = await find_cluster(session, given.cluster)
+            cluster = await clusters.find_by_name(session, given.cluster)
         if cluster is None:
             field_errors.append(_NO_CLUSTER)
         if spec is None or cluster is None:
@@ -113,7 +113,7 @@ class Validation:
         """The verdict by stored samples, where all that the monitor means is measured already."""
         names = [topic.name for topic in topics or ()]
         async with self._database.tenant(scope, tenant) as session:
-            targets = await measured(
+            targets = await clusters.find_measured_targets(
                 session,
                 int(cluster["id"]),
                 spec.consumer_group,

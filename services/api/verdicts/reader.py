@@ -15,8 +15,8 @@ from lagscale.domain.verdict.contract import Answer, Island, Judgment, VerdictRe
 from lagscale.domain.verdict.partial import apply_partial_coverage
 from lagscale.domain.wording.verdicts import describe_answer, describe_verdict
 from lagscale.errors import FieldError, InvalidInput
-from lagscale.store.registry import clusters, freezes, history, monitors, observations
-from lagscale.store.registry.observations import SampleRange
+from lagscale.store.registry import clusters, freezes, history, monitors
+from lagscale.store.registry.history import SampleRange
 from lagscale.store.registry.paging import PageRequest, decode_cursor, encode_cursor
 from lagscale.store.registry.session import AccessScope, RegistryDatabase, Row, TenantSession
 from services.api.freezes.answer import find_frozen_answer, serialize_frozen
@@ -61,9 +61,9 @@ class VerdictReader:
         """The verdict of now, and what KEDA is told."""
         async with self._database.tenant(scope, tenant) as session:
             row = await monitors.read_by_name(session, name)
-            targets = await monitors.targets(session, row["id"])
+            targets = await monitors.read_targets(session, row["id"])
             in_force = await freezes.read_covering(session, row, await history.read_clock(session))
-            stored_answer = await freezes.answer(session, in_force, row["id"]) if in_force else None
+            stored_answer = await freezes.read_frozen_answer(session, in_force, row["id"]) if in_force else None
         policy = read_policy(row, int(session.tenant["min_sampling_seconds"]))
         topics = {int(target["id"]): str(target["topic"]) for target in targets}
         request = VerdictRequest(session.tenant_id, tuple(sorted(topics)), policy)
@@ -109,8 +109,8 @@ class VerdictReader:
             span = SampleRange(span.limit, span.begin, span.end, _decode_position(cursor))
         async with self._database.tenant(scope, tenant) as session:
             row = await monitors.read_by_name(session, name)
-            targets = await monitors.targets(session, row["id"])
-            rows = await observations.samples(session, [target["id"] for target in targets], span)
+            targets = await monitors.read_targets(session, row["id"])
+            rows = await history.read_samples(session, [target["id"] for target in targets], span)
         topics = {int(target["id"]): str(target["topic"]) for target in targets}
         shown = rows[: span.limit]
         more = (
@@ -125,7 +125,7 @@ class VerdictReader:
         async with self._database.tenant(scope, tenant) as session:
             row = await monitors.read_by_name(session, name)
             cluster = await clusters.read_by_name(session, row["cluster"])
-            targets = await observations.read_target_states(session, row["id"])
+            targets = await history.read_target_states(session, row["id"])
         return out.MonitorHealth(
             monitor=name,
             cluster_state=serialize_state(cluster, "state_"),
@@ -137,7 +137,7 @@ class VerdictReader:
         """All clusters of the tenant, with their targets counted by state."""
         async with self._database.tenant(scope, tenant) as session:
             rows = await _list_all_clusters(session)
-            targets = await observations.read_target_states(session)
+            targets = await history.read_target_states(session)
         found = [
             _serialize_cluster_health(row, [target for target in targets if target["cluster"] == row["name"]])
             for row in rows

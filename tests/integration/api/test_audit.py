@@ -9,7 +9,7 @@ import httpx
 import psycopg
 import pytest
 
-from lagscale.store.registry.audit_trail import AuditFilter
+from lagscale.store.registry.audit import AuditFilter
 from lagscale.store.registry.session import AccessScope, RegistryDatabase
 from services.api.audit.export import AuditTrail
 from tests.integration.api.conftest import Shop, fresh

@@ -208,7 +208,7 @@ async def test_a_registry_that_grows_is_planned_for_as_it_is(shop: Shop, shared_
         for _ in range(20):
             async with database.tenant(AccessScope(None, "test"), shop.name) as session:
                 await quotas.check_quota(session, Quota.PARTITIONS)
-                await quotas.usage(session)
+                await quotas.read_usage(session)
                 kept = await session.fetch_all(sa.text("select statement from pg_prepared_statements"))
     finally:
         await database.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from psycopg.rows import dict_row
 
 from lagscale.errors import InvalidInput, SettingsInvalid, StoreUnavailable
-from lagscale.store.registry.single_monitor import ensure_single_monitor, monitor_name
+from services.single_monitor import build_monitor_name, ensure_single_monitor
 
 pytestmark = pytest.mark.integration
 
@@ -25,9 +26,13 @@ def rows(url: str, query: str) -> list[dict[str, Any]]:
         return connection.execute(query).fetchall()
 
 
+def register(url: str, environ: Mapping[str, str]) -> None:
+    ensure_single_monitor(url, environ, tick_seconds=5.0)
+
+
 def test_services_that_start_at_once_register_it_once(migrated_url: str) -> None:
     with ThreadPoolExecutor(4) as threads:
-        for done in [threads.submit(ensure_single_monitor, migrated_url, ENVIRON) for _ in range(4)]:
+        for done in [threads.submit(register, migrated_url, ENVIRON) for _ in range(4)]:
             done.result()
     [tenant] = rows(migrated_url, "select * from tenant")
     assert (tenant["name"], tenant["auto_register"]) == ("default", False)
@@ -45,11 +50,11 @@ def test_services_that_start_at_once_register_it_once(migrated_url: str) -> None
 
 
 def test_a_changed_environment_changes_the_monitor_and_keeps_what_a_person_set(migrated_url: str) -> None:
-    ensure_single_monitor(migrated_url, ENVIRON)
+    register(migrated_url, ENVIRON)
     with psycopg.connect(migrated_url) as connection:
         connection.execute("update tenant set auto_register = true")
         connection.execute('update cluster set security = \'{"protocol": "SSL"}\'')
-    ensure_single_monitor(migrated_url, ENVIRON | {"LAG_THRESHOLD": "700", "KAFKA_BROKERS": "other:9092"})
+    register(migrated_url, ENVIRON | {"LAG_THRESHOLD": "700", "KAFKA_BROKERS": "other:9092"})
     assert rows(migrated_url, "select auto_register from tenant") == [{"auto_register": True}]
     [cluster] = rows(migrated_url, "select bootstrap, security from cluster")
     assert cluster == {"bootstrap": ["other:9092"], "security": {"protocol": "SSL"}}
@@ -58,41 +63,41 @@ def test_a_changed_environment_changes_the_monitor_and_keeps_what_a_person_set(m
 
 
 def test_the_rules_of_the_tenant_count(migrated_url: str) -> None:
-    ensure_single_monitor(migrated_url, ENVIRON)
+    register(migrated_url, ENVIRON)
     with psycopg.connect(migrated_url) as connection:
         connection.execute(
             """update tenant set policy_limits = '{"lagThreshold": {"max": "600"}}', version = version + 1,
             policy_defaults = '{"holdSeconds": "60"}'"""
         )
     with pytest.raises(InvalidInput, match="lagThreshold: is 700, and this tenant allows at most 600"):
-        ensure_single_monitor(migrated_url, ENVIRON | {"LAG_THRESHOLD": "700"})
-    ensure_single_monitor(migrated_url, ENVIRON | {"LAG_THRESHOLD": "600"})
+        register(migrated_url, ENVIRON | {"LAG_THRESHOLD": "700"})
+    register(migrated_url, ENVIRON | {"LAG_THRESHOLD": "600"})
     [monitor] = rows(migrated_url, "select policy, inherited from monitor")
     assert (monitor["policy"]["lagThreshold"], monitor["policy"]["holdSeconds"]) == ("600", "60")
     assert monitor["inherited"] == ["holdSeconds"]
     with psycopg.connect(migrated_url) as connection:
         connection.execute("""update tenant set policy_limits = '{"lagThreshold": {"max": "500"}}'""")
     # What is registered already keeps the services starting.
-    ensure_single_monitor(migrated_url, ENVIRON | {"LAG_THRESHOLD": "600"})
+    register(migrated_url, ENVIRON | {"LAG_THRESHOLD": "600"})
     assert rows(migrated_url, "select policy, inherited from monitor") == [monitor]
 
 
 def test_bindings_made_by_hand_stay(migrated_url: str) -> None:
-    ensure_single_monitor(migrated_url, ENVIRON)
+    register(migrated_url, ENVIRON)
     with psycopg.connect(migrated_url) as connection:
         connection.execute("update namespace_binding set namespace = 'prod'")
-    ensure_single_monitor(migrated_url, ENVIRON)
+    register(migrated_url, ENVIRON)
     assert [row["namespace"] for row in rows(migrated_url, "select namespace from namespace_binding")] == ["prod"]
 
 
 def test_faults_are_told_before_the_database_is_asked() -> None:
     nowhere = "postgresql://nobody@127.0.0.1:1/none"
     with pytest.raises(SettingsInvalid, match="KAFKA_GROUP_ID"):
-        ensure_single_monitor(nowhere, {name: text for name, text in ENVIRON.items() if name != "KAFKA_GROUP_ID"})
+        register(nowhere, {name: text for name, text in ENVIRON.items() if name != "KAFKA_GROUP_ID"})
     with pytest.raises(InvalidInput, match="windowSize"):
-        ensure_single_monitor(nowhere, ENVIRON | {"WINDOW_SIZE": "2"})
+        register(nowhere, ENVIRON | {"WINDOW_SIZE": "2"})
     with pytest.raises(StoreUnavailable):
-        ensure_single_monitor(nowhere, ENVIRON)
+        register(nowhere, ENVIRON)
 
 
 def test_without_the_schema_the_store_is_unavailable(empty_url: str) -> None:
@@ -101,7 +106,7 @@ def test_without_the_schema_the_store_is_unavailable(empty_url: str) -> None:
     # Roles belong to the whole server, so both ways of "not migrated" may be met here; both are to be waited for.
     assert present in {None, (1,)}
     with pytest.raises(StoreUnavailable):
-        ensure_single_monitor(empty_url, ENVIRON)
+        register(empty_url, ENVIRON)
 
 
 @pytest.mark.parametrize(
@@ -109,4 +114,4 @@ def test_without_the_schema_the_store_is_unavailable(empty_url: str) -> None:
     [("test-topic", "test-topic"), ("Orders.v1_EU", "orders-v1-eu"), ("___", "default"), ("x" * 80, "x" * 63)],
 )
 def test_the_monitor_is_named_after_the_topic(topic: str, name: str) -> None:
-    assert monitor_name(topic) == name
+    assert build_monitor_name(topic) == name

@@ -17,7 +17,7 @@ from pydantic_settings import BaseSettings, SettingsConfigDict
 
 from lagscale.errors import FieldError, SettingsInvalid
 from lagscale.kafka.addresses import AddressRules
-from lagscale.kafka.secret_references import TENANT_VARIABLE_PREFIX
+from lagscale.kafka.secrets import TENANT_VARIABLE_PREFIX
 
 PREFIX = "LAGSCALE_"
 
@@ -205,12 +205,12 @@ class ServiceSettings(BaseSettings):
     @property
     def address_rules(self) -> AddressRules:
         """Which addresses tenants' clusters may have."""
-        return AddressRules.read(self.allowed_addresses, self.deny_private_addresses)
+        return AddressRules.parse(self.allowed_addresses, self.deny_private_addresses)
 
     @field_validator("allowed_addresses")
     @classmethod
     def _is_allow_list(cls, value: str) -> str:
-        AddressRules.read(value)
+        AddressRules.parse(value)
         return value
 
     @field_validator("database_url")
@@ -249,7 +249,7 @@ class SingleMonitorSettings(BaseModel):
         return any(environ.get(name) for name in ("KAFKA_BROKERS", "KAFKA_TOPIC", "KAFKA_GROUP_ID"))
 
     @classmethod
-    def read(cls, environ: Mapping[str, str]) -> SingleMonitorSettings:
+    def parse(cls, environ: Mapping[str, str]) -> SingleMonitorSettings:
         """Read them; an empty variable is an absent one.
 
         Raises:

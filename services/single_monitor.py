@@ -90,7 +90,7 @@ def ensure_single_monitor(url: str, environ: Mapping[str, str], *, tick_seconds:
         InvalidInput: the policy has faults, or the tenant's rules forbid it.
         StoreUnavailable: the database does not answer.
     """
-    settings = SingleMonitorSettings.read(environ)
+    settings = SingleMonitorSettings.parse(environ)
     asyncio.run(_register(url, settings, build_single_monitor(environ, tick_seconds=tick_seconds), tick_seconds))
 
 
@@ -106,7 +106,7 @@ def build_single_monitor(environ: Mapping[str, str], *, tick_seconds: float) -> 
         SettingsInvalid: the variables are incomplete.
         InvalidInput: the policy has faults.
     """
-    settings = SingleMonitorSettings.read(environ)
+    settings = SingleMonitorSettings.parse(environ)
     given = settings.policy()
     topics = settings.topics()
     return MonitorSpec(

@@ -12,6 +12,8 @@ from lagscale.domain.policy.keys import KEYS_BY_NAME
 
 #: What a monitor's, a cluster's or a tenant's name looks like; a monitor's name is its metric name.
 NAME_PATTERN = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+#: The pattern in words, for errors.
+NAME_FORM = "must be 1 to 63 of a-z, 0-9 and -, with no - at either end"
 #: The KEDA instance of a caller without a client certificate.
 DEFAULT_INSTANCE = "default"
 #: The namespace of a binding that takes a whole KEDA instance.

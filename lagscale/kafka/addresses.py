@@ -1,7 +1,7 @@
-"""Which network addresses may be spoken to on a tenant's behalf: an allow list, and private ranges refused.
+"""Which network addresses may be connected to on behalf of a tenant: an allow list, and private ranges denied.
 
-Rules judge addresses that a name was resolved to, never its spelling: `0x7f.1`, `2130706433` and a name that somebody
-points at 127.0.0.1 are all the same address here.
+Rules apply to the addresses that a name resolves to, never to its spelling: `0x7f.1`, `2130706433` and a name that
+resolves to 127.0.0.1 are the same address.
 """
 
 from __future__ import annotations
@@ -12,30 +12,26 @@ import socket
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Self
-from urllib.parse import urlsplit
-
-from lagscale.errors import FieldError, InvalidInput
 
 Ip = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 #: An address that is ready to connect to: family, and what `socket.connect` takes.
 ResolvedAddress = tuple[socket.AddressFamily, tuple[str, int]]
 
-#: Says neither which address was found nor which rule refuses it.
-ADDRESS_REFUSED = "does not lead to an address that this system may connect to; ask the platform's administrators"
+#: Names neither the resolved address nor the rule.
+ADDRESS_REFUSED = "resolves to an address that is not allowed; ask a platform administrator"
 _NAME = re.compile(r"(?!\d+(\.|$))[a-z0-9_]([a-z0-9_-]{0,62})(\.[a-z0-9_]([a-z0-9_-]{0,62}))*")
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 _COMPATIBLE = ipaddress.IPv6Network("::/96")
-_URL_PORTS = {"http": 80, "https": 443}
 
 
 class AddressRefused(Exception):
-    """The rules refuse an address; `str()` names neither a resolved address nor why it is refused."""
+    """The rules refuse an address; the text names neither the resolved address nor the rule."""
 
 
 @dataclass(frozen=True, slots=True)
 class _AllowListEntry:
-    """One entry of the allow list: a network or the end of a host's name, and perhaps one port."""
+    """One entry of the allow list: a network or the suffix of a host name, optionally with a port."""
 
     network: Network | None
     suffix: str
@@ -52,44 +48,44 @@ class _AllowListEntry:
 
 @dataclass(frozen=True, slots=True)
 class AddressRules:
-    """What may be connected to. Without an allow list and with private ranges allowed, everything may be.
+    """Allowed addresses. Without an allow list and with private ranges allowed, that is every address.
 
-    An address passes when a network of the list holds it, or when its name ends as the list allows; but a name alone
-    never leads to this machine, to link-local addresses (where clouds serve credentials) or to multicast ones.
-    Without a list every address passes that is reached over the public network, or any where private ones may be.
+    An address passes if a network of the list contains it, or if its name has a suffix of the list; but a name alone
+    never admits this machine, link-local addresses (where clouds serve credentials) or multicast addresses.
+    Without a list every public address passes, and private ones unless they are denied.
     """
 
     entries: tuple[_AllowListEntry, ...] = ()
     private_refused: bool = False
 
     @classmethod
-    def read(cls, allowed: str | Sequence[str], private_refused: bool = False) -> Self:
-        """Read an allow list: networks (`10.2.0.0/16`), ends of names (`kafka.example`), each with a port if wanted.
+    def parse(cls, allowed: str | Sequence[str], private_refused: bool = False) -> Self:
+        """Parse an allow list: networks (`10.2.0.0/16`), name suffixes (`kafka.example`), each optionally with a port.
 
         Raises:
-            ValueError: with the entry that cannot be read.
+            ValueError: with the invalid entry.
         """
         parts = allowed.split(",") if isinstance(allowed, str) else allowed
         return cls(tuple(_parse_entry(part.strip()) for part in parts if part.strip()), private_refused)
 
     @classmethod
     def from_text(cls, text: str) -> Self:
-        """The rules again that `text` wrote."""
+        """Parse the form of `text`."""
         private, _, allowed = text.partition(";")
-        return cls.read(allowed, private == "public")
+        return cls.parse(allowed, private == "public")
 
     @property
     def text(self) -> str:
-        """The rules on one line, for a process that shares no memory with this one."""
+        """The rules on one line, for another process."""
         return ("public;" if self.private_refused else "any;") + ",".join(entry.text for entry in self.entries)
 
     @property
     def limited(self) -> bool:
-        """Whether anything can be refused at all."""
+        """Whether the rules can refuse anything."""
         return bool(self.entries) or self.private_refused
 
     def admits(self, ip: str | Ip, port: int, host: str = "") -> bool:
-        """Whether this resolved address may be connected to, asked for under this host's name."""
+        """Whether this resolved address of a host may be connected to."""
         if not self.limited:
             return True
         name = _normalize_host(host)
@@ -108,7 +104,7 @@ class AddressRules:
         return _is_public(ip) or not self.private_refused
 
     def refuses(self, host: str, port: int) -> bool:
-        """Whether this host is refused whatever its name leads to; without a look-up."""
+        """Whether this host is refused whatever its name resolves to; without a lookup."""
         if not self.limited:
             return False
         literal = _find_literal_address(host)
@@ -124,11 +120,11 @@ class AddressRules:
         return bool(self.entries) and not networks and not named
 
     def resolve(self, host: str, port: int) -> list[ResolvedAddress]:
-        """The addresses of a host, all of which may be connected to. It waits for the resolver.
+        """Resolve a host to allowed addresses. Waits for the resolver.
 
         Raises:
-            AddressRefused: one of them may not. A name that the list refuses in any case is not looked up.
-            OSError: there is none.
+            AddressRefused: an address is not allowed. A name that the list refuses in any case is not looked up.
+            OSError: the name does not resolve.
         """
         if self.refuses(host, port):
             raise AddressRefused(ADDRESS_REFUSED)
@@ -142,11 +138,11 @@ class AddressRules:
         return found
 
     def connect(self, host: str, port: int, seconds: float) -> socket.socket:
-        """A connection to a checked address: the one that was checked, so no second look-up can lead elsewhere.
+        """Connect to a checked address, not to the name, so that no second lookup can lead elsewhere.
 
         Raises:
             AddressRefused: the rules refuse one of the host's addresses.
-            OSError: nobody answers.
+            OSError: no address accepts the connection.
         """
         failed: OSError | None = None
         for family, address in self.resolve(host, port):
@@ -161,31 +157,8 @@ class AddressRules:
                 return opened
         raise failed or OSError("no address")
 
-    def check_url(self, url: str, field: str = "url") -> list[ResolvedAddress]:
-        """The addresses of a URL's host, all of which may be connected to.
 
-        Connect to one of these, or by `connect`; redirects must be checked like the first URL.
-
-        Raises:
-            InvalidInput: it is no http(s) URL, or its address is refused.
-        """
-        try:
-            parts = urlsplit(url)
-            port = parts.port or _URL_PORTS.get(parts.scheme, 0)
-        except ValueError:
-            raise InvalidInput([FieldError(field, "must be a URL, as in https://issuer.example/token")]) from None
-        if parts.scheme not in _URL_PORTS or not parts.hostname or parts.username or parts.password:
-            text = "must be a URL of http or https without user and password, as in https://issuer.example/token"
-            raise InvalidInput([FieldError(field, text)])
-        try:
-            return self.resolve(parts.hostname, port)
-        except AddressRefused as refused:
-            raise InvalidInput([FieldError(field, str(refused))]) from None
-        except OSError:
-            raise InvalidInput([FieldError(field, "names a host that has no address")]) from None
-
-
-#: No limits at all.
+#: Without limits.
 ANY_ADDRESS = AddressRules()
 
 
@@ -201,7 +174,7 @@ def split_server(text: str) -> tuple[str, int]:
 
 def _parse_entry(text: str) -> _AllowListEntry:
     match = re.fullmatch(r"\[(?P<six>[^\]]+)\](:(?P<p6>\d{1,5}))?|(?P<rest>[^\[\]]+)", text)
-    invalid = ValueError(f"{text[:80]!r} is neither a network, as in 10.2.0.0/16, nor the end of a host's name")
+    invalid = ValueError(f"{text[:80]!r} is neither a network (10.2.0.0/16) nor a host name suffix (kafka.example)")
     if match is None:
         raise invalid
     body, port = (match["six"], match["p6"]) if match["six"] else (match["rest"], None)
@@ -220,7 +193,7 @@ def _parse_entry(text: str) -> _AllowListEntry:
 
 
 def _normalize_host(host: str) -> str:
-    """A host's name in one spelling: small letters, international ones encoded, no dot at either end."""
+    """A host name in canonical form: lower case, IDNA-encoded, without a dot at either end."""
     name = host.strip().strip(".").lower()
     if not name.isascii():
         try:
@@ -235,7 +208,7 @@ def _is_in_domain(name: str, suffix: str) -> bool:
 
 
 def _find_literal_address(host: str) -> str | None:
-    """The address that a host is written as, in any spelling that the system reads; None for a name."""
+    """The address of a host that is an address literal, in any spelling that the system reads; None for a name."""
     try:
         found = socket.getaddrinfo(host.strip("[]"), None, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except (OSError, UnicodeError):
@@ -244,12 +217,12 @@ def _find_literal_address(host: str) -> str | None:
 
 
 def _parse_ip(text: str | Ip) -> Ip:
-    # A zone, as in fe80::1%eth0, says by which interface; the address is the same.
+    # A zone, as in fe80::1%eth0, names an interface; the address is the same.
     return ipaddress.ip_address(text.partition("%")[0]) if isinstance(text, str) else text
 
 
 def _list_reached_addresses(ip: Ip) -> Iterable[Ip]:
-    """The addresses that are really reached: an IPv4 address inside an IPv6 one counts as what it is."""
+    """The addresses that are really reached: an IPv4 address embedded in an IPv6 address counts too."""
     if isinstance(ip, ipaddress.IPv4Address):
         return (ip,)
     if ip.ipv4_mapped is not None:
@@ -264,9 +237,9 @@ def _list_reached_addresses(ip: Ip) -> Iterable[Ip]:
 
 
 def _is_special(ip: Ip) -> bool:
-    """Never a broker's by name alone: this machine, link-local, multicast, unspecified and reserved addresses."""
+    """Whether no name alone admits it: this machine, link-local, multicast, unspecified and reserved addresses."""
     local = ip.is_loopback or ip.is_link_local or ip.is_unspecified
-    # "This network" leads to this machine on Linux.
+    # 0.0.0.0/8 ("this network") reaches this machine on Linux.
     zero = isinstance(ip, ipaddress.IPv4Address) and int(ip) >> 24 == 0
     return local or zero or ip.is_multicast or ip.is_reserved
 

@@ -1,15 +1,35 @@
-"""A cluster's canonical security, its secrets and its properties -> the Kafka client's settings."""
+"""Builds the Kafka client's configuration from a cluster's canonical security, secrets and properties."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
-from lagscale.kafka.features import FeatureMissing, has_feature
+from confluent_kafka import KafkaException
+from confluent_kafka.admin import AdminClient
+
 from lagscale.kafka.properties import check_properties
 from lagscale.kafka.security import PRINCIPAL, find_mechanism
 
 _NO_PROPERTIES: Mapping[str, Any] = {}
+
+
+class FeatureMissing(ValueError):
+    """The build of the Kafka client lacks what the cluster's security needs."""
+
+
+@cache
+def has_feature(feature: str) -> bool:
+    """Whether the client was built with a feature, for example `sasl_gssapi`: the wheel has no Kerberos.
+
+    librdkafka rejects a configuration with a feature that it lacks.
+    """
+    try:
+        AdminClient({"builtin.features": feature})
+    except KafkaException:
+        return False
+    return True
 
 
 def build_client_config(
@@ -19,23 +39,23 @@ def build_client_config(
     properties: Mapping[str, Any] = _NO_PROPERTIES,
     oauth_cb: Callable[..., Any] | None = None,
 ) -> dict[str, Any]:
-    """The client's settings for a cluster.
+    """The client's configuration for a cluster.
 
     Args:
         bootstrap: `host:port` each.
         security: the canonical form.
-        secrets: all of them, resolved; they count before what `security` says.
-        properties: those of the client that the cluster sets; they count before ours, never before its security.
-        oauth_cb: hands over the cluster's token; it is called at once, and is waited for.
+        secrets: all of them, resolved; they override `security`.
+        properties: of the client, as set for the cluster; they override defaults, never security.
+        oauth_cb: returns the cluster's token; the client calls it at once and waits for it.
 
     Raises:
         FeatureMissing: this build of the client lacks the mechanism.
-        ValueError: a property is not among those that anybody may set, or a name cannot stand in a command line.
+        ValueError: a property that nobody may set, or a Kerberos name that is unsafe in a command line.
     """
     given, field_errors = check_properties(properties, platform=True)
     if field_errors:
-        # The API let none of them in, so somebody wrote them past it.
-        raise ValueError("a property may not be set")
+        # The API accepts none of them, so it was bypassed.
+        raise ValueError("a property is not allowed")
     return {
         "client.id": "lagscale",
         "socket.connection.setup.timeout.ms": 3000,
@@ -51,7 +71,7 @@ def build_client_config(
 
 
 def _order_backoff(given: Mapping[str, Any]) -> dict[str, Any]:
-    # The client refuses a first pause that is longer than the longest, which is ours unless it is given.
+    # The client rejects an initial backoff above the maximum, whose default is ours.
     first = given.get("reconnect.backoff.ms", 0)
     longest = {"reconnect.backoff.max.ms": max(1000, first)} if first else {}
     return {**longest, **given}
@@ -77,9 +97,9 @@ def _build_kerberos(given: Mapping[str, Any]) -> dict[str, Any]:
         raise FeatureMissing("sasl_gssapi")
     names = [str(given[name]) for name in ("username", "realm") if given.get(name)]
     service = str(given.get("kerberos_service_name", "kafka"))
-    # The client puts them into the command line of kinit, and a reference may hold anything.
+    # The client puts them into the command line of kinit, and a referenced secret may contain anything.
     if not names or not all(PRINCIPAL.fullmatch(name) for name in (*names, service)):
-        raise ValueError("a name of Kerberos holds what no principal may")
+        raise ValueError("a Kerberos name contains characters that no principal may have")
     return {"sasl.kerberos.principal": "@".join(names), "sasl.kerberos.service.name": service}
 
 

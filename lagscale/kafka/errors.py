@@ -1,4 +1,4 @@
-"""What an error of the Kafka client means, as the names by which states are stored; whoever asks clusters reads it."""
+"""Error codes of the Kafka client -> stored state codes; apart because both the scraper and the probe read it."""
 
 from __future__ import annotations
 
@@ -30,5 +30,5 @@ ERROR_STATES: Mapping[int, str] = {
     KafkaError.CLUSTER_AUTHORIZATION_FAILED: AUTHORIZATION_FAILED,
     KafkaError.UNKNOWN_TOPIC_OR_PART: NO_TOPIC,
 }
-#: What the connection says is the reason behind a request that only timed out; the most telling one first.
+#: Connection errors that explain a request that only timed out, the most specific first.
 ROOT_CAUSES = (AUTHENTICATION_FAILED, TLS_FAILED, UNREACHABLE)

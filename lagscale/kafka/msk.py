@@ -1,6 +1,6 @@
-"""Tokens for AWS MSK with IAM, signed by AWS' own library; it comes with the extra `msk`.
+"""Tokens for AWS MSK with IAM, signed by the library of AWS; it comes with the extra `msk`.
 
-A token is signed here, without a request, from keys; only for the pod's role are keys asked of AWS.
+A token is signed locally with the given keys; only for the role of the pod are keys requested from AWS.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ from lagscale.errors import TokenUnavailable
 from lagscale.kafka.tokens import Token
 
 _SIGNER_MISSING = "this image has no signer for AWS MSK; build it with the extra `msk` (docs/clusters.md)"
-_NO_ROLE = "AWS gives the scraper's pod no keys; check the role of its service account"
+_NO_ROLE = "AWS returned no keys for the pod of the scraper; check the role of its service account"
 
 
 @dataclass(frozen=True, slots=True)
 class MskIam:
-    """How to sign one cluster's tokens: with keys, or by the pod's role, or by a role that the pod's may take on.
+    """How to sign the tokens of one cluster: with keys, by the role of the pod, or by a role that the pod may assume.
 
     Attributes:
-        region: of AWS.
-        pod_role: whether to use the pod's role where there are no keys.
-        role_arn: the role to take on.
+        region: AWS region.
+        pod_role: whether to use the role of the pod without keys.
+        role_arn: the role to assume.
     """
 
     region: str
@@ -33,10 +33,10 @@ class MskIam:
     role_arn: str | None = None
 
     def fetch(self) -> Token:
-        """One token; it lives for a quarter of an hour.
+        """Sign one token; it is valid for 15 minutes.
 
         Raises:
-            TokenUnavailable: there are no keys, or no library to sign with.
+            TokenUnavailable: without keys, or without the library.
         """
         try:
             from aws_msk_iam_sasl_signer import MSKAuthTokenProvider as signer
@@ -53,7 +53,7 @@ class MskIam:
             found: tuple[str, int] = signer.generate_auth_token_from_credentials_provider(self.region, provider)
             return found
         if not self.pod_role and self.role_arn is None:
-            # Never the pod's role by default: the token would go to whatever the tenant calls its broker.
+            # Never the role of the pod by default: the token would go to any broker that a tenant registers.
             raise TokenUnavailable("awsAccessKeyID and awsSecretAccessKey are missing; store the secrets again")
         try:
             if self.role_arn is not None:
@@ -61,7 +61,7 @@ class MskIam:
             else:
                 found = signer.generate_auth_token(self.region)
         except (BotoCoreError, ClientError, AttributeError):
-            # The library fails with AttributeError where nobody gives keys.
+            # The library raises AttributeError without keys.
             raise TokenUnavailable(_NO_ROLE) from None
         return found
 
@@ -70,7 +70,7 @@ def _build_key_provider(access_key_id: str, secret_access_key: str, session_toke
     from botocore.credentials import CredentialProvider, Credentials
 
     class StaticKeyProvider(CredentialProvider):  # type: ignore[misc]
-        """Keys as they are."""
+        """Fixed keys."""
 
         def load(self) -> Credentials:
             return Credentials(access_key_id, secret_access_key, session_token)

@@ -1,6 +1,6 @@
-"""Access tokens by OAuth 2.0 client credentials (RFC 6749, section 4.4): one request, checked before and after.
+"""Access tokens by OAuth 2.0 client credentials (RFC 6749, section 4.4), with checked addresses and responses.
 
-No redirect is followed and no proxy of the environment is used: the request goes to the addresses that were checked.
+Redirects are not followed and proxies of the environment are not used: the request goes to the checked addresses.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ import httpcore
 from lagscale.errors import TokenUnavailable
 from lagscale.kafka.tokens import Token
 
-#: A host and a port -> the addresses that may be connected to. Raises TokenUnavailable when none may.
+#: Host and port -> allowed addresses. Raises TokenUnavailable if one is not allowed.
 Resolve = Callable[[str, int], Sequence[str]]
 _TIMEOUT_SECONDS = 5.0
 _MAX_RESPONSE_BYTES = 262_144
-#: Where the answer does not say how long the token lives; seconds.
+#: Lifetime if the response has none; seconds.
 _DEFAULT_LIFETIME_SECONDS = 300.0
-#: Those of RFC 6749, section 5.2; anything else an endpoint says is not told on.
+#: Error codes of RFC 6749, section 5.2; anything else from an endpoint is not passed on.
 _RFC_ERRORS = frozenset(
     {"invalid_request", "invalid_client", "invalid_grant", "unauthorized_client", "unsupported_grant_type",
      "invalid_scope"}
 )  # fmt: skip
-#: What may follow `Bearer` (RFC 6750, section 2.1).
+#: Syntax of a bearer token (RFC 6750, section 2.1).
 _TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
-    """How to ask for one cluster's tokens.
+    """Client credentials of one cluster.
 
     Attributes:
         url: the token endpoint.
-        ca: PEM of the authority of its certificate; the system's without it.
-        scopes: as they are sent.
-        extensions: of SASL, shown to the broker beside the token.
+        ca: PEM of the CA of its certificate; None: the CAs of the system.
+        scopes: as sent.
+        extensions: SASL extensions, sent to the broker with the token.
     """
 
     url: str
@@ -54,15 +54,15 @@ class ClientCredentials:
     ca: str | None = field(default=None, repr=False)
 
     def fetch(self, resolve: Resolve) -> Token:
-        """One token.
+        """Request one token.
 
         Raises:
-            TokenUnavailable: there is none; the text holds neither address nor secret.
+            TokenUnavailable: without one; the text holds neither an address nor a secret.
         """
         form = {"grant_type": "client_credentials"}
         if self.scopes:
             form["scope"] = " ".join(self.scopes)
-        # The client's name and secret by Basic, which every server must take (section 2.3.1).
+        # Client id and secret by Basic, which every server must support (section 2.3.1).
         pair = f"{quote_plus(self.client_id)}:{quote_plus(self.client_secret)}"
         headers = {
             "Authorization": "Basic " + base64.b64encode(pair.encode()).decode(),
@@ -92,11 +92,11 @@ class ClientCredentials:
         except ssl.SSLError:
             raise TokenUnavailable("the CA for the token endpoint cannot be read; check tokenCa") from None
         except httpcore.TimeoutException:
-            raise TokenUnavailable("the token endpoint does not answer in time") from None
+            raise TokenUnavailable("the token endpoint timed out") from None
         except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, OSError) as failed:
             if "CERTIFICATE_VERIFY_FAILED" in str(failed):
                 raise TokenUnavailable("the token endpoint's certificate cannot be verified; check tokenCa") from None
-            raise TokenUnavailable("the token endpoint does not answer; check the URL and the network") from None
+            raise TokenUnavailable("the token endpoint is unreachable; check the URL and the network") from None
 
     def _parse_token(self, status: int, body: bytes, began: float) -> Token:
         try:
@@ -108,13 +108,13 @@ class ClientCredentials:
         if status != 200:
             error = document.get("error")
             named = f": {error}" if isinstance(error, str) and error in _RFC_ERRORS else ""
-            raise TokenUnavailable(f"the token endpoint answers with HTTP {status}{named}")
+            raise TokenUnavailable(f"the token endpoint returned HTTP {status}{named}")
         value = document.get("access_token")
         if not isinstance(value, str) or _TOKEN.fullmatch(value) is None:
-            raise TokenUnavailable("the token endpoint's answer holds no access token")
+            raise TokenUnavailable("the response of the token endpoint has no access token")
         if str(document.get("token_type", "bearer")).lower() != "bearer":
-            raise TokenUnavailable("the token endpoint gives tokens of another kind than Bearer")
-        # Counted from before the request, so that it never lives longer here than there.
+            raise TokenUnavailable("the token endpoint issues tokens of another type than Bearer")
+        # Counted from before the request, so that it never outlives the lifetime at the issuer.
         return Token(value, began + _read_lifetime(document.get("expires_in")), self.client_id, self.extensions)
 
 
@@ -128,7 +128,7 @@ def _read_lifetime(document: object) -> float:
     except ValueError:
         seconds = _DEFAULT_LIFETIME_SECONDS
     if not 0 < seconds < 1e9:
-        raise TokenUnavailable("the token endpoint gives tokens that have expired already")
+        raise TokenUnavailable("the token endpoint issues expired tokens")
     return seconds
 
 
@@ -136,14 +136,14 @@ def _read_body(parts: Iterable[bytes], until: float) -> bytes:
     found = b""
     for part in parts:
         found += part
-        # Byte for byte within the time-out of each read, an answer could come for ever.
+        # The read timeout alone would allow a response that never ends, byte by byte.
         if len(found) > _MAX_RESPONSE_BYTES or time.monotonic() > until:
-            raise TokenUnavailable("the token endpoint's answer is too long")
+            raise TokenUnavailable("the response of the token endpoint is too large or too slow")
     return found
 
 
 class _CheckedBackend(httpcore.NetworkBackend):
-    """Connects to what was resolved and checked, so that no second look-up can lead elsewhere."""
+    """Connects to the checked addresses, so that no second lookup can lead elsewhere."""
 
     def __init__(self, resolve: Resolve) -> None:
         self._resolve = resolve
@@ -157,7 +157,7 @@ class _CheckedBackend(httpcore.NetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.NetworkStream:
-        """Connect to the first address that answers; the host's name goes on to count for TLS."""
+        """Connect to the first address that accepts; TLS still verifies the host name."""
         failed: Exception | None = None
         for address in dict.fromkeys(self._resolve(host, port)):
             try:

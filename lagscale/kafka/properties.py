@@ -1,7 +1,7 @@
 """Properties of the Kafka client that a cluster may set: one list for tenants, a wider one for the platform.
 
-Whatever stands in neither list is refused, so that a property of a newer client is refused until somebody has looked
-at it. The API checks what is written, and `client_config` checks again what is handed to the client.
+Anything else is refused, so that a property of a newer client is refused until somebody has reviewed it. The API checks
+properties when they are written, and `client` checks them again before they reach the client.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from lagscale.errors import FieldError
 
-#: A property's value as it is stored: integers and booleans as such, else text.
+#: A stored value: integers and booleans as such, anything else as a string.
 PropertyValue = str | int | bool
 _LONGEST_TEXT = 1024
 _MEBIBYTE = 1 << 20
@@ -19,7 +19,7 @@ _MEBIBYTE = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class PropertyRule:
-    """What one property may be: `read` raises ValueError with what it must be."""
+    """How one property is parsed; `read` raises ValueError with what the value must be."""
 
     read: Callable[[PropertyValue], PropertyValue]
 
@@ -28,7 +28,7 @@ def _build_number_rule(minimum: int, maximum: int) -> PropertyRule:
     def read(value: PropertyValue) -> PropertyValue:
         text = str(value).strip()
         if isinstance(value, bool) or not text.isascii() or not text.isdigit() or not minimum <= int(text) <= maximum:
-            raise ValueError(f"must be a whole number from {minimum} to {maximum}")
+            raise ValueError(f"must be an integer from {minimum} to {maximum}")
         return int(text)
 
     return PropertyRule(read)
@@ -62,7 +62,7 @@ def _build_text_rule() -> PropertyRule:
     return PropertyRule(read)
 
 
-#: What harms nobody but the cluster that sets it. The bounds keep a client from hammering, and from filling memory.
+#: Harmless to others than the cluster that sets them. The bounds limit requests and memory.
 TENANT_PROPERTIES: Mapping[str, PropertyRule] = {
     "client.id": _build_text_rule(),
     "client.rack": _build_text_rule(),
@@ -93,7 +93,7 @@ TENANT_PROPERTIES: Mapping[str, PropertyRule] = {
     "ssl.sigalgs.list": _build_text_rule(),
 }
 
-#: What the platform's administrators may set beside those: files of the pod, commands, plugins, and what it says.
+#: For platform administrators in addition: files of the pod, commands, plugins, and logging.
 PLATFORM_PROPERTIES: Mapping[str, PropertyRule] = {
     "ssl.ca.location": _build_text_rule(),
     "ssl.crl.location": _build_text_rule(),
@@ -115,21 +115,21 @@ PLATFORM_PROPERTIES: Mapping[str, PropertyRule] = {
     "enable.metrics.push": _build_flag_rule(),
 }
 
-#: The beginning, or all, of what nobody sets as a property -> where it belongs. The longest one counts.
+#: Prefix of properties that are set elsewhere -> where. The longest prefix applies.
 _SET_ELSEWHERE: Mapping[str, str] = {
-    "bootstrap.servers": "give it as `bootstrapServers`",
-    "metadata.broker.list": "give it as `bootstrapServers`",
-    "security.protocol": "give it as `security.protocol`",
-    "sasl.mechanism": "give it as `security.mechanism`",
-    "sasl.username": "give it as `security.username`",
-    "sasl.password": "is a secret; give it as `secrets.password`",
-    "sasl.kerberos.": "give `security.kerberosServiceName`, `username` and `realm`",
-    "sasl.oauthbearer.": "Lagscale asks for tokens itself; give `security.tokenUrl`, `scopes` and `extensions`",
-    "ssl.key.": "is a secret; give it as `secrets.key` and `secrets.keyPassword`",
-    "ssl.keystore.": "is a secret; give the key as `secrets.key` and `secrets.keyPassword`",
-    "ssl.ca.": "give it as `security.ca`",
-    "ssl.certificate.": "give it as `security.certificate`",
-    "ssl.endpoint.identification.algorithm": "give it as `security.verifyHostname`",
+    "bootstrap.servers": "set `bootstrapServers`",
+    "metadata.broker.list": "set `bootstrapServers`",
+    "security.protocol": "set `security.protocol`",
+    "sasl.mechanism": "set `security.mechanism`",
+    "sasl.username": "set `security.username`",
+    "sasl.password": "set the secret `secrets.password`",
+    "sasl.kerberos.": "set `security.kerberosServiceName`, `username` and `realm`",
+    "sasl.oauthbearer.": "Lagscale requests tokens itself; set `security.tokenUrl`, `scopes` and `extensions`",
+    "ssl.key.": "set the secrets `secrets.key` and `secrets.keyPassword`",
+    "ssl.keystore.": "set the secrets `secrets.key` and `secrets.keyPassword`",
+    "ssl.ca.": "set `security.ca`",
+    "ssl.certificate.": "set `security.certificate`",
+    "ssl.endpoint.identification.algorithm": "set `security.verifyHostname`",
 }
 _REASONS: Mapping[str, str] = {
     "sasl.kerberos.kinit.cmd": "runs a command in Lagscale's pod",
@@ -137,19 +137,19 @@ _REASONS: Mapping[str, str] = {
     "ssl.engine.location": "loads a library into Lagscale's process",
     "ssl.engine.id": "loads a library into Lagscale's process",
     "ssl.providers": "loads a library into Lagscale's process",
-    "enable.ssl.certificate.verification": "lets anybody pass for the broker",
+    "enable.ssl.certificate.verification": "accepts any broker certificate",
 }
 
 
 def check_properties(
     given: Mapping[str, object], *, platform: bool, field: str = "properties"
 ) -> tuple[dict[str, PropertyValue], list[FieldError]]:
-    """The properties in their stored form, and a fault for each that may not be set.
+    """The properties in their stored form, and an error for each that may not be set.
 
     Args:
-        given: names of librdkafka -> values; None means not given.
+        given: property names of librdkafka -> values; None means not set.
         platform: whether a platform administrator sets them.
-        field: what the faults' fields begin with.
+        field: prefix of the errors' fields.
     """
     found: dict[str, PropertyValue] = {}
     field_errors: list[FieldError] = []
@@ -160,7 +160,7 @@ def check_properties(
         if rule is None:
             field_errors.append(FieldError(f"{field}.{_shorten_name(name)}", explain_refusal(name)))
         elif not isinstance(value, str | int):
-            field_errors.append(FieldError(f"{field}.{name}", "must be a text, a whole number, true or false"))
+            field_errors.append(FieldError(f"{field}.{name}", "must be a string, an integer or a boolean"))
         else:
             try:
                 found[name] = rule.read(value)
@@ -169,20 +169,20 @@ def check_properties(
     return found, field_errors
 
 
-def list_privileged(names: Mapping[str, object]) -> list[str]:
+def list_privileged_properties(names: Mapping[str, object]) -> list[str]:
     """Which of the properties only a platform administrator may set."""
     return sorted(names.keys() - TENANT_PROPERTIES.keys())
 
 
 def explain_refusal(name: str) -> str:
-    """Why a tenant, or nobody, may set a property, and the way out."""
+    """Why a property may not be set, with a remediation."""
     if name in PLATFORM_PROPERTIES:
         reason = _REASONS.get(name) or ("names a file of Lagscale's pod" if _names_a_file(name) else "")
         return f"{reason + ', so it' if reason else 'it'} can be set by a platform administrator only"
     beginnings = sorted((start for start in _SET_ELSEWHERE if name.startswith(start)), key=len)
     if beginnings:
-        return f"cannot be set as a property; {_SET_ELSEWHERE[beginnings[-1]]}"
-    return "is not among the properties that a cluster may set; docs/clusters.md lists them"
+        return f"is not an allowed property; {_SET_ELSEWHERE[beginnings[-1]]}"
+    return "is not an allowed property; see docs/clusters.md for the list"
 
 
 def _names_a_file(name: str) -> bool:
@@ -190,5 +190,5 @@ def _names_a_file(name: str) -> bool:
 
 
 def _shorten_name(name: str) -> str:
-    # What a caller calls a property may be anything; a fault's field stays short and on one line.
+    # The name may be anything; the field of an error stays short and on one line.
     return name if name.isprintable() and len(name) <= 80 else "(a name)"

@@ -1,9 +1,9 @@
-"""A Kafka client that connects to nothing but what the address rules admit, whatever a broker tells it.
+"""A Kafka client that connects to allowed addresses only, whatever a broker advertises.
 
-librdkafka connects by itself, and at once, to every broker that a metadata answer advertises, to coordinators, and
-again whenever they change: looking at an answer afterwards comes too late. It does ask a callback to resolve each
-broker's name, without any lock held, and connects to just what that answers. The callback is public in C, though not
-in Python, so it is set here through ctypes, before the client knows its first broker.
+librdkafka connects by itself, and at once, to every broker that a metadata response advertises, to coordinators, and
+again whenever they change: checking a response afterwards is too late. But it calls a callback to resolve each broker's
+name, without holding a lock, and connects to exactly what that returns. The callback is public in C but not in Python,
+so it is set through ctypes, before the client has its first broker.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from confluent_kafka.admin import AdminClient
 
 from lagscale.kafka.addresses import AddressRules, split_server
 
-#: What the resolver says of a name that will never be known; the client takes it for just that.
+#: The resolver's code for a permanent failure.
 _EAI_FAIL = -4 if sys.platform.startswith("linux") else 4
 _OBJECT_HEADER_BYTES = object.__basicsize__
 _CONF_OK = 0
-#: A space is in no topic's name.
-_BROKERS_ONLY_TOPIC = "no topic"
+#: A topic's name has no space, so a request for it returns brokers only and creates nothing.
+BROKERS_ONLY_TOPIC = "no topic"
 _CHECK_SECONDS = 30.0
-#: A refusal counts for longer than until the next look, so that the state does not flap.
+#: A refusal counts for longer than the check interval, so that the state does not flap.
 _REFUSED_SECONDS = 45.0
-#: Levels of syslog: the library's default, and errors.
+#: Syslog levels: the library's default, and errors.
 _LOG_LEVEL = 6
 _LOG_LEVEL_ERROR = 3
 
@@ -55,7 +55,7 @@ _RESOLVE = ctypes.CFUNCTYPE(
 
 
 class ResolverGuard:
-    """The rules of one client, and what they have refused so far."""
+    """The rules of one client, and the addresses refused so far."""
 
     def __init__(self, rules: AddressRules) -> None:
         self.rules = rules
@@ -63,28 +63,27 @@ class ResolverGuard:
         self._checked_at = float("-inf")
 
     def admits(self, host: str, port: int, resolved: list[str]) -> bool:
-        """Whether the client may connect to these addresses of a broker; a refusal is remembered."""
+        """Whether the client may connect to these addresses of a broker; records a refusal."""
         admitted = all(self.rules.admits(ip, port, host) for ip in resolved)
         if not admitted:
             self._record_refused([f"{host}:{port}"])
         return admitted
 
     def check_listeners(self, admin: AdminClient, timeout: float) -> list[str]:
-        """Refused addresses of a cluster, of those that its brokers advertise too; asked for anew twice a minute.
+        """Refused addresses of a cluster, advertised listeners included; the cluster is queried twice a minute.
 
-        What only a look-up can tell is judged when the client looks it up, in its own thread: a name server that does
-        not answer holds up nobody else.
+        Rules that need a lookup are applied when the client looks a name up, in its own thread, so that an unresponsive
+        name server delays no other cluster.
 
         Raises:
-            KafkaException: the cluster does not tell its brokers; with the addresses refused until then, it is none.
+            KafkaException: the cluster does not return its brokers, and no address was refused.
         """
-        # The client goes on looking refused names up, so what is refused still is recent.
+        # The client keeps looking refused names up, so a refusal that still holds is recent.
         if not self.rules.limited or (recent := self.refused(_REFUSED_SECONDS)):
             return recent if self.rules.limited else []
         if time.monotonic() - self._checked_at > _CHECK_SECONDS:
             try:
-                # No topic can have this name, so nothing is created, and nothing but brokers is answered.
-                brokers = admin.list_topics(_BROKERS_ONLY_TOPIC, timeout=timeout).brokers.values()
+                brokers = admin.list_topics(BROKERS_ONLY_TOPIC, timeout=timeout).brokers.values()
             except KafkaException:
                 if self.refused(_REFUSED_SECONDS):
                     return self.refused(_REFUSED_SECONDS)
@@ -95,7 +94,7 @@ class ResolverGuard:
         return self.refused(_REFUSED_SECONDS)
 
     def filter_servers(self, servers: Iterable[tuple[str, int]]) -> list[tuple[str, int]]:
-        """Remember which of these are refused whatever their names lead to; the others."""
+        """Record those that are refused whatever their names resolve to; return the others."""
         candidates = list(servers)
         self._record_refused([f"{host}:{port}" for host, port in candidates if self.rules.refuses(host, port)])
         return [server for server in candidates if not self.rules.refuses(*server)]
@@ -104,7 +103,7 @@ class ResolverGuard:
         self._refused |= dict.fromkeys(addresses, time.monotonic())
 
     def refused(self, seconds: float = float("inf")) -> list[str]:
-        """`host:port` of what was refused within the last so many seconds."""
+        """`host:port` of each address refused within the last `seconds`."""
         since = time.monotonic() - seconds
         return sorted(address for address, at in list(self._refused.items()) if at >= since)
 
@@ -112,11 +111,11 @@ class ResolverGuard:
 def open_admin(
     config: Mapping[str, Any], rules: AddressRules, logger: Logger | None = None
 ) -> tuple[AdminClient, ResolverGuard]:
-    """A client, and the guard of its connections; it does not connect before it is asked for something.
+    """A client and the guard of its connections; it connects at the first request.
 
     Raises:
-        KafkaException, ValueError, TypeError: the client refuses the settings.
-        RuntimeError: the library cannot be guarded, and the rules limit something.
+        KafkaException, ValueError, TypeError: the client rejects the settings.
+        RuntimeError: the rules limit something, and the library has no resolver callback.
     """
     guard = ResolverGuard(rules)
     settings = dict(config)
@@ -124,21 +123,21 @@ def open_admin(
     if not rules.limited:
         return AdminClient(settings, **given), guard
     servers = str(settings.pop("bootstrap.servers"))
-    # One that is refused in any case refuses the cluster, so the client need not even begin.
+    # Recorded at once, before the client tries them.
     guard.filter_servers([split_server(server) for server in servers.split(",")])
     level = int(settings.pop("log_level", _LOG_LEVEL))
-    # The library would warn of having no brokers, which is so for a moment only.
+    # Brokers are added below; until then the library would warn that it has none.
     admin = AdminClient({**settings, "log_level": min(level, _LOG_LEVEL_ERROR)}, **given)
-    _load_library().guard(admin, guard, servers, level)
+    _load_library().install_resolver(admin, guard, servers, level)
     return admin, guard
 
 
 class _RdKafka:
-    """The C side of the client's library: the functions that are not known to Python."""
+    """Functions of the client library that are public in C but not in Python."""
 
     def __init__(self) -> None:
         try:
-            # Its own symbols, and those of the librdkafka that it was linked with, wherever that lies.
+            # Includes the symbols of the librdkafka that it was linked with.
             library = ctypes.CDLL(cimpl.__file__)
             self._conf = _declare_signature(library.rd_kafka_conf, ctypes.c_void_p, ctypes.c_void_p)
             self._opaque = _declare_signature(library.rd_kafka_opaque, ctypes.c_void_p, ctypes.c_void_p)
@@ -149,7 +148,7 @@ class _RdKafka:
             self._level = _declare_signature(library.rd_kafka_set_log_level, None, ctypes.c_void_p, ctypes.c_int)
             self._add = _declare_signature(library.rd_kafka_brokers_add, ctypes.c_int, ctypes.c_void_p, ctypes.c_char_p)
         except (OSError, AttributeError) as missing:
-            raise RuntimeError("this build of the Kafka client cannot keep to limits of addresses") from missing
+            raise RuntimeError("this build of the Kafka client cannot enforce address restrictions") from missing
         system = ctypes.CDLL(None, use_errno=True)
         self._getaddrinfo = _declare_signature(
             system.getaddrinfo,
@@ -161,27 +160,27 @@ class _RdKafka:
         )
         self._freeaddrinfo = _declare_signature(system.freeaddrinfo, None, _AddrInfoPointer)
         self._guards: dict[int, ResolverGuard] = {}
-        # Kept for as long as the process: clients that are being destroyed may still call it.
+        # Lives as long as the process: clients that are being destroyed may still call it.
         self._callback = _RESOLVE(self._resolve)
 
-    def guard(self, admin: AdminClient, guard: ResolverGuard, servers: str, level: int) -> None:
-        """Set the callback, then tell the client its first brokers."""
+    def install_resolver(self, admin: AdminClient, guard: ResolverGuard, servers: str, level: int) -> None:
+        """Set the callback, then add the client's first brokers."""
         key = id(admin)
         handle = ctypes.c_void_p.from_address(key + _OBJECT_HEADER_BYTES).value
         if handle is None or self._opaque(handle) != key:
-            raise RuntimeError("this build of the Kafka client cannot keep to limits of addresses")
+            raise RuntimeError("this build of the Kafka client cannot enforce address restrictions")
         self._guards[key] = guard
-        # It runs before the client is torn down; without a guard everything is refused.
+        # Runs before the client is destroyed; without a guard everything is refused.
         weakref.finalize(admin, self._guards.pop, key, None)
         self._level(handle, level)
         conf = self._conf(handle)
         self._on_resolve(conf, self._callback)
-        # A client that has lost all its brokers begins again with these.
+        # A client that has lost all its brokers starts again with these.
         error_text = ctypes.create_string_buffer(200)
         if self._set(conf, b"bootstrap.servers", servers.encode(), error_text, len(error_text)) != _CONF_OK:
-            raise ValueError("the client refuses the bootstrap servers")
+            raise ValueError("the client rejects the bootstrap servers")
         if self._add(handle, servers.encode()) < 1:
-            raise ValueError("the client refuses the bootstrap servers")
+            raise ValueError("the client rejects the bootstrap servers")
 
     def _resolve(
         self, node: bytes | None, service: bytes | None, hints: int | None, result: Any, opaque: int | None
@@ -191,7 +190,7 @@ class _RdKafka:
                 self._freeaddrinfo(result[0])
                 return 0
             return self._resolve_checked(node, service or b"0", hints, result, self._guards.get(opaque or 0))
-        except BaseException:  # Whatever it is, nothing that was not checked is connected to.
+        except BaseException:  # Fail closed: an unchecked address is never connected to.
             return _EAI_FAIL
 
     def _resolve_checked(

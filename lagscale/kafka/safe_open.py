@@ -1,8 +1,8 @@
-"""Opens a file below a directory and never one outside of it, whatever links stand in between.
+"""Reads a file below a directory and never one outside of it, whatever symbolic links are in between.
 
 Kubernetes mounts a Secret as links (`password` -> `..data/password` -> a dated directory), so links inside are
-followed, step by step over open directories: what is swapped meanwhile can make it fail, but not lead outside. The
-kernel's own way, openat2 with RESOLVE_BENEATH, is left aside because container runtimes still refuse it.
+followed, step by step over open directories: a concurrent swap can make it fail, but not lead outside. The kernel has
+openat2 with RESOLVE_BENEATH for this, but container runtimes still deny it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import PurePosixPath
 
 _MAX_LINKS = 16
 _DIRECTORY = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
-# Without O_NONBLOCK a FIFO would hold the caller until somebody writes.
+# Without O_NONBLOCK, opening a FIFO blocks until somebody writes.
 _FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | os.O_NOCTTY
 
 
@@ -26,51 +26,51 @@ class OutsideDirectory(OSError):
 
 
 def open_directory(top: int, name: str) -> int:
-    """Open a directory below an open one; the descriptor is the caller's to close.
+    """Open a directory below an open one; the caller closes the descriptor.
 
     Raises:
-        OutsideDirectory: it is not below.
+        OutsideDirectory: it is outside.
         OSError: it cannot be opened.
     """
     with _walk(top, name) as (parent, last):
         return os.dup(parent) if last is None else os.open(last, _DIRECTORY, dir_fd=parent)
 
 
-def read(top: int, name: str, max_bytes: int) -> bytes:
-    """The content of a plain file below an open directory.
+def read_file(top: int, name: str, max_bytes: int) -> bytes:
+    """The content of a regular file below an open directory.
 
     Args:
         top: descriptor of the directory.
-        name: relative, by `/`.
-        max_bytes: the greatest size in bytes.
+        name: relative path.
+        max_bytes: maximum size.
 
     Raises:
-        OutsideDirectory: it is not below.
+        OutsideDirectory: it is outside.
         IsADirectoryError: it is a directory.
-        OSError: it is no plain file (EINVAL), too large (EFBIG), or cannot be opened.
+        OSError: it is not a regular file (EINVAL), is too large (EFBIG), or cannot be opened.
     """
     with _walk(top, name) as (parent, last):
         if last is None:
             raise IsADirectoryError(errno.EISDIR, "is a directory")
-        # A device is not even opened: that alone may do something.
-        _check_plain(os.stat(last, dir_fd=parent, follow_symlinks=False).st_mode)
+        # Before it is opened: opening a device can have effects.
+        _check_regular(os.stat(last, dir_fd=parent, follow_symlinks=False).st_mode)
         with os.fdopen(os.open(last, _FILE, dir_fd=parent), "rb") as file:
-            # The one that was opened counts, not the one that was looked at.
-            _check_plain(os.fstat(file.fileno()).st_mode)
+            # Again, because the file may have been swapped in between.
+            _check_regular(os.fstat(file.fileno()).st_mode)
             content = file.read(max_bytes + 1)
     if len(content) > max_bytes:
         raise OSError(errno.EFBIG, f"is larger than {max_bytes} bytes")
     return content
 
 
-def _check_plain(mode: int) -> None:
+def _check_regular(mode: int) -> None:
     if not stat.S_ISREG(mode):
-        raise OSError(errno.EINVAL, "is no plain file")
+        raise OSError(errno.EINVAL, "is not a regular file")
 
 
 @contextlib.contextmanager
 def _walk(top: int, name: str) -> Iterator[tuple[int, str | None]]:
-    """The open directory in which the last step stands, and that step, which is no link; None: the directory itself."""
+    """The open directory of the last path component, and that component, not a link; None: the directory itself."""
     with contextlib.ExitStack() as closing:
         opened = [top]
         steps = deque(_split_path(name))
@@ -81,7 +81,7 @@ def _walk(top: int, name: str) -> Iterator[tuple[int, str | None]]:
             if step == "..":
                 if len(opened) == 1:
                     raise OutsideDirectory(errno.EXDEV, "leads out of its directory")
-                # The directory that led here, not what the kernel calls its parent now.
+                # The directory that led here, not its current parent.
                 opened.pop()
                 continue
             target = _read_link(opened[-1], step)
@@ -106,7 +106,7 @@ def _split_path(name: str) -> list[str]:
 
 
 def _read_link(parent: int, step: str) -> str | None:
-    """Where a link leads; None when it is none."""
+    """The target of a link; None if it is not a link."""
     try:
         return os.readlink(step, dir_fd=parent)
     except OSError as wrong:

@@ -1,18 +1,18 @@
-"""Words of a cluster's canonical security that several services share, and what of it is the platform's to choose."""
+"""Names of a cluster's canonical security that services share, and which of it is for platform administrators."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 
-from lagscale.kafka.properties import list_privileged as list_privileged_properties
+from lagscale.kafka.properties import list_privileged_properties
 
-#: The canonical `token_provider` of AWS MSK; a kind of its own beside the mechanisms.
+#: The canonical `token_provider` of AWS MSK, which counts as a mechanism of its own.
 MSK_PROVIDER = "aws_msk_iam"
 MSK_IAM = "AWS_MSK_IAM"
-#: Of Kerberos: the client puts these names into a command line, so nothing else may stand in them.
+#: A Kerberos name: the client puts it into a command line, so other characters are refused.
 PRINCIPAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/-]{0,254}", re.ASCII)
-#: Canonical names that are shown otherwise than in camel case: as KEDA writes them.
+#: Canonical names that KEDA does not write in plain camel case.
 _DISPLAY_NAMES = {
     "aws_access_key_id": "awsAccessKeyID",
     "extensions": "oauthExtensions",
@@ -23,7 +23,7 @@ _POD_ROLE_FIELDS = ("aws_role_arn", "aws_pod_role")
 
 
 def display_name(name: str) -> str:
-    """What users call a canonical name: KEDA's, where it has one."""
+    """The public form of a canonical name: that of KEDA if it has one."""
     first, *rest = name.split("_")
     return _DISPLAY_NAMES.get(name) or first + "".join(part.capitalize() for part in rest)
 
@@ -38,17 +38,17 @@ def find_mechanism(security: Mapping[str, object]) -> str | None:
 
 
 def list_privileged(security: Mapping[str, object], properties: Mapping[str, object]) -> list[str]:
-    """What of a cluster only a platform administrator may choose, as users call it.
+    """Public names of what only a platform administrator may set for a cluster.
 
-    It lends what is the pod's, so whoever may not choose it may not send it elsewhere either.
+    It lends credentials of the pod, so a user who may not set it may not redirect such a cluster either.
     """
     found = [f"properties.{name}" for name in list_privileged_properties(properties)]
     if find_mechanism(security) == "GSSAPI":
-        # The client runs kinit for it, with the pod's keytab.
+        # The client runs kinit with the keytab of the pod.
         found.append("security.mechanism")
     return found + [f"security.{display_name(name)}" for name in _POD_ROLE_FIELDS if security.get(name)]
 
 
 def uses_pod_role(security: Mapping[str, object]) -> bool:
-    """Whether its tokens are made by the role of the scraper's pod."""
+    """Whether its tokens are signed by the role of the scraper's pod."""
     return any(security.get(name) for name in _POD_ROLE_FIELDS)

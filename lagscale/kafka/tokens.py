@@ -1,7 +1,8 @@
-"""Access tokens of clusters, kept per process and renewed before they expire, beside whatever asks for them.
+"""Access tokens of clusters, cached per process and renewed in the background before they expire.
 
-The Kafka client asks by a callback, and makes whoever opens it wait for the first answer. So nothing here waits in a
-callback, nor in a poll: tokens are fetched in threads of their own, bounded, few of them for one tenant.
+The Kafka client gets a token by a callback, and opening it waits for the first one. So no callback and no poll waits
+here: tokens are fetched in threads of their own, a bounded number in total and per tenant. No library among the
+dependencies renews tokens in the background with such bounds.
 """
 
 from __future__ import annotations
@@ -11,26 +12,28 @@ import time
 from collections import Counter
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from lagscale.errors import LagscaleError, TokenUnavailable
+from lagscale.kafka.addresses import ANY_ADDRESS, AddressRefused, AddressRules
+from lagscale.kafka.security import MSK_IAM, find_mechanism
 
-#: The share of its life after which a token is renewed: early, so that another client is there when the broker asks
-#: for the next token, of which the library tells it at 90 %.
+#: Share of its lifetime after which a token is renewed: early, because the library asks for the next token at 90 %.
 _RENEW_SHARE = 0.5
-#: A token that ends sooner is as good as none; seconds.
+#: A token with a shorter remaining lifetime counts as expired.
 _MIN_VALIDITY_SECONDS = 1.0
 _MIN_BACKOFF_SECONDS, _MAX_BACKOFF_SECONDS = 2.0, 60.0
-#: What nobody asked for this long is renewed no more: twice the longest interval between two polls; seconds.
+#: A token without requests for this long is no longer renewed: twice the longest interval between two polls.
 _IDLE_SECONDS = 7200.0
 _POLL_SECONDS = 1.0
-#: Fetches at once, of this process and of one tenant: an endpoint that never answers holds up its own tenant only.
+#: Concurrent fetches of the process and of one tenant: an unresponsive endpoint delays its own tenant only.
 MAX_FETCHES, MAX_FETCHES_PER_TENANT = 8, 2
-_FAILED = "the token could not be made"
+_FAILED = "the token could not be obtained"
 
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """What the broker is shown; `expires_at` in seconds since 1970."""
+    """An access token; `expires_at` in seconds since 1970."""
 
     value: str = field(repr=False)
     expires_at: float
@@ -39,22 +42,22 @@ class Token:
 
 
 class TokenSource:
-    """One cluster's token. `clock` tells seconds since 1970."""
+    """The token of one cluster. `clock` returns seconds since 1970."""
 
     def __init__(self, make: Callable[[], Token], tenant: Hashable, clock: Callable[[], float] = time.time) -> None:
         self._make, self.tenant, self._clock = make, tenant, clock
         self._token: Token | None = None
         self._failure: str | None = None
-        #: How many tokens there have been.
-        self.number = 0
+        #: Number of tokens so far; a poll sees by it whether its client has the newest.
+        self.generation = 0
         self._backoff_seconds = _MIN_BACKOFF_SECONDS
         self.due_at = self.used_at = clock()
 
     def token(self) -> Token | None:
-        """The present token; None while the first one is under way. Never waits.
+        """The current token; None while the first one is being fetched. Never waits.
 
         Raises:
-            TokenUnavailable: the last attempt failed and there is no token that is still good.
+            TokenUnavailable: the last attempt failed, and there is no valid token.
         """
         self.used_at = self._clock()
         if self._token is not None and self._token.expires_at - self.used_at > _MIN_VALIDITY_SECONDS:
@@ -64,32 +67,32 @@ class TokenSource:
         return None
 
     def provide_token(self, _config: str | None = None) -> tuple[str, float, str, dict[str, str]]:
-        """The client's `oauth_cb`. What it raises makes the client ask again after ten seconds.
+        """The client's `oauth_cb`. After an exception the client calls it again in ten seconds.
 
         Raises:
-            TokenUnavailable: there is none.
+            TokenUnavailable: there is no valid token.
         """
         used_at = self.used_at
         token = self.token()
-        # The client asks as long as it is open, also for a cluster that nobody polls any more.
+        # The client asks as long as it is open, also for a cluster that is no longer polled.
         self.used_at = used_at
         if token is None:
-            raise TokenUnavailable("the token is not here yet")
+            raise TokenUnavailable("the token is not available yet")
         return token.value, token.expires_at, token.principal, dict(token.extensions)
 
     def renew(self) -> None:
-        """Fetch a token now, in the caller's thread."""
+        """Fetch a token in the caller's thread."""
         began = self._clock()
         try:
             made = self._make()
         except LagscaleError as failed:
             self._record_failure(failed.message)
         except Exception as failed:
-            # The cause may hold what was sent, so only its kind is told.
+            # The cause may contain what was sent, so only its type is reported.
             self._record_failure(f"{_FAILED} ({type(failed).__name__})")
         else:
             self._token, self._failure, self._backoff_seconds = made, None, _MIN_BACKOFF_SECONDS
-            self.number += 1
+            self.generation += 1
             self.due_at = began + max(_RENEW_SHARE * (made.expires_at - began), _POLL_SECONDS)
 
     def _record_failure(self, text: str) -> None:
@@ -99,10 +102,10 @@ class TokenSource:
 
 
 class TokenCache:
-    """The sources of one process, by cluster. A thread renews them; it begins with the first source."""
+    """Token sources of one process by cluster, renewed by a thread that starts with the first source."""
 
     def __init__(self, clock: Callable[[], float] = time.time, *, threads: bool = True) -> None:
-        """Make an empty set; without `threads` a test calls `take_due` and what it returns."""
+        """Create an empty cache; without `threads` the caller runs `take_due` and `fetch`."""
         self._clock, self._threads = clock, threads
         self._lock = threading.Lock()
         self._sources: dict[int, tuple[Hashable, TokenSource]] = {}
@@ -112,12 +115,12 @@ class TokenCache:
         self._thread: threading.Thread | None = None
 
     def source(self, cluster_id: int, key: Hashable, tenant: Hashable, make: Callable[[], Token]) -> TokenSource:
-        """The cluster's source; another one as soon as the key differs.
+        """The source of a cluster; a new one when the key changes.
 
         Args:
-            cluster_id: whose.
+            cluster_id: the cluster.
             key: changes with the settings and the secrets.
-            tenant: whose share of the fetches it takes.
+            tenant: the tenant whose share of concurrent fetches it uses.
             make: fetches one token; may wait for seconds.
         """
         with self._lock:
@@ -133,14 +136,14 @@ class TokenCache:
         return source
 
     def close(self) -> None:
-        """Renew nothing any more; a fetch under way ends by itself."""
+        """Stop renewing; a running fetch ends by itself."""
         with self._lock:
             self._stopped = True
             self._sources.clear()
         self._wake.set()
 
     def take_due(self) -> list[TokenSource]:
-        """Take what is due now, as far as the bounds allow, the longest due first; each is to be given to `fetch`."""
+        """Take the sources that are due, within the bounds, the longest overdue first; the caller passes each to `fetch`."""
         now = self._clock()
         with self._lock:
             self._sources = {
@@ -165,7 +168,7 @@ class TokenCache:
         return taken
 
     def fetch(self, source: TokenSource) -> None:
-        """Renew what `take_due` has taken."""
+        """Renew a source from `take_due`."""
         try:
             source.renew()
         finally:
@@ -179,3 +182,54 @@ class TokenCache:
             for source in self.take_due():
                 threading.Thread(target=self.fetch, args=(source,), name="token", daemon=True).start()
             self._wake.wait(_POLL_SECONDS)
+
+
+def build_token_fetcher(
+    security: Mapping[str, Any], secrets: Mapping[str, str], rules: AddressRules = ANY_ADDRESS
+) -> Callable[[], Token] | None:
+    """A function that fetches one token of a cluster, which may wait for seconds; None if the cluster uses no tokens.
+
+    Args:
+        security: the canonical form.
+        secrets: all of them, resolved; they override `security`.
+        rules: allowed addresses of the token endpoint.
+    """
+    given = {**security, **secrets}
+    mechanism = find_mechanism(security)
+    if mechanism == MSK_IAM:
+        from lagscale.kafka.msk import MskIam
+
+        return MskIam(
+            str(given.get("aws_region", "")),
+            given.get("aws_access_key_id", ""),
+            given.get("aws_secret_access_key", ""),
+            given.get("aws_session_token"),
+            security.get("aws_pod_role") is True,
+            security.get("aws_role_arn"),
+        ).fetch
+    if mechanism != "OAUTHBEARER":
+        return None
+    from lagscale.kafka.oauth import ClientCredentials
+
+    client = ClientCredentials(
+        str(given.get("token_url", "")),
+        given.get("username", ""),
+        given.get("password", ""),
+        tuple(str(given.get("scopes", "")).replace(",", " ").split()),
+        parse_extensions(str(given.get("extensions", ""))),
+        given.get("token_ca"),
+    )
+    return lambda: client.fetch(lambda host, port: _resolve_endpoint(rules, host, port))
+
+
+def parse_extensions(text: str) -> dict[str, str]:
+    """Parse KEDA's form `NAME=VALUE,NAME=VALUE`."""
+    pairs = (part.partition("=") for part in text.split(",") if part.strip())
+    return {name.strip(): value for name, _, value in pairs}
+
+
+def _resolve_endpoint(rules: AddressRules, host: str, port: int) -> list[str]:
+    try:
+        return [address[0] for _, address in rules.resolve(host, port)]
+    except AddressRefused as refused:
+        raise TokenUnavailable(f"the token URL {refused}") from None

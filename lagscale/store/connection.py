@@ -1,73 +1,94 @@
-"""Connections of the scaler's kind: one role, generic plans, and no wait without an end.
+"""Connections to the database, each in one role: async pools of the scaler and the API, and the scraper's own.
 
-Opened by the scaler's and the API's wiring; every adapter that judges takes its connections from here.
+No connection waits without an end. Every adapter takes its connection from here; wiring opens them.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import os
 import socket
-from typing import Any, TypeVar
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, TypeVar
 
 import psycopg
-from psycopg import AsyncConnection, sql
+from psycopg import AsyncConnection, Connection, sql
 from psycopg.abc import PQGen
+from psycopg.pq.abc import PGconn
 from psycopg_pool import AsyncConnectionPool
 
-#: No answer of the store within this ends the connection; a call of KEDA has given up before.
-RESPONSE_TIMEOUT_SECONDS = 3.0
-#: The server ends a statement that nobody waits for any more.
-_STATEMENT_MS = 2000
-_CONNECT = {"connect_timeout": 2, "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3}
-_LOG_INTERVAL_SECONDS = 60.0
-#: Samples are read by their key only: of a chunk that nobody analysed yet the planner would guess otherwise.
-_PLANNER_SETTINGS = (
+from lagscale.store.faults import translate_errors
+from lagscale.store.queries import load
+
+SCRAPER_ROLE: Final = "lagscale_scraper"
+#: Seconds of silence after which a connection is cut. A call of KEDA has given up before the first.
+RESPONSE_TIMEOUT_SECONDS: Final = 3.0
+SCRAPER_RESPONSE_TIMEOUT_SECONDS: Final = 4.0
+_CONNECT: Final[Mapping[str, Any]] = {
+    "connect_timeout": 2,
+    "keepalives_idle": 10,
+    "keepalives_interval": 5,
+    "keepalives_count": 3,
+    "autocommit": True,
+}
+#: Samples are read by their key only: of a chunk that nobody analyzed yet the planner would guess otherwise. The
+#: server ends a statement that nobody waits for any more.
+_POOL_SETTINGS: Final = (
     "set plan_cache_mode = force_generic_plan; set jit = off; set max_parallel_workers_per_gather = 0; "
-    "set enable_seqscan = off; set enable_bitmapscan = off"
+    "set enable_seqscan = off; set enable_bitmapscan = off; set statement_timeout = '2s'"
 )
+#: A stopped scraper must not keep the lease's row locked: the server ends its transaction.
+_SCRAPER_SETTINGS: Final = (
+    "set statement_timeout = '3s'; set idle_in_transaction_session_timeout = '2s'; set jit = off; "
+    "set max_parallel_workers_per_gather = 0"
+)
+#: Only a statement that asks for it keeps its plan, as it reads by a key: a plan that is kept from a small registry
+#: compares each row with each of a grown one.
+_NO_PREPARE: Final = sys.maxsize
+_LOG_INTERVAL_SECONDS: Final = 60.0
 
 Result = TypeVar("Result")
 Pool = AsyncConnectionPool[AsyncConnection[Any]]
 
 
-class _ReconnectLogFilter(logging.Filter):
-    """The driver tells each failed attempt to connect; one line a minute says as much."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._logged_at = float("-inf")
-
-    def filter(self, record: logging.LogRecord) -> bool:
-        if record.levelno > logging.WARNING:
-            return True
-        due = record.created - self._logged_at >= _LOG_INTERVAL_SECONDS
-        if due:
-            self._logged_at = record.created
-        return due
-
-
 class AsyncWatchdogConnection(AsyncConnection[Any]):
-    """A connection that is cut when the server stays silent, so that a hanging store fails instead of blocking.
-
-    A stopped server keeps its sockets open and acknowledges at TCP, and cancelling waits for it too; shutting the
-    socket down makes the driver see the end at once.
-    """
+    """A connection that is cut when the server stays silent, so that a hanging store fails instead of blocking."""
 
     async def wait(self, gen: PQGen[Result], *args: Any, **kwargs: Any) -> Result:
-        watch = asyncio.get_running_loop().call_later(RESPONSE_TIMEOUT_SECONDS, self._abort)
+        watch = asyncio.get_running_loop().call_later(RESPONSE_TIMEOUT_SECONDS, _shut_down, self.pgconn)
         try:
             return await super().wait(gen, *args, **kwargs)
         finally:
             watch.cancel()
 
-    def _abort(self) -> None:
+
+class WatchdogConnection(Connection[Any]):
+    """The same for threads; `response_timeout_seconds` may be set once it is open."""
+
+    response_timeout_seconds = SCRAPER_RESPONSE_TIMEOUT_SECONDS
+
+    def wait(self, gen: PQGen[Result], *args: Any, **kwargs: Any) -> Result:
+        watch = threading.Timer(self.response_timeout_seconds, _shut_down, [self.pgconn])
+        watch.daemon = True
+        watch.start()
         try:
-            with socket.socket(fileno=os.dup(self.pgconn.socket)) as wire:
-                wire.shutdown(socket.SHUT_RDWR)
-        except (OSError, psycopg.Error):
-            return  # Closed in the meantime, which is what was wanted.
+            return super().wait(gen, *args, **kwargs)
+        finally:
+            watch.cancel()
+
+
+def _shut_down(pgconn: PGconn) -> None:
+    """Shut the socket down, so that the driver sees the end at once.
+
+    A stopped server keeps its sockets open and acknowledges at TCP, and cancelling waits for it too.
+    """
+    # A connection that was closed in the meantime needs no end.
+    with contextlib.suppress(OSError, psycopg.Error), socket.socket(fileno=os.dup(pgconn.socket)) as wire:
+        wire.shutdown(socket.SHUT_RDWR)
 
 
 def open_pool(url: str, role: str, size: int, *, application: str) -> Pool:
@@ -86,13 +107,12 @@ def open_pool(url: str, role: str, size: int, *, application: str) -> Pool:
 
     async def configure(connection: AsyncConnection[Any]) -> None:
         await set_role(connection, role)
-        await connection.execute(_PLANNER_SETTINGS)
-        await connection.execute(f"set statement_timeout = {_STATEMENT_MS}")
+        await connection.execute(_POOL_SETTINGS)
 
     return AsyncConnectionPool(
         url,
         connection_class=AsyncWatchdogConnection,
-        kwargs={**_CONNECT, "autocommit": True, "application_name": application},
+        kwargs={**_CONNECT, "application_name": application},
         configure=configure,
         min_size=size,
         max_size=size,
@@ -110,12 +130,7 @@ async def connect(url: str, role: str, *, application: str) -> AsyncConnection[A
     Raises:
         psycopg.Error: the store does not answer, or refuses.
     """
-    connection = await AsyncConnection.connect(
-        url,
-        autocommit=True,
-        application_name=application,
-        **_CONNECT,  # type: ignore[arg-type]
-    )
+    connection = await AsyncConnection.connect(url, application_name=application, **_CONNECT)
     try:
         await set_role(connection, role)
     except BaseException:
@@ -126,4 +141,94 @@ async def connect(url: str, role: str, *, application: str) -> AsyncConnection[A
 
 async def set_role(connection: AsyncConnection[Any], role: str) -> None:
     """Step down from the login user to the service's role."""
-    await connection.execute(sql.SQL("set role {}").format(sql.Identifier(role)))
+    await connection.execute(_set_role(role))
+
+
+def _set_role(role: str) -> sql.Composed:
+    return sql.SQL("set role {}").format(sql.Identifier(role))
+
+
+class ScraperDatabase:
+    """The scraper's connection, opened at need and again after it broke. Not for several threads at once.
+
+    Args:
+        url: the database.
+        application: how the connection is named in the database's views.
+        response_timeout_seconds: a server that is silent for longer is away; more than the longest statement takes.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        *,
+        application: str = "lagscale-scraper",
+        response_timeout_seconds: float = SCRAPER_RESPONSE_TIMEOUT_SECONDS,
+    ) -> None:
+        self._url = url
+        self._response_timeout_seconds = response_timeout_seconds
+        self._application = application
+        self._connection: WatchdogConnection | None = None
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[WatchdogConnection]:
+        """The connection inside a transaction.
+
+        Raises:
+            StoreUnavailable: the store did not answer; nothing was written.
+        """
+        with translate_errors():
+            connection = self._connect()
+            try:
+                with connection.transaction():
+                    yield connection
+            except BaseException:
+                if connection.broken:
+                    self.close()
+                raise
+
+    def now_ms(self) -> tuple[float, int]:
+        """The database's clock in milliseconds since 1970, and the version of the registrations.
+
+        Raises:
+            StoreUnavailable: the store did not answer.
+        """
+        with self.transaction() as connection:
+            row = connection.execute(load("scrape_clock"), prepare=True).fetchone()
+        return (0.0, 0) if row is None else (float(row[0]), int(row[1]))
+
+    def close(self) -> None:
+        """Close the connection; the next transaction opens another."""
+        if self._connection is not None:
+            with contextlib.suppress(psycopg.Error, OSError):
+                self._connection.close()
+            self._connection = None
+
+    def _connect(self) -> WatchdogConnection:
+        if self._connection is None or self._connection.closed:
+            connection = WatchdogConnection.connect(self._url, application_name=self._application, **_CONNECT)
+            connection.prepare_threshold = _NO_PREPARE
+            try:
+                connection.execute(_set_role(SCRAPER_ROLE))
+                connection.execute(_SCRAPER_SETTINGS)
+            except BaseException:
+                connection.close()
+                raise
+            connection.response_timeout_seconds = self._response_timeout_seconds
+            self._connection = connection
+        return self._connection
+
+
+class _ReconnectLogFilter(logging.Filter):
+    """The driver logs each failed attempt to connect; one line a minute says as much."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._logged_at = float("-inf")
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        if record.levelno > logging.WARNING:
+            return True
+        due = record.created - self._logged_at >= _LOG_INTERVAL_SECONDS
+        if due:
+            self._logged_at = record.created
+        return due

@@ -11,18 +11,18 @@ from services.cli.exits import find_exit_code
 
 
 def main() -> int:
-    """Run the command of the arguments; its exit code."""
+    """Run the command and return its exit code."""
     configure_logging("cli", "warning", json=False)
     try:
         app(prog_name="lagscale")
-    except SystemExit as ended:
-        # Help, usage errors and interrupts end this way, with a code of their own.
-        return ended.code if isinstance(ended.code, int) else int(ended.code is not None)
-    except LagscaleError as wrong:
-        field_errors = wrong.field_errors if isinstance(wrong, InvalidInput) else wrong.facts.get("field_errors")
-        for field_error in field_errors if isinstance(field_errors, list) else [wrong.message]:
+    except SystemExit as exit_request:
+        # Help, usage errors and interrupts have codes of their own.
+        return exit_request.code if isinstance(exit_request.code, int) else int(exit_request.code is not None)
+    except LagscaleError as error:
+        field_errors = error.field_errors if isinstance(error, InvalidInput) else error.facts.get("field_errors")
+        for field_error in field_errors if isinstance(field_errors, list) else [error.message]:
             print(f"lagscale: {field_error}", file=sys.stderr)
-        return find_exit_code(wrong)
+        return find_exit_code(error)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Exit codes: the family of errors by table, so that scripts can tell what happened."""
+"""Exit codes: the family of errors by table, so that scripts can distinguish failures."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from lagscale.errors import LagscaleError
 
 
 class DifferencesFound(LagscaleError):
-    """What is there differs from what the files declare."""
+    """The files differ from the registered objects."""
 
 
 class PartiallyApplied(LagscaleError):
-    """Only a part was done; correct the rest and run it again: what is done already stays untouched."""
+    """Only a part was applied; fix the errors and repeat: applied objects stay unchanged."""
 
 
 #: Every class of the family has its code; a test walks all subclasses and fails on one that is not here.
@@ -40,7 +40,7 @@ EXIT_CODES: Mapping[type[LagscaleError], int] = {
     errors.TokenUnavailable: 8,
     errors.LeaseLost: 1,
 }
-#: How commands end that were told something no error of the family says.
+#: Exit codes of the command's own errors.
 COMMAND_EXIT_CODES: Mapping[type[LagscaleError], int] = {DifferencesFound: 1, PartiallyApplied: 10}
 
 

@@ -1,146 +1,127 @@
-"""Plans and outcomes as lines for people and as JSON for scripts; the error with which a command ends."""
+"""What the commands share: TENANT/MONITOR arguments, times, numbers, YAML and progress bars in one form."""
 
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from io import StringIO
+from typing import Any, Final
 
+import typer
 from rich.console import Console
-from rich.text import Text
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from ruamel.yaml import YAML
 
-from lagscale.errors import FieldError, InvalidInput, LagscaleError
-from services.cli.concurrency import Skipped
-from services.cli.exits import DifferencesFound, PartiallyApplied, find_exit_code
-from services.cli.objects.apply import PlanStepResult
-from services.cli.objects.plan import HIDDEN, PlanAction, PlanStep
+from lagscale.clock import to_ms
+from lagscale.domain.tenancy import is_name
+from lagscale.errors import FieldError, InvalidInput
 
-_MARKS = {PlanAction.CREATE: ("+", "green"), PlanAction.CHANGE: ("~", "yellow"), PlanAction.DELETE: ("-", "red")}
-_ACTION_RESULTS = {PlanAction.CREATE: "created", PlanAction.CHANGE: "changed", PlanAction.DELETE: "deleted"}
-
-
-def print_plan(steps: Sequence[PlanStep], console: Console) -> None:
-    """What would be done, with each field that differs, and how many are the same."""
-    for step in steps:
-        if step.action is not PlanAction.SAME:
-            mark, colour = _MARKS[step.action]
-            console.print(Text(f"{mark} {step.ref}", colour))
-            for one in step.differences:
-                console.print(
-                    Text(f"    {one.name}: {_format_change(step.action, one.before, one.after)}"), soft_wrap=True
-                )
-    counts = Counter(step.action for step in steps)
-    if set(counts) <= {PlanAction.SAME}:
-        console.print(f"No change: {_format_count(counts[PlanAction.SAME])} so already.")
-        return
-    counts_text = [
-        f"{counts[action]} to {action}"
-        for action in (PlanAction.CREATE, PlanAction.CHANGE, PlanAction.DELETE)
-        if counts[action]
-    ]
-    console.print(", ".join([*counts_text, f"{counts[PlanAction.SAME]} the same"]) + ".")
+#: Of a verdict -> its style in a terminal.
+VERDICT_STYLES: Final = {"sustained": "bold red", "calm": "bold green", "unknown": "bold yellow"}
+#: Fewer objects are done before a bar could be read.
+_MIN_OBJECTS = 20
 
 
-def print_outcomes(outcomes: Sequence[PlanStepResult], console: Console) -> None:
-    """What was done; what was not is told by the error."""
-    for one in outcomes:
-        if one.error is None and one.step.action is not PlanAction.SAME:
-            console.print(Text(f"{_ACTION_RESULTS[one.step.action]} {one.step.ref}", _MARKS[one.step.action][1]))
-    counts = Counter(one.step.action for one in outcomes if one.error is None)
-    failed = sum(one.error is not None for one in outcomes)
-    if set(counts) <= {PlanAction.SAME} and not failed:
-        console.print(f"No change: {_format_count(counts[PlanAction.SAME])} so already.")
-        return
-    counts_text = [f"{counts[action]} {word}" for action, word in _ACTION_RESULTS.items() if counts[action]]
-    counts_text.append(f"{counts[PlanAction.SAME]} the same")
-    console.print(", ".join([*counts_text, *([f"{failed} not done"] if failed else [])]) + ".")
+def parse_monitor_argument(text: str) -> tuple[str, str]:
+    """Tenant and monitor of TENANT/MONITOR.
+
+    Raises:
+        InvalidInput: the text has another form.
+    """
+    tenant, _, monitor = text.partition("/")
+    if not is_name(tenant) or not is_name(monitor):
+        raise InvalidInput([FieldError("TENANT/MONITOR", "expected TENANT/MONITOR, for example shop/ingest-logs")])
+    return tenant, monitor
 
 
-def list_warnings(steps: Sequence[PlanStep]) -> Iterator[str]:
-    """A line for each warning."""
-    for step in steps:
-        yield from (f"{_format_location(step)}: warning: {text}" for text in step.warnings)
+def build_monitor_path(text: str) -> str:
+    """The REST path of the monitor that TENANT/MONITOR names.
+
+    Raises:
+        InvalidInput: the text has another form.
+    """
+    tenant, monitor = parse_monitor_argument(text)
+    return f"/v1/tenants/{tenant}/monitors/{monitor}"
 
 
-def as_json(steps: Sequence[PlanStep], errors: Sequence[LagscaleError | None]) -> str:
-    """Steps for scripts.
+def print_json(value: Any) -> None:
+    """Print a value as indented JSON."""
+    typer.echo(json.dumps(value, indent=2))
+
+
+def dump_yaml(documents: Iterable[Any], *, width: int = 4096, explicit_start: bool = False) -> str:
+    """Documents as YAML, separated by `---`; comments of a round trip stay.
 
     Args:
-        steps: of a plan, or as they were done.
-        errors: why a step was or would be refused; as many.
+        documents: mappings.
+        width: longer lines are folded.
+        explicit_start: the first document begins with `---` too.
     """
-    rows = [
-        {
-            "action": str(step.action),
-            "kind": step.ref.kind.name,
-            "tenant": step.ref.tenant,
-            "name": step.ref.name or step.ref.tenant,
-            "place": None if step.manifest is None else step.manifest.document.locate(),
-            "differences": [{"field": one.name, "before": one.before, "after": one.after} for one in step.differences],
-            "warnings": list(step.warnings),
-            "error": None if error is None else error.message,
-        }
-        for step, error in zip(steps, errors, strict=True)
-    ]
-    return json.dumps({"steps": rows}, indent=2)
+    yaml = YAML(typ="rt")
+    yaml.width = width
+    yaml.indent(mapping=2, sequence=4, offset=2)
+    parts = []
+    for document in documents:
+        out = StringIO()
+        yaml.dump(document, out)
+        parts.append(out.getvalue())
+    return ("---\n" if explicit_start and parts else "") + "---\n".join(parts)
 
 
-def find_run_error(outcomes: Sequence[PlanStepResult]) -> LagscaleError | None:
-    """The error of a run in which something was not done; None when all is so."""
-    failed = [(one.step, one.error) for one in outcomes if one.error is not None]
-    return _combine_errors(
-        failed, done=any(one.error is None and one.step.action is not PlanAction.SAME for one in outcomes)
-    )
+def parse_time(text: str) -> datetime:
+    """A timestamp of the API, in UTC."""
+    return datetime.fromisoformat(text).astimezone(UTC)
 
 
-def find_rejection_error(steps: Sequence[PlanStep]) -> LagscaleError | None:
-    """The error of a plan of which the API would not do a part; None when it would do all."""
-    return _combine_errors([(step, step.rejection) for step in steps if step.rejection is not None], done=False)
+def parse_time_ms(text: str) -> int:
+    """A timestamp of the API in milliseconds since 1970."""
+    return to_ms(parse_time(text))
 
 
-def find_difference_error(steps: Sequence[PlanStep]) -> LagscaleError | None:
-    """The error that tells scripts of differences; None without any."""
-    return DifferencesFound(field_errors=[]) if any(step.action is not PlanAction.SAME for step in steps) else None
+def format_short(number: float) -> str:
+    """A number of at most five characters: 950, 1.2k, 35M."""
+    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if number >= size:
+            scaled = number / size
+            return f"{scaled:.{1 if scaled < 100 else 0}f}".removesuffix(".0") + unit
+    return f"{number:.0f}"
 
 
-def _combine_errors(failed: Sequence[tuple[PlanStep, LagscaleError]], *, done: bool) -> LagscaleError | None:
-    if not failed:
-        return None
-    field_errors = [field_error for step, error in failed for field_error in _list_errors(step, error)]
-    reasons = [error for _, error in failed if not isinstance(error, Skipped)]
-    if done or len({find_exit_code(error) for error in reasons}) != 1:
-        return PartiallyApplied(field_errors=field_errors)
-    # Nothing was done, for one reason: that reason's code says more.
-    if isinstance(reasons[0], InvalidInput):
-        return InvalidInput(field_errors)
-    return type(reasons[0])("; ".join(map(str, field_errors)), field_errors=field_errors)
+def format_number(value: float) -> str:
+    """A number with thousands separated and at most 3 decimals; from 1e9 in the short form."""
+    return f"{value:,.3f}".rstrip("0").rstrip(".") if value < 1e9 else format_short(value)
 
 
-def _list_errors(step: PlanStep, error: LagscaleError) -> Iterator[FieldError]:
-    if isinstance(error, InvalidInput) and step.manifest is not None:
-        yield from (
-            step.manifest.build_field_error(field_error.field, field_error.text) for field_error in error.field_errors
-        )
-    else:
-        yield FieldError(_format_location(step), error.message)
+def format_optional(value: object) -> str:
+    """A value, or `unknown`."""
+    return "unknown" if value is None else str(value)
 
 
-def _format_location(step: PlanStep) -> str:
-    return str(step.ref) if step.manifest is None else f"{step.manifest.document.locate()}: {step.ref}"
+def format_duration(seconds: float) -> str:
+    """A duration in the unit that suits it: 4.2 s, 130 s, 12 min, 3.5 h."""
+    if seconds < 10:
+        return f"{seconds:.1f} s".replace(".0 s", " s")
+    if seconds < 600:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def _format_change(action: PlanAction, before: Any, after: Any) -> str:
-    if after == HIDDEN or action is PlanAction.CREATE:
-        return _format_value(after)
-    return f"{_format_value(before)} -> {_format_value(after)}"
+@contextmanager
+def show_progress(task_name: str, total: int) -> Iterator[Callable[[], None]]:
+    """Show a progress bar for many objects: on standard error, and only if that is a terminal.
 
+    Args:
+        task_name: what is being done, as in "applying".
+        total: how many objects.
 
-def _format_value(value: Any) -> str:
-    if value is None:
-        return "not given"
-    return value if isinstance(value, str) and value == HIDDEN else json.dumps(value, ensure_ascii=False)
-
-
-def _format_count(number: int) -> str:
-    return "1 object is" if number == 1 else f"{number:,} objects are"
+    Yields:
+        a function to call after each object, from any thread.
+    """
+    console = Console(stderr=True)
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    hidden = total < _MIN_OBJECTS or not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=hidden) as bar:
+        task = bar.add_task(task_name, total=total)
+        yield lambda: bar.advance(task)

@@ -1,1 +1,1 @@
-"""The scaler: answers KEDA over gRPC and holds no state."""
+"""The scaler: answers KEDA over gRPC; stateless but for caches."""

@@ -1,4 +1,4 @@
-"""`lagscale-scaler`: answers KEDA. The one place where settings are read and the scaler's parts are put together."""
+"""`lagscale-scaler`: answers KEDA. Reads the settings and builds the scaler's parts; nothing else does."""
 
 from __future__ import annotations
 
@@ -22,7 +22,8 @@ from lagscale.store.registrations.frozen_answers import PostgresFreezes
 from lagscale.store.registrations.load import ROLE, PostgresRegistrations, changes
 from lagscale.store.verdicts.judge import PostgresVerdicts
 from lagscale.telemetry import configure_logging
-from services.scaler.grpc.server import grpc_address as address_of
+from services.scaler import timing
+from services.scaler.grpc.server import grpc_address
 from services.scaler.replica import Scaler, ScalerDependencies
 from services.scaler.settings import ScalerSettings
 from services.single_monitor import start_registration
@@ -37,8 +38,8 @@ def main() -> int:
     ).parse_args()
     try:
         settings = load(ScalerSettings)
-        single = SingleMonitorSettings.read(os.environ) if SingleMonitorSettings.is_configured(os.environ) else None
-        address = grpc_address(settings.scaler_grpc_listen, os.environ.get("GRPC_PORT"))
+        single = SingleMonitorSettings.parse(os.environ) if SingleMonitorSettings.is_configured(os.environ) else None
+        address = resolve_listen_address(settings.scaler_grpc_listen, os.environ.get("GRPC_PORT"))
     except SettingsInvalid as invalid:
         print(f"lagscale-scaler: {invalid.message}", file=sys.stderr)
         return 2
@@ -46,26 +47,26 @@ def main() -> int:
     try:
         uvloop.run(serve(settings, address, single is not None))
     except SettingsInvalid as invalid:
-        # Of the certificates, which are read when the parts are put together.
+        # From the certificate files, which are read when the parts are built.
         print(f"lagscale-scaler: {invalid.message}", file=sys.stderr)
         return 2
     except OSError as error:
-        log.error("cannot_listen", error=str(error))
+        log.error("listen_failed", reason=str(error))
         return 1
     return 0
 
 
 async def serve(settings: ScalerSettings, address: str, single: bool) -> None:
-    """Put the parts together, serve, and end in good order."""
+    """Build the parts, serve until a signal, and shut down in order."""
     url = settings.database_url.get_secret_value()
-    # One query for the streams and one for registrations and decisions run beside the calls' own.
+    # Two more than the calls use: one for the streams, one for registrations and decisions.
     pool = open_pool(url, ROLE, settings.scaler_pool_size + 2, application="lagscale-scaler")
     dependencies = ScalerDependencies(
         verdicts=PostgresVerdicts(pool),
         registrations=PostgresRegistrations(pool),
         decisions=PostgresDecisions(pool),
         freezes=PostgresFreezes(pool),
-        hints=lambda: changes(url),
+        notifications=lambda: changes(url),
     )
     scaler = Scaler(dependencies, settings, replica=f"{socket.gethostname()}-{os.getpid()}")
     stop = asyncio.Event()
@@ -73,7 +74,7 @@ async def serve(settings: ScalerSettings, address: str, single: bool) -> None:
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
     async with AsyncExitStack() as stack:
-        stack.push_async_callback(pool.close, timeout=1.0)
+        stack.push_async_callback(pool.close, timeout=timing.POOL_CLOSE_SECONDS)
         await pool.open(wait=False)
         await scaler.start(address)
         stack.push_async_callback(scaler.stop)
@@ -81,17 +82,21 @@ async def serve(settings: ScalerSettings, address: str, single: bool) -> None:
             registration_stop = threading.Event()
             stack.callback(registration_stop.set)
             start_registration(url, os.environ, registration_stop, tick_seconds=settings.tick_seconds)
-        log.info("scaler_started", grpc=address, http=settings.scaler_http_listen)
+        log.info("service_started", grpc_listen=address, http_listen=settings.scaler_http_listen)
         await stop.wait()
-        log.info("scaler_stopping")
-    log.info("scaler_stopped")
+        log.info("service_stopping")
+    log.info("service_stopped")
 
 
-def grpc_address(listen: str, port: str | None) -> str:
-    """The listening address, with the port that GRPC_PORT wants."""
+def resolve_listen_address(listen: str, port: str | None) -> str:
+    """The gRPC listening address; GRPC_PORT replaces its port.
+
+    Raises:
+        SettingsInvalid: GRPC_PORT is not a port.
+    """
     if port and not (port.isdecimal() and int(port) <= 65535):
         raise SettingsInvalid("GRPC_PORT: must be a port, as in 50051")
-    return address_of(listen, port)
+    return grpc_address(listen, port)
 
 
 if __name__ == "__main__":

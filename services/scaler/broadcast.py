@@ -1,4 +1,4 @@
-"""A signal that many wait for at once, and that says only "look again". Used for registrations, samples and streams."""
+"""A signal without data that many tasks wait for. Registrations and streams share it, so it stands alone."""
 
 from __future__ import annotations
 
@@ -6,20 +6,20 @@ import asyncio
 
 
 class Broadcast:
-    """Counts beats; who names the last one that they saw misses none."""
+    """Counts notifications, so that a waiter that passes the last sequence number it handled misses none."""
 
     def __init__(self) -> None:
         self.sequence = 0
         self._event = asyncio.Event()
 
     def notify(self) -> None:
-        """Wake all who wait."""
+        """Wake all waiters."""
         self.sequence += 1
         event, self._event = self._event, asyncio.Event()
         event.set()
 
     async def wait(self, seconds: float, after: int | None = None) -> bool:
-        """Wait for a beat after the `after` one (else for the next), at most so many seconds; whether it came."""
+        """Wait for a notification after number `after` (None: the next one); False after `seconds` without one."""
         if after is not None and after != self.sequence:
             return True
         try:

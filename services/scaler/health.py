@@ -1,19 +1,17 @@
-"""What the probes of a replica read; `lagscale.health_http` serves it from a thread of its own."""
+"""The health checks of a replica, in their own module as in every service; `lagscale.health_http` serves them."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Final
 
-#: An event loop that has not run for this long is not alive; seconds.
-_ALIVE: Final = 10.0
+from services.scaler.timing import ALIVE_SECONDS
 
 
 @dataclass(slots=True)
 class ScalerHealth:
-    """What the probes read: set by the wiring, never waits for anything."""
+    """State that the probes read from another thread; no check blocks."""
 
     listening: bool = False
     registered: Callable[[], bool] = lambda: False
@@ -22,21 +20,21 @@ class ScalerHealth:
     heartbeat_at: float = field(default_factory=time.monotonic)
 
     def record_heartbeat(self) -> None:
-        """The event loop runs."""
+        """Record that the event loop runs."""
         self.heartbeat_at = time.monotonic()
 
     def live(self) -> dict[str, bool]:
         """Whether the event loop runs."""
-        return {"event_loop": time.monotonic() - self.heartbeat_at < _ALIVE}
+        return {"event_loop": time.monotonic() - self.heartbeat_at < ALIVE_SECONDS}
 
     def ready(self) -> dict[str, bool]:
-        """Whether calls are answered here. The store has no part in it: an empty Service breaks GetMetricSpec."""
+        """Whether calls are answered here, regardless of the store: an empty Service would break GetMetricSpec."""
         return {
             "listening": self.listening,
-            "registrations_known": self.registered(),
+            "registrations_loaded": self.registered(),
             "not_draining": not self.draining,
         }
 
     def healthy(self) -> dict[str, bool]:
-        """Whether all is well, the store included."""
+        """All checks, the store included."""
         return {**self.live(), **self.ready(), "store": self.store_up()}

@@ -1,6 +1,6 @@
-"""Local scratch: what a replica last knew, in files that may be lost at any time.
+"""The local cache: registrations and last answers of a replica in files that may be lost at any time.
 
-Atomic, private to the service's user, versioned by their form, bounded in size; written off the event loop.
+Writes are atomic and happen off the event loop; files are private to the user, versioned and bounded in size.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from lagscale.store.records import Registration, Registrations, TenantEntry
 
 log = structlog.get_logger(__name__)
 
-#: Raised with every change of the files' form; a file of another form is passed over.
-FORMAT_VERSION: Final = 1
+#: Incremented with every change of the files' format; a file of another version is ignored.
+FORMAT_VERSION: Final = 2
 REGISTRATIONS: Final = "registrations.json"
 ANSWERS: Final = "answers.json"
 FROZEN: Final = "frozen.json"
@@ -31,13 +31,13 @@ _MAX_BYTES: Final = 256 * 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class _CachedRegistrations:
-    """`Registrations` as JSON can hold it: bindings as a list."""
+    """`Registrations` in a form that JSON can represent: bindings as a list."""
 
     version: int
     tenants: tuple[TenantEntry, ...]
     monitors: tuple[Registration, ...]
     bindings: tuple[tuple[str, str, int], ...]
-    # Files of the version before have none.
+    # Optional: a file without freezes is still valid.
     freezes: tuple[Freeze, ...] = ()
 
 
@@ -45,36 +45,36 @@ _ADAPTER: Final = TypeAdapter(_CachedRegistrations)
 
 
 class LocalCache:
-    """The scaler's folder on scratch storage."""
+    """The scaler's folder in the cache directory."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
 
     def write(self, name: str, content: Mapping[str, Any]) -> bool:
-        """Replace a file; whether that worked. Blocks: call it in a thread."""
-        data = json.dumps({"form": FORMAT_VERSION, "content": content}, separators=(",", ":")).encode()
+        """Replace a file; False if that failed. Blocks: call it in a thread."""
+        data = json.dumps({"format": FORMAT_VERSION, "content": content}, separators=(",", ":")).encode()
         return self._replace(name, data)
 
     def read(self, name: str) -> Any:
-        """A file's content; None when it is missing, torn, too large, or of another form."""
+        """A file's content; None when it is missing, damaged, too large, or of another format version."""
         try:
             path = self._folder / name
             if path.stat().st_size > _MAX_BYTES:
-                log.warning("scratch_too_large", file=name)
+                log.warning("local_cache_file_too_large", file=name)
                 return None
             document = json.loads(path.read_bytes())
         except FileNotFoundError:
             return None
         except (OSError, ValueError) as error:
-            log.warning("scratch_unreadable", file=name, error=type(error).__name__)
+            log.warning("local_cache_read_failed", file=name, reason=type(error).__name__)
             return None
-        if not isinstance(document, dict) or document.get("form") != FORMAT_VERSION:
-            log.info("scratch_of_another_form", file=name)
+        if not isinstance(document, dict) or document.get("format") != FORMAT_VERSION:
+            log.info("local_cache_format_mismatch", file=name)
             return None
         return document.get("content")
 
     def write_registrations(self, registrations: Registrations) -> bool:
-        """Keep the registrations; whether that worked. Blocks: call it in a thread."""
+        """Store the registrations; False if that failed. Blocks: call it in a thread."""
         bindings = tuple(
             (instance, namespace, tenant) for (instance, namespace), tenant in registrations.bindings.items()
         )
@@ -88,25 +88,25 @@ class LocalCache:
         return self.write(REGISTRATIONS, _ADAPTER.dump_python(cached, mode="json"))
 
     def read_registrations(self) -> Registrations | None:
-        """The registrations last kept; None without any."""
+        """The registrations stored last; None without any."""
         content = self.read(REGISTRATIONS)
         if content is None:
             return None
         try:
             cached = _ADAPTER.validate_python(content)
         except ValidationError:
-            log.warning("scratch_unreadable", file=REGISTRATIONS, error="ValidationError")
+            log.warning("local_cache_read_failed", file=REGISTRATIONS, reason="ValidationError")
             return None
         bindings = {(instance, namespace): tenant for instance, namespace, tenant in cached.bindings}
         return Registrations(cached.version, cached.tenants, cached.monitors, bindings, cached.freezes)
 
     def _replace(self, name: str, data: bytes) -> bool:
         if len(data) > _MAX_BYTES:
-            log.warning("scratch_too_large", file=name)
+            log.warning("local_cache_file_too_large", file=name)
             return False
         try:
             self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # mkstemp makes the file for this user only; the rename puts a whole file in the place of a whole file.
+            # mkstemp creates the file for this user only; the rename replaces a complete file by a complete file.
             handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=self._folder)
             try:
                 with os.fdopen(handle, "wb") as file:
@@ -118,6 +118,6 @@ class LocalCache:
                 os.unlink(temporary)
                 raise
         except OSError as error:
-            log.warning("scratch_unwritable", file=name, error=type(error).__name__)
+            log.warning("local_cache_write_failed", file=name, reason=type(error).__name__)
             return False
         return True

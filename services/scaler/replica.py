@@ -1,6 +1,6 @@
-"""The scaler's parts as one: what runs beside the calls, how it starts, and how it ends without a failed call.
+"""One replica: connects the scaler's parts, runs its background tasks, and stops without failing a call.
 
-Built by `__main__.py`, and by tests with stores of their own.
+Built by `__main__.py`, and by tests with their own stores.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import structlog
 
@@ -16,14 +16,19 @@ from lagscale.domain.verdict.freezes import select_active
 from lagscale.health_http import HealthServer
 from lagscale.settings import split_address
 from lagscale.store.records import RegistrationStore, VerdictStore
-from services.scaler import metrics
+from services.scaler import metrics, timing
 from services.scaler.answers.answer import AnswerService
 from services.scaler.answers.decision_log import DecisionLog, DecisionStore
 from services.scaler.answers.frozen import FreezeStore, FrozenAnswerCache
 from services.scaler.answers.last_known import LastKnownAnswers
 from services.scaler.answers.rate_limit import CallRateLimiter
 from services.scaler.answers.snapshots import SnapshotCache
-from services.scaler.grpc.callers import identify_by_certificate, identify_by_required_certificate, identify_default
+from services.scaler.grpc.callers import (
+    CallerIdentifier,
+    identify_by_certificate,
+    identify_by_required_certificate,
+    identify_default,
+)
 from services.scaler.grpc.server import GrpcServer, Listener, grpc_address
 from services.scaler.grpc.servicer import Servicer
 from services.scaler.grpc.streams import ConnectionAges, Streams
@@ -37,23 +42,16 @@ from services.scaler.triggers.registrations import RegistrationsCache
 
 log = structlog.get_logger(__name__)
 
-_HEARTBEAT_SECONDS: Final = 1.0
-#: Writing the answers to scratch may take this share of the time.
-_WRITING_SHARE: Final = 0.05
-_FLUSH_SECONDS: Final = 1.0
-_QUIET_SECONDS: Final = 0.2
-_QUIET_WITHIN_SECONDS: Final = 2.0
-
 
 @dataclass(frozen=True, slots=True)
 class ScalerDependencies:
-    """What the scaler stands on. `hints` yields channels as they are notified, for ever."""
+    """The stores of a replica. `notifications` yields the database's channels as they are notified, without end."""
 
     verdicts: VerdictStore
     registrations: RegistrationStore
     decisions: DecisionStore
     freezes: FreezeStore
-    hints: Callable[[], AsyncIterator[str]]
+    notifications: Callable[[], AsyncIterator[str]]
 
 
 class Scaler:
@@ -61,11 +59,11 @@ class Scaler:
 
     def __init__(self, dependencies: ScalerDependencies, settings: ScalerSettings, replica: str) -> None:
         self._settings = settings
-        self._hints = dependencies.hints
+        self._notifications = dependencies.notifications
         self._local_cache = LocalCache(settings.cache_dir / "scaler")
         self._last = LastKnownAnswers()
         reader = TriggerReader(
-            settings.tick_seconds, lambda hit: metrics.MEMO.labels("metadata", "hit" if hit else "miss").inc()
+            settings.tick_seconds, lambda hit: metrics.CACHE_LOOKUPS.labels("metadata", "hit" if hit else "miss").inc()
         )
         self._registrations = RegistrationsCache(dependencies.registrations, reader, self._local_cache)
         self._decision_log = DecisionLog(dependencies.decisions, replica, self._last.clock.now_ms)
@@ -81,37 +79,44 @@ class Scaler:
             settings.scaler_max_connection_age_seconds, settings.scaler_max_connection_age_grace_seconds
         )
         self._frozen = FrozenAnswerCache(dependencies.freezes, dependencies.verdicts, self._last)
-        call_seconds = settings.scaler_call_timeout_seconds
         self._streams = Streams(
-            self._snapshots, self._registrations, ages, call_seconds, frozen=self._frozen.select_active
-        )
-        answers = AnswerService(
             self._snapshots,
-            dependencies.registrations,
-            self._last,
-            self._decision_log,
-            self._frozen,
-            call_limiter=CallRateLimiter(self._registrations.calls_per_second),
+            self._registrations,
+            ages,
+            settings.scaler_call_timeout_seconds,
+            is_frozen=self._frozen.select_active,
         )
-        callers = identify_by_certificate if settings.requires_client_certificates else identify_default
-        if settings.scaler_grpc_security == "mtls":
-            callers = identify_by_required_certificate
-        self._servicer = Servicer(reader, self._registrations, answers, self._streams, call_seconds, callers=callers)
+        self._servicer = self._build_servicer(reader, dependencies.registrations)
         self._certificates = _build_reloader(settings)
         self._server = GrpcServer(self._servicer, ages, reuse_address=settings.scaler_reuse_port)
         self._health = ScalerHealth(
             registered=lambda: self._registrations.directory is not None, store_up=lambda: self._registrations.store_up
         )
         self._http = HealthServer(self._health, *split_address(settings.scaler_http_listen))
-        #: Of gRPC, in the order of the addresses.
+        #: Ports of gRPC, in the order of the addresses.
         self.ports: list[int] = []
         self._tasks: list[asyncio.Task[None]] = []
 
+    def _build_servicer(self, reader: TriggerReader, registrations: RegistrationStore) -> Servicer:
+        limiter = CallRateLimiter(self._registrations.calls_per_second)
+        answers = AnswerService(
+            self._snapshots, registrations, self._last, self._decision_log, self._frozen, call_limiter=limiter
+        )
+        return Servicer(
+            reader,
+            self._registrations,
+            answers,
+            self._streams,
+            self._settings.scaler_call_timeout_seconds,
+            call_limiter=limiter,
+            identify_caller=_select_identifier(self._settings),
+        )
+
     async def start(self, address: str) -> tuple[int, int]:
-        """Serve at the address, and at the second one if there is one; the ports of gRPC and HTTP.
+        """Serve at the address, and at the second one if it is set; returns the gRPC port and the HTTP port.
 
         Raises:
-            OSError: an address is taken.
+            OSError: an address is in use.
         """
         self._registrations.load_from_disk()
         self._last.restore(self._local_cache.read(ANSWERS))
@@ -119,7 +124,7 @@ class Scaler:
         self._registrations.on_clock = self._last.clock.note
         metrics.FROZEN.set_function(self._frozen_monitors)
         self._registrations.on_store_change = self._server.set_serving
-        metrics.HELD_SHARE.set_function(self._decision_log.compute_held_share)
+        metrics.LAST_KNOWN_RATIO.set_function(self._decision_log.compute_last_known_ratio)
         await self._server.set_serving(False)
         self.ports = await self._server.start(self._listeners(address))
         self._health.listening = True
@@ -139,22 +144,22 @@ class Scaler:
         return self.ports[0], self._http.port
 
     async def stop(self) -> None:
-        """Not ready at once; then serve on until nobody calls here any more; then end the calls that run."""
+        """Become not ready at once, serve until callers have moved away, then end the running calls."""
         self._health.draining = True
         await self._server.drain()
         await asyncio.sleep(self._settings.scaler_drain_seconds)
         await self._wait_for_quiet()
-        # Not before: KEDA comes back at once after a clean end, and so far it may still come here.
+        # Not earlier: KEDA reconnects at once after a clean end, and until now it might have reconnected here.
         self._streams.end()
-        await self._server.stop(self._settings.scaler_call_timeout_seconds + 1.0)
+        await self._server.stop(self._settings.scaler_call_timeout_seconds + timing.STOP_GRACE_SECONDS)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         try:
-            async with asyncio.timeout(_FLUSH_SECONDS):
+            async with asyncio.timeout(timing.FLUSH_TIMEOUT_SECONDS):
                 await self._decision_log.flush()
         except TimeoutError:
-            log.info("decisions_not_flushed")
+            log.info("decision_flush_timed_out")
         await self._snapshots.close()
         await self._frozen.close()
         await asyncio.to_thread(self._local_cache.write, FROZEN, self._frozen.dump())
@@ -162,13 +167,15 @@ class Scaler:
         self._http.stop()
 
     def _frozen_monitors(self) -> float:
-        """How many monitors are under a freeze that has not ended; asked by the metrics' thread."""
+        """How many monitors have an active freeze; called by the thread of the metrics endpoint."""
         directory, now_ms = self._registrations.directory, self._last.clock.now_ms()
         if directory is None or not directory.freezes:
             return 0.0
-        every = directory.registrations.monitors
-        under = (directory.freezes.of(one.tenant_id, one.cluster, one.monitor_id) for one in every)
-        return float(sum(bool(select_active(freezes, now_ms)) for freezes in under))
+        freezes = (
+            directory.freezes.of(monitor.tenant_id, monitor.cluster, monitor.monitor_id)
+            for monitor in directory.registrations.monitors
+        )
+        return float(sum(bool(select_active(of_monitor, now_ms)) for of_monitor in freezes))
 
     def _listeners(self, address: str) -> list[Listener]:
         security, second = self._settings.scaler_grpc_security, self._settings.scaler_mtls_listen
@@ -184,27 +191,27 @@ class Scaler:
         return listeners
 
     async def _wait_for_quiet(self) -> None:
-        """Wait for a moment between two bursts of calls: the library drops what arrives while it says goodbye."""
+        """Wait for a pause between two bursts of calls: gRPC drops calls that arrive while it closes connections."""
         loop = asyncio.get_running_loop()
-        latest = loop.time() + _QUIET_WITHIN_SECONDS
+        latest = loop.time() + timing.QUIET_TIMEOUT_SECONDS
         while True:
-            left = self._servicer.called_at + _QUIET_SECONDS - loop.time()
+            left = self._servicer.called_at + timing.QUIET_SECONDS - loop.time()
             if left <= 0 or loop.time() >= latest:
                 return
             await asyncio.sleep(left)
 
     async def _restart_forever(self, run: Callable[[], Coroutine[Any, Any, None]]) -> None:
-        """A part that fails is a defect; it is told, and the part goes on."""
+        """A task that fails is a defect: it is logged and restarted."""
         while True:
             try:
                 await run()
             except Exception:
-                log.exception("background_failed", work=run.__name__)
-                await asyncio.sleep(_HEARTBEAT_SECONDS)
+                log.exception("background_task_failed", task=run.__name__)
+                await asyncio.sleep(timing.HEARTBEAT_SECONDS)
 
     async def _listen(self) -> None:
-        """Hints are only hints: every channel wakes those who look for the truth."""
-        async for channel in self._hints():
+        """Notifications carry no data: each channel only makes the next poll sooner."""
+        async for channel in self._notifications():
             if channel != "lagscale_samples":
                 self._registrations.change_hinted.notify()
             if channel != "lagscale_registry":
@@ -213,22 +220,28 @@ class Scaler:
     async def _record_heartbeats(self) -> None:
         while True:
             self._health.record_heartbeat()
-            await asyncio.sleep(_HEARTBEAT_SECONDS)
+            await asyncio.sleep(timing.HEARTBEAT_SECONDS)
 
     async def _save_answers(self) -> None:
-        """Keep the last answers on scratch, at most every second, and less often the longer it takes."""
+        """Write the last answers to the local cache, at most every second, and less often the longer writing takes."""
         loop = asyncio.get_running_loop()
         while True:
             took = 0.0
             if self._last.dirty:
-                began = loop.time()
+                started = loop.time()
                 await asyncio.to_thread(self._local_cache.write, ANSWERS, self._last.dump())
-                took = loop.time() - began
+                took = loop.time() - started
             if self._frozen.dirty:
                 directory = self._registrations.directory
                 self._frozen.retain(() if directory is None else directory.registrations.freezes)
                 await asyncio.to_thread(self._local_cache.write, FROZEN, self._frozen.dump())
-            await asyncio.sleep(max(1.0, took / _WRITING_SHARE))
+            await asyncio.sleep(max(timing.CACHE_WRITE_SECONDS, took / timing.CACHE_WRITE_SHARE))
+
+
+def _select_identifier(settings: ScalerSettings) -> CallerIdentifier:
+    if settings.scaler_grpc_security == "mtls":
+        return identify_by_required_certificate
+    return identify_by_certificate if settings.requires_client_certificates else identify_default
 
 
 def _build_reloader(settings: ScalerSettings) -> CertificateReloader | None:

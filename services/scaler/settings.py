@@ -11,7 +11,7 @@ from lagscale.settings import ListenAddress, ServiceSettings
 
 
 class ScalerSettings(ServiceSettings):
-    """What a scaler replica needs beside the settings that all services share."""
+    """Settings of a scaler replica, in addition to those that all services share."""
 
     scaler_grpc_listen: ListenAddress = Field(
         default="0.0.0.0:50051",
@@ -77,7 +77,7 @@ class ScalerSettings(ServiceSettings):
 
     @property
     def requires_client_certificates(self) -> bool:
-        """Whether any address asks its clients for a certificate."""
+        """Whether any listener requires client certificates."""
         return self.scaler_grpc_security == "mtls" or self.scaler_mtls_listen is not None
 
     @model_validator(mode="after")
@@ -91,15 +91,17 @@ class ScalerSettings(ServiceSettings):
         if not self.requires_client_certificates and self.scaler_grpc_security == "plain":
             needed = []
         missing = [name for name in needed if given[name] is None]
-        needless = [name for name, path in given.items() if path is not None and name not in needed]
+        unused = [name for name, path in given.items() if path is not None and name not in needed]
         if missing:
-            raise ValueError(f"TLS needs {' and '.join(missing)}; set what is missing")
-        if needless:
-            # A file that nobody uses is a listener that somebody believes to be safe.
+            raise ValueError(f"TLS requires {' and '.join(missing)}")
+        if unused:
+            # An unused file suggests a listener that is secure, and is not.
             raise ValueError(
-                f"{' and '.join(needless)} would not be used; set LAGSCALE_SCALER_GRPC_SECURITY to tls or mtls, or "
+                f"{' and '.join(unused)} is unused; set LAGSCALE_SCALER_GRPC_SECURITY to tls or mtls, or "
                 "LAGSCALE_SCALER_MTLS_LISTEN"
             )
         if self.scaler_grpc_security == "mtls" and self.scaler_mtls_listen is not None:
-            raise ValueError("LAGSCALE_SCALER_MTLS_LISTEN is for a first address without client certificates; unset it")
+            raise ValueError(
+                "LAGSCALE_SCALER_MTLS_LISTEN requires a first address without client certificates; unset it"
+            )
         return self

@@ -1,4 +1,4 @@
-"""What the scraper's probes read, from the pipeline's reports; `lagscale.health_http` serves it."""
+"""Health of the scraper from the reports of Spark's processes; `lagscale.health_http` serves it."""
 
 from __future__ import annotations
 
@@ -8,24 +8,21 @@ from typing import Any
 import structlog
 
 from services.scraper import metrics
+from services.scraper.deadlines import STARTUP_SECONDS, compute_live_seconds, compute_ready_seconds
 
 log = structlog.get_logger(__name__)
 
-#: Spark may take this long to start on a busy machine before the process counts as stuck; seconds.
-_START_LIMIT_SECONDS = 180.0
-_LIVE_SECONDS = 60.0
-
 
 class ScraperHealth:
-    """What is known of the pipeline. Reports come from one thread, probes from others; facts are single fields."""
+    """State of the query. Reports come from one thread, probes from others; each fact is one field."""
 
-    def __init__(self, tick_seconds: float, ages: metrics.NewestAges) -> None:
+    def __init__(self, tick_seconds: float, ages: metrics.SampleAges) -> None:
         self._ages = ages
-        self._ready_age_seconds = max(5 * tick_seconds, 15.0)
-        self._live_age_seconds = max(10 * tick_seconds, _LIVE_SECONDS)
+        self._ready_age_seconds = compute_ready_seconds(tick_seconds)
+        self._live_age_seconds = compute_live_seconds(tick_seconds)
         self._started = time.monotonic()
         self._planned_at = 0.0
-        #: The most of one process since the newest plan.
+        #: Highest number in one process since the latest plan.
         self._max_clients = 0
         self._batch_at = 0.0
         self._written_at = 0.0
@@ -34,16 +31,16 @@ class ScraperHealth:
         self.draining = False
 
     def apply_report(self, report: dict[str, Any]) -> None:
-        """Take in a report of the pipeline."""
+        """Apply one report."""
         kind = report.get("kind")
         if kind == "plan":
             self._apply_plan(report)
         elif kind == "batch":
             self._apply_batch(report)
         elif kind == "topics":
-            metrics.SCOPES.clear()
+            metrics.DISCOVERY.clear()
             for code, count in report["counts"].items():
-                metrics.SCOPES.labels(code).set(count)
+                metrics.DISCOVERY.labels(code).set(count)
         elif kind == "large":
             metrics.LARGE_SECONDS.observe(report["seconds"])
             self._count_rounds(report)
@@ -54,14 +51,23 @@ class ScraperHealth:
         elif kind == "skipped":
             metrics.SKIPPED.inc()
             log.warning("slot_skipped", reason=report["reason"], clusters=report["clusters"])
+        elif kind == "aborted":
+            # The query fails with its task, which is counted when it is restarted.
+            log.warning("batch_aborted", batch=report["batch"])
 
     def _apply_plan(self, report: dict[str, Any]) -> None:
         self._planned_at = time.monotonic()
         self._max_clients = 0
         if report["leading"] != self.leading:
-            log.info("leading" if report["leading"] else "standing_by", epoch=report["epoch"])
+            if report["leading"]:
+                log.info("lease_acquired", epoch=report["epoch"])
+            else:
+                log.info("lease_lost", epoch=report["epoch"])
         if report["store"] != self.store_up:
-            log.info("store_up") if report["store"] else log.warning("store_away", error=report.get("error", ""))
+            if report["store"]:
+                log.info("store_recovered")
+            else:
+                log.warning("store_unavailable", reason=report.get("reason", ""))
         self.leading, self.store_up = report["leading"], report["store"]
         metrics.LEADING.set(int(self.leading))
         if not self.store_up:
@@ -72,16 +78,16 @@ class ScraperHealth:
     def _apply_batch(self, report: dict[str, Any]) -> None:
         self._batch_at = time.monotonic()
         if report["lost_lease"]:
-            metrics.NOT_STORED.labels("lease").inc(report["built"])
-            log.warning("lease_lost", batch=report["batch"])
+            metrics.DISCARDED.labels("lease_lost").inc(report["built"])
+            log.warning("lease_lost", during="batch_write", batch=report["batch"])
         elif report["store_error"]:
             metrics.STORE_ERRORS.inc()
-            log.warning("batch_not_stored", batch=report["batch"], error=report["store_error"])
+            log.warning("batch_write_failed", batch=report["batch"], reason=report["store_error"])
         else:
             self._written_at = self._batch_at
         self._count_rounds(report)
-        for reason in ("doubled", "late", "future"):
-            metrics.NOT_STORED.labels(reason).inc(report[reason])
+        for reason, name in (("duplicate", "doubled"), ("late", "late"), ("future", "future")):
+            metrics.DISCARDED.labels(reason).inc(report[name])
         for cluster, age_ms in report["ages_ms"].items():
             self._ages.set_age(cluster, age_ms)
         if report["since_plan_ms"]:
@@ -95,21 +101,21 @@ class ScraperHealth:
             metrics.POLLS.labels(*name.split(":", 1)).inc(count)
 
     def live(self) -> dict[str, bool]:
-        """Whether the pipeline moves at all, or is still starting."""
+        """Whether ticks are planned, or Spark is still starting."""
         now = time.monotonic()
-        starting = self._planned_at == 0.0 and now - self._started < _START_LIMIT_SECONDS
-        return {"pipeline_moves": starting or now - self._planned_at < self._live_age_seconds}
+        starting = self._planned_at == 0.0 and now - self._started < STARTUP_SECONDS
+        return {"query_live": starting or now - self._planned_at < self._live_age_seconds}
 
     def ready(self) -> dict[str, bool]:
-        """Whether it leads and wrote a batch lately, or stands by warm."""
+        """Whether it leads and wrote a batch lately, or is a warm standby."""
         now = time.monotonic()
         return {
             "warm": self._batch_at > 0.0,
-            "plans": now - self._planned_at < self._ready_age_seconds and self._planned_at > 0.0,
-            "writes_or_stands_by": now - self._written_at < self._ready_age_seconds if self.leading else self.store_up,
+            "planning": now - self._planned_at < self._ready_age_seconds and self._planned_at > 0.0,
+            "writing_or_standby": now - self._written_at < self._ready_age_seconds if self.leading else self.store_up,
             "not_draining": not self.draining,
         }
 
     def healthy(self) -> dict[str, bool]:
-        """All of it, and the store."""
+        """All checks, and the store."""
         return {**self.live(), **self.ready(), "store": self.store_up}

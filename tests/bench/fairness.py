@@ -24,9 +24,9 @@ from devstack.sockets import refusing, silent
 from devstack.stack import Stack
 from lagscale.store.records import Lease
 from lagscale.store.scraping.targets import ClusterEntry, TargetEntry
-from services.scraper.engine.options import EngineOptions
-from services.scraper.planning.planner import ClusterPlan, GroupPlan
-from tests.integration.scraper.giant import PARTITIONS, start_background_poller
+from services.scraper.planning.plan import ClusterPlan, GroupPlan
+from tests.integration.scraper.oversized import PARTITIONS, start_background_poller
+from tests.support.engine_options import build_options
 
 _DEAD = 200
 _LOOK_SECONDS = 0.5
@@ -96,7 +96,7 @@ def _oversized(connection: psycopg.Connection, url: str, tenant: int, sampling_m
     wait_until(lambda: leading() is not None, 180, "the scraper leads")
     found = leading()
     assert found is not None
-    options = EngineOptions(url, "", sampling_ms, 2, found[0], "nobody/hears")
+    options = build_options(url, found[0], sampling_ms)
     return target, start_background_poller(options, [plan], Lease(*found))
 
 

@@ -56,16 +56,11 @@ def broken(breakage: Breakage) -> Iterator[None]:
     Raises:
         ValueError: its text does not occur exactly once.
     """
-    text = text_of(breakage.statement)
+    text = queries.read(breakage.statement)
     if text.count(breakage.old) != 1:
         raise ValueError(f"{breakage.name}: its text occurs {text.count(breakage.old)} times in {breakage.statement}")
     with replaced(breakage.statement, text.replace(breakage.old, breakage.new)):
         yield
-
-
-def text_of(statement: str) -> str:
-    """A statement's or a part's own text."""
-    return queries.statements()[statement].read_text(encoding="utf-8")
 
 
 @contextmanager
@@ -73,8 +68,7 @@ def replaced(statement: str, slipped: str) -> Iterator[None]:
     """The statements with one of them, or a part of them, in other words."""
 
     def load(name: str) -> str:
-        plain = slipped if name == statement else text_of(name)
-        return queries._INCLUDE.sub(lambda found: load(found[1]), plain)
+        return queries.compose(name, lambda one: slipped if one == statement else queries.read(one), check=False)
 
     with mock.patch.object(judge, "load", load):
         yield

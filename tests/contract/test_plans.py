@@ -20,7 +20,7 @@ from lagscale.domain.lag.samples import Sample
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.verdict.contract import VerdictRequest
 from lagscale.store.connection import Pool, open_pool
-from lagscale.store.queries import load, statements
+from lagscale.store.queries import load, number_parameters, statements
 from lagscale.store.samples.write import _STAGE
 from lagscale.store.verdicts.judge import _STATEMENTS, _format_ask
 from tests.contract.histories import BEGIN_MS
@@ -28,7 +28,6 @@ from tests.support.samples import as_rows, store_rows
 
 pytestmark = pytest.mark.contract
 
-_NAME = re.compile(r"%(?:\((\w+)\))?s")
 _HOUR_MS = 3_600_000
 _INTERVAL_MS = 10_000
 STATEMENTS = sorted(name for name in statements() if not name.startswith("part_"))
@@ -43,25 +42,13 @@ SHAPES: Mapping[str, tuple[int, Mapping[str, str]]] = {
 }
 
 
-def numbered(statement: str) -> str:
-    """The statement with `$1` in the place of its parameters, as the server prepares it."""
-    names: list[str | None] = []
-
-    def number(found: re.Match[str]) -> str:
-        # A parameter without a name is one of its own.
-        if found[1] is None or found[1] not in names:
-            names.append(found[1])
-            return f"${len(names)}"
-        return f"${names.index(found[1]) + 1}"
-
-    return _NAME.sub(number, load(statement)).replace("%%", "%")
-
-
 @pytest.mark.parametrize("statement", STATEMENTS)
 def test_the_statement_compiles(statement: str, shared_url: str) -> None:
     with psycopg.connect(shared_url) as connection:
         connection.execute(_STAGE)
-        plan = connection.execute(f"explain (generic_plan, format json) {numbered(statement)}").fetchone()
+        plan = connection.execute(
+            f"explain (generic_plan, format json) {number_parameters(load(statement))}"
+        ).fetchone()
     assert plan is not None
     assert plan[0][0]["Plan"]["Node Type"]
 
@@ -101,7 +88,7 @@ def fill(url: str, hours: int) -> dict[str, int]:
 async def explained(pool: Pool, statement: str, request: VerdictRequest) -> dict[str, Any]:
     """The plan as it was executed."""
     async with pool.connection() as connection:
-        await connection.execute(f"prepare judged as {numbered(statement)}")
+        await connection.execute(f"prepare judged as {number_parameters(load(statement))}")
         query = sql.SQL("explain (analyze, buffers, format json) execute judged({})").format([_format_ask(0, request)])
         row = await (await connection.execute(query)).fetchone()
         await connection.execute("deallocate judged")

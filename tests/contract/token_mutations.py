@@ -20,11 +20,12 @@ import psycopg
 import psycopg_pool
 
 from devstack.database import Database
+from lagscale.store.queries import CONSTANTS, read
 from lagscale.store.verdicts import judge
 from tests.conftest import migrate
 from tests.contract.comparison import Asked, judged_otherwise
 from tests.contract.database import Stored, stored
-from tests.contract.mutations import SEEDS, prepare_all, replaced, text_of
+from tests.contract.mutations import SEEDS, prepare_all, replaced
 
 #: Statement or part -> the ways through the store that read it; what is quicker comes first.
 STATEMENTS = {
@@ -34,9 +35,9 @@ STATEMENTS = {
     "part_capped": ("judge_full", "judge_fast"),
     "part_asks": ("judge_full", "judge_fast"),
     "part_stuck": ("judge_full",),
-    "part_draining": ("judge_full",),
+    "part_recovering": ("judge_full",),
     "part_maybe_stuck": ("judge_fast", "judge_time"),
-    "part_waits": ("judge_full",),
+    "part_time_lags": ("judge_full",),
     "part_bounds": ("judge_full", "judge_time"),
     "judge_time": ("judge_time",),
     "judge_full": ("judge_full",),
@@ -70,6 +71,7 @@ OTHERS = {
 #: Comments and texts are passed over; what is found in them is no token.
 _TOKEN = re.compile(
     r"(?P<skipped>--[^\n]*|'[^']*'|%\(\w+\)s)"
+    r"|(?P<slot>:[a-z]+\.[A-Z_]+)"
     r"|(?P<word>\bis (?:not )?null\b|\b(?:and|or|not|true|false|min|max|least|greatest|bool_and|bool_or|desc|asc|first)\b)"
     r"|(?P<number>(?<![\w.])\d+(?![\w.]))"
     r"|(?P<operator><>|<=|>=|<|>|=|(?<=\s)[+-](?=\s))"
@@ -93,19 +95,32 @@ class Mutant:
 
 def mutants(statement: str) -> Iterator[Mutant]:
     """All of one statement, in its order."""
-    text = text_of(statement)
+    text = read(statement)
     named: Counter[str] = Counter()
     for found in _TOKEN.finditer(text):
         old = found[0]
         if found["skipped"]:
             continue
         begin, end = text.rfind("\n", 0, found.start()) + 1, text.index("\n", found.end())
-        for new in (str(int(old) + 1), str(int(old) - 1)) if found["number"] else OTHERS[old]:
+        for new in _others(found):
             where = f"at {found.start() - begin + 1}  |  {text[begin:end].strip()}"
             name = f"{statement}  {old} -> {new or 'nothing'} {where}"
             named[name] += 1
             again = f"  (line {named[name]} of these words)" if named[name] > 1 else ""
             yield Mutant(statement, name + again, text[: found.start()] + new + text[found.end() :])
+
+
+def _others(found: re.Match[str]) -> Sequence[str]:
+    """What stands in the place of a token: a flag's neighbors in its enumeration, a number's neighbors, or `OTHERS`."""
+    if not found["slot"]:
+        return (str(int(found[0]) + 1), str(int(found[0]) - 1)) if found["number"] else OTHERS[found[0]]
+    group, name = found[0][1:].split(".")
+    if group == "limit":
+        value = int(CONSTANTS[group][name])
+        return (str(value + 1), str(value - 1))
+    names = [*CONSTANTS[group]]
+    at = names.index(name)
+    return [f":{group}.{other}" for other in dict.fromkeys((names[at - 1], names[(at + 1) % len(names)]))]
 
 
 class Trial:

@@ -10,7 +10,7 @@ import yaml
 from lagscale.domain.policy.keys import KEYS_BY_NAME
 from lagscale.domain.policy.policy import PersistenceScope, Policy
 from lagscale.errors import InvalidInput
-from services.scaler.triggers.metadata import IGNORED_KEYS, KEDA_KEYS, TRIGGER_KEYS, TriggerReader
+from services.scaler.triggers.metadata import EXTERNAL_SCALER_KEYS, IGNORED_KEYS, TRIGGER_KEYS, TriggerReader
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "from-keda-kafka.md").read_text(encoding="utf-8")
@@ -63,7 +63,7 @@ def test_keys_that_are_compared_are_those_that_we_read() -> None:
 def test_keys_that_are_settled_elsewhere_are_those_that_we_pass_over() -> None:
     ours = set(IGNORED_KEYS) - NO_KEY - {"excludePersistentLag"}
     assert settled() == ours | {"unsafeSsl"}
-    assert "unsafeSsl" in KEDA_KEYS
+    assert "unsafeSsl" in EXTERNAL_SCALER_KEYS
 
 
 def test_both_defaults_are_right() -> None:

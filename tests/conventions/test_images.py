@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import re
 from collections.abc import Callable
@@ -146,3 +147,15 @@ def test_compose_services_can_write_their_cache(compose: dict[str, Any]) -> None
         places += [mount.split(":")[1] for mount in service.get("volumes", ())]
         assert service["read_only"] is True
         assert service["environment"]["LAGSCALE_CACHE_DIR"] in places, name
+
+
+def test_python_that_an_image_runs_while_it_is_built_imports_what_exists() -> None:
+    statements = [
+        statement
+        for path in (ROOT / "docker").rglob("*Dockerfile")
+        for statement in re.findall(r"\bfrom (lagscale[\w.]* import \w+)", path.read_text(encoding="utf-8"))
+    ]
+    assert statements
+    for statement in statements:
+        module, _, name = statement.partition(" import ")
+        assert hasattr(importlib.import_module(module), name), statement

@@ -18,9 +18,10 @@ Statements = Mapping[str, str]
 TENANTLESS: Mapping[str, str] = {
     "registry_version": "one number for all registrations; it tells nothing of any tenant",
     "scrape_clock": "the clock, and one number for all registrations",
+    "scrape_future": "one scraper writes for all tenants; each row carries its own",
     "scrape_insert": "one scraper writes for all tenants; each row carries its own",
     "scrape_lease_check": "one lease for the whole system",
-    "scrape_lease_keep": "one lease for the whole system",
+    "scrape_lease_acquire": "one lease for the whole system",
     "scrape_lease_release": "one lease for the whole system",
     "scrape_topic_ids": "one scraper writes for all tenants, and target ids come from its own plan",
     "mark_asked": "ids come from registrations of all tenants that a replica answered, and only a time is written",
@@ -44,6 +45,14 @@ def without_comments(text: str) -> str:
 def test_every_statement_begins_with_a_sentence(statements: Statements) -> None:
     wrong = [name for name, text in statements.items() if not re.match(r"-- [A-Z][^\n]+(\n-- [^\n]+)*[.:]\n", text)]
     assert wrong == []
+
+
+def test_no_bit_of_a_flag_is_a_bare_number(statements: Statements) -> None:
+    wrong = [
+        name for name in queries.statements() if re.search(r"[&|] \d{1,3}\b", without_comments(queries.read(name)))
+    ]
+    assert statements
+    assert wrong == [], "name the bit as a slot, `:flag.LOST`"
 
 
 def test_every_parameter_is_cast(statements: Statements) -> None:

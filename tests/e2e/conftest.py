@@ -1,4 +1,4 @@
-"""One running system for the scenarios that break nothing; Spark alone takes half a minute to start."""
+"""One running system for the scenarios that do not disturb each other; Spark alone takes half a minute to start."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from tests.e2e.system import System
 
 @pytest.fixture(scope="package")
 def system(database: Database, broker: Broker, tmp_path_factory: pytest.TempPathFactory) -> Iterator[System]:
-    """Scraper, scaler and API as processes of their own, over the shared broker and a database of their own.
+    """Scraper, scaler and API as separate processes, with the shared broker and a database of their own.
 
-    They end with this shelf: other tests of the process would run beside them.
+    They stop with this shelf, so that they do not slow down the tests of others.
     """
     name = f"e2e_{uuid.uuid4().hex[:8]}"
     stack = Stack(database.create_database(name), tmp_path_factory.mktemp("stack"))

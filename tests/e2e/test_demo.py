@@ -1,4 +1,4 @@
-"""The README's first command, as a newcomer runs it."""
+"""The first command of the README."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How a system begins to measure: by variables, by a ScaledObject's metadata, by a file of registrations."""
+"""Ways to register monitors: environment variables, trigger metadata, a file of objects."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def test_inline_metadata_registers_for_a_tenant_that_allows_it(system: System) -
         "windowSize": "5",
     }
     keda = system.keda(tenant, metadata)
-    ((metric, target),) = system.registered(keda).items()
+    ((metric, target),) = system.await_specs(keda).items()
     assert target == 100.0
 
     first = keda.poll(metric)
@@ -87,7 +87,7 @@ def test_inline_metadata_registers_for_a_tenant_that_allows_it(system: System) -
 def test_one_file_registers_eleven_services_and_serviceType_names_them(system: System, tmp_path: Path) -> None:
     tenant = "lakerunner"
     text = (ROOT / "examples" / "eleven-services.yaml").read_text()
-    # The file as it is, but ten times faster: until samples reach back 120 s no inactivity is claimed.
+    # The file unchanged, but ten times faster: nothing is inactive until the samples span 120 s.
     for old, new in {
         "sustainSeconds: 120": f"sustainSeconds: {120 // FACTOR}",
         "samplingInterval: 10": f"samplingInterval: {10 // FACTOR}",
@@ -118,18 +118,18 @@ def test_one_file_registers_eleven_services_and_serviceType_names_them(system: S
     system.kafka.consume_all(logs["topics"][0], logs["consumerGroup"])
 
     keda = system.keda(namespace, {"serviceType": "ingest-logs"})
-    assert list(system.registered(keda)) == ["ingest-logs"]
+    assert list(system.await_specs(keda)) == ["ingest-logs"]
     until(lambda: keda.poll("ingest-logs"), lambda answer: answer.value == 0.0, 90)
     both = system.keda(namespace, {"serviceType": "boxer-compact-logs,boxer-rollup-metrics"})
     assert list(both.specs()) == ["boxer-compact-logs", "boxer-rollup-metrics"]
-    slip = system.keda(namespace, {"serviceType": "ingest-log"}).poll("ingest-log").error
-    assert slip.startswith("NOT_FOUND")
-    assert "ingest-logs" in slip
+    near_miss = system.keda(namespace, {"serviceType": "ingest-log"}).poll("ingest-log").error
+    assert near_miss.startswith("NOT_FOUND")
+    assert "ingest-logs" in near_miss
 
 
 def test_a_caller_without_the_proto_finds_and_calls_the_service_by_reflection(system: System) -> None:
     group = system.watch({"samplingInterval": 1, "sustainSeconds": 2})
-    channel = system.closing(grpc.insecure_channel(system.stack.addresses.grpc))
+    channel = system.close_later(grpc.insecure_channel(system.stack.addresses.grpc))
     database = ProtoReflectionDescriptorDatabase(channel)
     assert "externalscaler.ExternalScaler" in database.get_services()
     pool = DescriptorPool(database)
@@ -143,13 +143,13 @@ def test_a_caller_without_the_proto_finds_and_calls_the_service_by_reflection(sy
         response_deserializer=GetMessageClass(method.output_type).FromString,
     )
 
-    def ask() -> KedaAnswer:
+    def poll() -> KedaAnswer:
         try:
             return KedaAnswer(0.0, call(request, timeout=5).result)
         except grpc.RpcError as error:
             return KedaAnswer(None, None, str(error.code()))
 
-    until(ask, is_calm, 60)
+    until(poll, is_calm, 60)
 
 
 def test_errors_of_the_api_name_the_field_and_the_way_out(system: System) -> None:

@@ -1,7 +1,7 @@
-"""Broker, store, scraper and scaler killed and brought back: never a 0 or an inactive that was not measured.
+"""Broker, database, scraper and scaler are killed and restarted: no answer of 0 or inactive that was not measured.
 
-Outages of 60 s and samples every 10 s are shortened by the factor 10; staleAfterSeconds is 5 s. Parts of its own:
-an outage would disturb the other scenarios.
+Outages of 60 s and samples every 10 s are shortened by a factor of 10; staleAfterSeconds is 5 s. The system is separate
+because an outage would disturb the other scenarios.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ OUTAGE = 10.0
 
 
 class Fleet:
-    """A busy group that is told 1,500 and active, and an idle one; the servers under them can be hurt."""
+    """A busy group, with the answer 1,500 and active, and an idle one, on servers that can be killed."""
 
     def __init__(self, system: System, broker: Broker, database: Database) -> None:
         self.system, self.broker, self.database = system, broker, database
@@ -46,12 +46,12 @@ class Fleet:
         self.settle()
 
     def settle(self) -> None:
-        """Wait until both are measured as they are."""
+        """Wait until both answers are measured."""
         until(self.busy.poll, is_active_with(1_500.0), 120, never=_is_wrong_for_busy)
         until(self.idle.poll, is_calm, 120)
 
     def await_saved(self) -> None:
-        """Wait until the scaler has written its last answer to its local cache: it does so at most every second."""
+        """Wait until the scaler has written its last answer to its local cache, which it does at most every second."""
         saved = self.system.stack.folder / "cache/scaler/scaler/scaler" / ANSWERS
         until(self.busy.poll, is_active_with(1_500.0), 30)
         wait_until(
@@ -59,7 +59,7 @@ class Fleet:
         )
 
     def mend(self) -> None:
-        """Start again whatever a test has left ended or stopped, so that its failure is its own."""
+        """Start everything that a test has left stopped, so that its failure does not affect the next one."""
         stack = self.system.stack
         if self.database.server.process is None:
             self.database.start()
@@ -72,18 +72,22 @@ class Fleet:
                 stack.await_ready(service)
 
     def endure(self, seconds: float) -> list[KedaAnswer]:
-        """Ask both during an outage: the busy one is held, the idle one ends in an error; the idle one's answers."""
+        """Poll both during an outage: the busy group keeps its last-known answer, the idle one gets an error.
+
+        Returns:
+            the answers for the idle group.
+        """
         deadline = time.monotonic() + seconds
         polled: list[KedaAnswer] = []
 
         def over() -> bool:
             assert self.busy.keda.specs() == {self.busy.monitor: 500.0}
             busy = self.busy.poll()
-            assert is_active_with(1_500.0)(busy), f"the group at work was told {busy}"
+            assert is_active_with(1_500.0)(busy), f"the busy group got {busy}"
             polled.append(self.idle.poll())
             return time.monotonic() > deadline and bool(polled[-1].error)
 
-        wait_until(over, seconds + 60, "the idle group still has an answer that nobody measured")
+        wait_until(over, seconds + 60, "the idle group still gets an answer that was not measured")
         last_answer = max((n for n, answer in enumerate(polled) if not answer.error), default=-1)
         assert all(answer.error for answer in polled[last_answer + 1 :])
         assert all(answer.error.startswith("UNAVAILABLE") for answer in polled[last_answer + 1 :]), polled[-1]
@@ -96,7 +100,7 @@ def _is_wrong_for_busy(answer: KedaAnswer) -> bool:
 
 @pytest.fixture(scope="module")
 def fleet(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Fleet]:
-    """A system whose servers may be killed."""
+    """A system whose servers can be killed."""
     with Broker() as broker, Database() as database:
         stack = Stack(database.create_database(f"out_{uuid.uuid4().hex[:8]}"), tmp_path_factory.mktemp("outages"))
         try:
@@ -114,7 +118,7 @@ def _mended(fleet: Fleet) -> Iterator[None]:
     fleet.mend()
 
 
-def test_a_broker_that_is_gone_leaves_a_group_at_work_held_and_an_idle_one_unknown(fleet: Fleet) -> None:
+def test_without_a_broker_a_busy_group_keeps_its_answer_and_an_idle_one_is_unknown(fleet: Fleet) -> None:
     fleet.settle()
     fleet.broker.kill()
     polled = fleet.endure(OUTAGE)
@@ -123,7 +127,7 @@ def test_a_broker_that_is_gone_leaves_a_group_at_work_held_and_an_idle_one_unkno
     fleet.settle()
 
 
-def test_a_store_that_is_gone_is_told_by_health_and_never_by_readiness(fleet: Fleet) -> None:
+def test_a_database_outage_fails_health_but_not_readiness(fleet: Fleet) -> None:
     fleet.settle()
     http = f"http://{fleet.system.stack.addresses.scaler_http}"
     assert httpx.get(f"{http}/healthz").status_code == httpx.codes.OK
@@ -143,7 +147,7 @@ def test_a_store_that_is_gone_is_told_by_health_and_never_by_readiness(fleet: Fl
     wait_until(lambda: _grpc_health(fleet) == health_pb2.HealthCheckResponse.SERVING, 30, "gRPC health")
 
 
-def test_a_store_that_hangs_bounds_every_call(fleet: Fleet) -> None:
+def test_calls_are_bounded_while_the_database_hangs(fleet: Fleet) -> None:
     fleet.settle()
     fleet.database.pause()
     try:
@@ -153,7 +157,7 @@ def test_a_store_that_hangs_bounds_every_call(fleet: Fleet) -> None:
     fleet.settle()
 
 
-def test_a_scaler_that_restarts_while_the_store_is_away_knows_its_registrations(fleet: Fleet) -> None:
+def test_a_scaler_that_restarts_during_a_database_outage_has_its_registrations(fleet: Fleet) -> None:
     fleet.settle()
     fleet.await_saved()
     fleet.database.kill()
@@ -163,12 +167,12 @@ def test_a_scaler_that_restarts_while_the_store_is_away_knows_its_registrations(
     stack.await_ready("scaler")
     _await_answer(fleet.idle, lambda answer: answer.error.startswith("UNAVAILABLE"))
     assert fleet.idle.keda.specs() == {fleet.idle.monitor: 500.0}
-    assert is_active_with(1_500.0)(fleet.busy.poll()), "what was told last is in the local cache, and held"
+    assert is_active_with(1_500.0)(fleet.busy.poll()), "the last-known answer is in the local cache"
     fleet.database.start()
     fleet.settle()
 
 
-def test_a_scraper_that_is_killed_is_missed_only_until_it_is_back(fleet: Fleet) -> None:
+def test_a_scraper_that_was_killed_recovers(fleet: Fleet) -> None:
     fleet.settle()
     stack = fleet.system.stack
     stack.servers["scraper"].kill()
@@ -178,7 +182,7 @@ def test_a_scraper_that_is_killed_is_missed_only_until_it_is_back(fleet: Fleet) 
     fleet.settle()
 
 
-def test_all_at_once_in_any_order_still_never_tells_a_zero(fleet: Fleet) -> None:
+def test_concurrent_outages_never_lead_to_a_zero(fleet: Fleet) -> None:
     fleet.settle()
     stack = fleet.system.stack
     stack.servers["scraper"].kill()

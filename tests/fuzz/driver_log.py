@@ -1,4 +1,4 @@
-"""What a process asks its database through psycopg, by the names of the statements."""
+"""The statements that a process runs through psycopg, by name."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from lagscale.store.queries import load, statements
 
 
 @contextmanager
-def asked() -> Iterator[list[str]]:
-    """Every statement that runs in this block: its name, else its first words."""
+def record_statements() -> Iterator[list[str]]:
+    """Every statement that runs in this block: its name, else its first 60 characters."""
     names = {load(name): name for name in statements() if not name.startswith("part_")}
-    seen: list[str] = []
+    recorded: list[str] = []
     execute = psycopg.AsyncCursor.execute
 
-    async def listened(self: Any, query: Any, *given: Any, **how: Any) -> Any:
+    async def recording_execute(self: Any, query: Any, *given: Any, **how: Any) -> Any:
         text = query if isinstance(query, str) else bytes(query).decode() if isinstance(query, bytes) else str(query)
-        seen.append(names.get(text, text[:60]))
+        recorded.append(names.get(text, text[:60]))
         return await execute(self, query, *given, **how)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(psycopg.AsyncCursor, "execute", listened)
-        yield seen
+        patch.setattr(psycopg.AsyncCursor, "execute", recording_execute)
+        yield recorded

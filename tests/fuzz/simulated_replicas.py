@@ -1,6 +1,6 @@
-"""A small world in simulated time: a group on a broker, a scraper, a store that fails, and replicas of the scaler.
+"""A simulation: a group on a broker, a scraper, a store that fails, and replicas of the scaler, in simulated time.
 
-What the world knows, and no replica does, is the true lag at every moment.
+The simulation knows the true lag at every point in time; the replicas do not.
 """
 
 from __future__ import annotations
@@ -35,15 +35,15 @@ from tests.support.memory_samples import MemorySamples
 BEGIN_MS = 1_767_607_200_000
 STEP_MS = 5_000
 INTERVAL_MS = 10_000
-MEMO_MS = 1_000
+SNAPSHOT_TTL_MS = 1_000
 TENANT, TARGET = 1, 1
 LEASE = Lease("a scraper", 1)
-#: A call's deadline in real seconds, while the store hangs and else: only then does anybody wait for it.
+#: A call's timeout in real seconds, while the store hangs and otherwise: only a hanging store makes calls wait.
 _HANGING_SECONDS, _CALL_SECONDS = 0.005, 30.0
 
 
 class FailingStore:
-    """Samples in memory behind a connection that may be away or hang."""
+    """Samples in memory behind a connection that can fail or hang."""
 
     def __init__(self, world: World) -> None:
         self.samples = MemorySamples(lambda: world.now_ms)
@@ -52,7 +52,7 @@ class FailingStore:
         self._answers = asyncio.Event()
 
     def turn(self, *, away: bool, hangs: bool) -> None:
-        """Be away, or hang, or neither; what hung goes on."""
+        """Fail, hang, or neither; calls that hung continue."""
         self.away, self.hangs = away, hangs
         self._answers.set()
         self._answers = asyncio.Event()
@@ -73,7 +73,7 @@ class FailingStore:
 
 
 class NoRegistrations:
-    """Nothing is registered by these calls."""
+    """A registration store that must not be called to register."""
 
     async def version(self) -> int:
         return 1
@@ -86,17 +86,19 @@ class NoRegistrations:
 
 
 class NoFreezes:
-    """Nothing is frozen."""
+    """A store of frozen answers that must not be called."""
 
     async def find_answer(self, asked: FrozenAnswerKey, freeze_ids: Sequence[str]) -> FrozenAnswer | None:
         raise AssertionError("the monitor is not frozen")
 
-    async def keep(self, asked: FrozenAnswerKey, freeze_ids: Sequence[str], answer: FrozenAnswer) -> FrozenAnswer:
+    async def store_first(
+        self, asked: FrozenAnswerKey, freeze_ids: Sequence[str], answer: FrozenAnswer
+    ) -> FrozenAnswer:
         raise AssertionError("the monitor is not frozen")
 
 
 class NoDecisions:
-    """Decisions go nowhere."""
+    """Discards decisions."""
 
     async def append(self, decisions: list[Decision]) -> None:
         return None
@@ -141,7 +143,7 @@ class World:
         self.store = FailingStore(self)
 
     def step(self) -> None:
-        """Five seconds pass; every second time the scraper polls, if it runs and the store takes its rows."""
+        """Five seconds pass; every second time the scraper polls, if it runs and the store is available."""
         self.now_ms += STEP_MS
         for partition in self.partitions:
             partition.step()
@@ -162,19 +164,19 @@ class World:
         self.store.samples.append([(TENANT, TARGET, self.rows[-1])], LEASE)
 
     def poll_from_the_future(self) -> bool:
-        """A round stamped by a wrong clock, calm as can be; whether the store refused it."""
+        """Write a calm round stamped by a wrong clock; whether the store rejected it."""
         calm = TargetRound(self.now_ms + 600_000, 1, tuple(Sample(0, 1) for _ in self.partitions))
         return self.store.samples.append([(TENANT, TARGET, build_row(None, calm))], LEASE).refused == 1
 
     def was_calm(self, at_ms: int) -> bool:
-        """Whether samples no older than allowed at an instant showed no lag that in truth had lasted.
+        """Whether the samples that count at that time show no lag that was in fact sustained.
 
-        A sample may come as late as the greatest gap after the lag; only a longer lag must have been seen.
+        A sample may be taken as late as the maximum gap after the lag; only a longer lag must appear in the samples.
         """
         return all(self._seen_calm(number, at_ms) for number in range(len(self.partitions)))
 
     def _seen_calm(self, number: int, at_ms: int) -> bool:
-        oldest = at_ms - self.policy.stale_after_ms - MEMO_MS
+        oldest = at_ms - self.policy.stale_after_ms - SNAPSHOT_TTL_MS
         seen = [
             row.round.at_ms
             for row in self.rows
@@ -195,7 +197,9 @@ class World:
     def nobody_waits(self, at_ms: int) -> bool:
         """Whether a fresh round showed no backlog that a group at work, or a patient one without members, has."""
         seen = [
-            row.round for row in self.rows if at_ms - self.policy.stale_after_ms - MEMO_MS <= row.round.at_ms <= at_ms
+            row.round
+            for row in self.rows
+            if at_ms - self.policy.stale_after_ms - SNAPSHOT_TTL_MS <= row.round.at_ms <= at_ms
         ]
         if not seen:
             return False
@@ -210,13 +214,13 @@ class World:
 
 
 class Replica:
-    """One scaler on a host of its own, whose wall clock may be wrong."""
+    """One scaler on its own host, whose wall clock may be wrong."""
 
     def __init__(self, world: World, folder: Path) -> None:
         self._world = world
         self._local_cache = LocalCache(folder)
         self.skew_ms = 0
-        #: A host clock that went back makes a restart count as no time.
+        #: A restart takes no time for a host clock that was set back.
         self.uncounted_ms = 0
         request = VerdictRequest(TENANT, (TARGET,), world.policy)
         self.monitor = ResolvedMonitor(
@@ -229,7 +233,7 @@ class Replica:
         self.snapshots = SnapshotCache(
             self._world.store,
             slots=2,
-            seconds=MEMO_MS / 1000,
+            seconds=SNAPSHOT_TTL_MS / 1000,
             on_judgment=lambda request, judgment: self.last.note(
                 compute_monitor_key(request), judgment, request.policy
             ),
@@ -246,13 +250,13 @@ class Replica:
         )
 
     def _clock(self) -> AbstractContextManager[object]:
-        """This host's clocks: the monotonic one is right, the wall clock is what it is."""
+        """This host's clocks: the monotonic one is right, the wall clock may be wrong."""
         now_ms, skew_ms = self._world.now_ms, self.skew_ms
         clock = SimpleNamespace(monotonic=lambda: now_ms / 1000, time=lambda: (now_ms + skew_ms) / 1000)
         return mock.patch.object(last_known, "time", clock)
 
     async def get_answer(self, *, begins_poll: bool) -> MonitorAnswer | LagscaleError:
-        """What KEDA is told, or the error in its place."""
+        """The answer to KEDA, or the error instead of it."""
         with self._clock():
             seconds = _HANGING_SECONDS if self._world.store.hangs else _CALL_SECONDS
             deadline = asyncio.get_running_loop().time() + seconds
@@ -261,18 +265,18 @@ class Replica:
             except LagscaleError as error:
                 return error
 
-    def keep(self) -> None:
-        """Write scratch."""
+    def write_local_cache(self) -> None:
+        """Write the local cache, as a replica does every second."""
         with self._clock():
             self._local_cache.write(ANSWERS, self.last.dump())
 
     async def restart(self) -> None:
-        """End, and begin anew from scratch."""
+        """Stop, and start from the local cache."""
         await self.snapshots.close()
         self._begin()
         with self._clock():
             self.last.restore(self._local_cache.read(ANSWERS))
 
     async def close(self) -> None:
-        """End the flights."""
+        """Cancel the running queries."""
         await self.snapshots.close()

@@ -10,12 +10,12 @@ import pytest
 import yaml
 
 from services.cli.importing.conversion import convert_all
-from services.cli.importing.documents import parse_documents
 from services.cli.importing.options import ImportOptions, TriggerOptions
-from services.cli.importing.writing import build_files
+from services.cli.importing.output import build_files
+from services.cli.importing.yaml_text import parse_documents
 from tests.conventions.keda_schemas import validate
-from tests.unit.cli.importing.shapes import PATHS
-from tests.unit.cli.importing.test_malformed import GOOD
+from tests.unit.cli.importing.manifests_fixture import PATHS
+from tests.unit.cli.importing.test_yaml_text import GOOD
 
 pytestmark = pytest.mark.fuzz
 

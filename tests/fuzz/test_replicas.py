@@ -1,4 +1,4 @@
-"""Replicas of the scaler among random faults: never 0 or inactive without a calm that was measured."""
+"""Replicas of the scaler under random faults: never 0 or inactive without a measured calm."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from lagscale.domain.policy.policy import Policy
 from lagscale.domain.verdict.contract import Answer, Judgment, choose_answer
 from lagscale.errors import LagscaleError, StoreUnavailable, Unknown
 from services.scaler.answers import answer as answers
-from services.scaler.answers.answer import AnswerKind, MonitorAnswer
+from services.scaler.answers.answer import AnswerSource, MonitorAnswer
 from services.scaler.answers.last_known import LastKnownAnswers
-from tests.fuzz.simulated_replicas import MEMO_MS, Replica, World
+from tests.fuzz.simulated_replicas import SNAPSHOT_TTL_MS, Replica, World
 from tests.support.memory_samples import MemorySamples
 
 #: A machine of 40 steps costs as much as many histories.
@@ -53,10 +53,10 @@ steps = st.sampled_from(STEP_COUNTS)
 
 
 class Replicas(RuleBasedStateMachine):
-    """Two replicas on one store; after every step both are asked as KEDA asks."""
+    """Two replicas on one store; after every step both are polled as KEDA polls."""
 
-    #: What was answered, over all runs.
-    seen: ClassVar[Counter[str]] = Counter()
+    #: Answers by kind, over all runs.
+    counts: ClassVar[Counter[str]] = Counter()
 
     def __init__(self) -> None:
         super().__init__()
@@ -141,8 +141,8 @@ class Replicas(RuleBasedStateMachine):
         assert self.world.poll_from_the_future()
 
     @rule(replica=which)
-    def a_replica_keeps_what_it_knows(self, replica: int) -> None:
-        self.replicas[replica].keep()
+    def a_replica_writes_its_local_cache(self, replica: int) -> None:
+        self.replicas[replica].write_local_cache()
 
     @rule(replica=which, steps=steps)
     def a_replica_is_away_and_comes_back(self, replica: int, steps: int) -> None:
@@ -156,7 +156,7 @@ class Replicas(RuleBasedStateMachine):
             activity = self._run(replica.get_answer(begins_poll=False))
             for answer in (value, activity):
                 self._check(answer)
-            assert _told(value) == _told(activity), "value and activity of one poll contradict each other"
+            assert _answer_of(value) == _answer_of(activity), "value and activity of one poll contradict each other"
 
     def teardown(self) -> None:
         for replica in self.replicas:
@@ -169,24 +169,26 @@ class Replicas(RuleBasedStateMachine):
 
     def _check(self, answer: MonitorAnswer | LagscaleError) -> None:
         if isinstance(answer, LagscaleError):
-            self.seen[type(answer).__name__] += 1
+            self.counts[type(answer).__name__] += 1
             assert isinstance(answer, Unknown | StoreUnavailable), repr(answer)
             return
         given, world = answer.answer, self.world
-        self.seen[f"{answer.kind}, {'more' if given.value else '0'}, {'active' if given.active else 'inactive'}"] += 1
+        self.counts[
+            f"{answer.source}, {'more' if given.value else '0'}, {'active' if given.active else 'inactive'}"
+        ] += 1
         assert given.active or given.value == 0
-        if answer.kind is AnswerKind.MEASURED:
+        if answer.source is AnswerSource.MEASURED:
             assert given.value > 0 or world.was_calm(world.now_ms), "0 without measured calm"
             assert given.active or world.nobody_waits(world.now_ms), "inactive while messages wait"
             return
         assert given.active, "inactive was not measured"
         if given.last_known_ms is not None:
-            assert given.value > 0 or world.was_calm(given.last_known_ms), "0 is held, and was never measured"
-        if answer.kind is AnswerKind.LAST_KNOWN:
-            assert world.now_ms - (given.last_known_ms or 0) <= world.policy.hold_ms + MEMO_MS
+            assert given.value > 0 or world.was_calm(given.last_known_ms), "a last-known 0 was never measured"
+        if answer.source is AnswerSource.LAST_KNOWN:
+            assert world.now_ms - (given.last_known_ms or 0) <= world.policy.hold_ms + SNAPSHOT_TTL_MS
 
 
-def _told(answer: MonitorAnswer | LagscaleError) -> Answer | str:
+def _answer_of(answer: MonitorAnswer | LagscaleError) -> Answer | str:
     return "an error" if isinstance(answer, LagscaleError) else answer.answer
 
 
@@ -199,24 +201,24 @@ def test_never_0_or_inactive_without_measured_calm() -> None:
 @pytest.mark.fuzz
 @pytest.mark.timeout(300)
 def test_numbered_walks_reach_every_kind_of_answer() -> None:
-    Replicas.seen.clear()
+    Replicas.counts.clear()
     for seed in range(40):
         _walk(Random(seed))
-    wanted = {
+    expected = {
         "measured, more, active",
         "measured, 0, active",
         "measured, 0, inactive",
-        "held, more, active",
-        "held, 0, active",
-        "held_locally, more, active",
-        "held_locally, 0, active",
-        "waking, more, active",
+        "last_known, more, active",
+        "last_known, 0, active",
+        "last_known_locally, more, active",
+        "last_known_locally, 0, active",
+        "activation, more, active",
         "HistoryTooShort",
         "DataUnavailable",
         "StoreUnavailable",
         "StoreTimeout",
     }
-    assert {what: Replicas.seen[what] for what in wanted if Replicas.seen[what] < 5} == {}
+    assert {what: Replicas.counts[what] for what in expected if Replicas.counts[what] < 5} == {}
 
 
 def _walk(random: Random) -> None:
@@ -241,7 +243,7 @@ def _walk(random: Random) -> None:
         machine.all_is_well_again,
         lambda: machine.a_host_clock_is_set(which_one(), some(SKEWS)),
         machine.a_scraper_with_a_wrong_clock_writes,
-        lambda: machine.a_replica_keeps_what_it_knows(which_one()),
+        lambda: machine.a_replica_writes_its_local_cache(which_one()),
         lambda: machine.a_replica_is_away_and_comes_back(which_one(), for_some_time()),
     )
     try:
@@ -260,7 +262,7 @@ def _unknown_is_0() -> AbstractContextManager[object]:
     return mock.patch.object(answers, "choose_answer", zero)
 
 
-def _inactive_is_held() -> AbstractContextManager[object]:
+def _inactive_is_last_known() -> AbstractContextManager[object]:
     return mock.patch.object(LastKnownAnswers, "find_answer", return_value=Answer(0.0, False, 1))
 
 
@@ -281,7 +283,7 @@ def _samples_never_stale() -> AbstractContextManager[object]:
     ("break_it", "found"),
     [
         (_unknown_is_0, "inactive was not measured|0 without measured calm"),
-        (_inactive_is_held, "inactive was not measured"),
+        (_inactive_is_last_known, "inactive was not measured"),
         (_samples_never_stale, "0 without measured calm|inactive while messages wait"),
     ],
 )

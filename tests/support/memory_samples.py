@@ -1,6 +1,6 @@
 """An in-memory twin of the store of samples: the same ports, answered by the reference of the verdict.
 
-For tests of the scaler and the API, and for explanations of histories that were never stored.
+For tests of the scaler and the API.
 """
 
 from __future__ import annotations
@@ -11,10 +11,8 @@ from lagscale.domain.lag.rounds import SampleRow, TargetRound
 from lagscale.domain.verdict.contract import Answer, Judgment, VerdictRequest
 from lagscale.domain.verdict.evaluate import find_last_known, judge
 from lagscale.errors import LeaseLost
+from lagscale.store.queries import Limit
 from lagscale.store.records import AppendResult, Lease
-
-#: A row stamped later than this after *now* is refused.
-FUTURE_MS = 1_000
 
 
 class MemorySamples:
@@ -37,15 +35,15 @@ class MemorySamples:
         }
 
     def append(self, rows: Sequence[tuple[int, int, SampleRow]], lease: Lease) -> AppendResult:
-        """Keep (tenant id, target id, row); a row that is there already is counted as doubled.
+        """Store (tenant id, target id, row); a row that is there already is counted as doubled.
 
         Raises:
-            LeaseLost: the lease is not the present one; nothing was kept.
+            LeaseLost: the lease is not the current one; nothing was stored.
         """
         if self.lease is not None and lease != self.lease:
-            raise LeaseLost("another scraper leads; nothing was kept")
+            raise LeaseLost("another scraper leads; nothing was stored")
         stored = doubled = refused = 0
-        latest = self._now_ms() + FUTURE_MS
+        latest = self._now_ms() + Limit.FUTURE_TOLERANCE_MS
         for tenant, target, row in rows:
             stored_rows = self._rows.setdefault((tenant, target), {})
             if row.round.at_ms > latest:

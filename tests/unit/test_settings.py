@@ -9,7 +9,7 @@ from pydantic import BaseModel, SecretStr
 from pydantic_settings import BaseSettings
 
 from lagscale.errors import FieldError, SettingsInvalid
-from lagscale.kafka.secret_references import TENANT_VARIABLE_PREFIX
+from lagscale.kafka.secrets import TENANT_VARIABLE_PREFIX
 from lagscale.settings import (
     RENAMED,
     SETTING_NAMES,
@@ -148,7 +148,7 @@ def test_what_is_no_address_is_refused(text: str) -> None:
 
 
 def test_one_monitor_is_read_with_its_policy() -> None:
-    single = SingleMonitorSettings.read(
+    single = SingleMonitorSettings.parse(
         {
             "KAFKA_BROKERS": "a:9092,b:9092",
             "KAFKA_TOPIC": "orders, refunds,orders",
@@ -166,7 +166,7 @@ def test_an_incomplete_monitor_names_what_is_missing() -> None:
     assert SingleMonitorSettings.is_configured({"KAFKA_TOPIC": "orders"})
     assert not SingleMonitorSettings.is_configured({"LAG_THRESHOLD": "5", "KAFKA_TOPIC": ""})
     with pytest.raises(SettingsInvalid) as caught:
-        SingleMonitorSettings.read({"KAFKA_TOPIC": "orders", "GRPC_PORT": "many"})
+        SingleMonitorSettings.parse({"KAFKA_TOPIC": "orders", "GRPC_PORT": "many"})
     assert {fault.field for fault in caught.value.facts["field_errors"]} == {
         "KAFKA_BROKERS",
         "KAFKA_GROUP_ID",
@@ -185,12 +185,12 @@ _SECURITY, _SECOND = "LAGSCALE_SCALER_GRPC_SECURITY", "LAGSCALE_SCALER_MTLS_LIST
 @pytest.mark.parametrize(
     ("given", "said"),
     [
-        ({_SECURITY: "mtls"}, "CERTIFICATE_FILE and .*KEY_FILE and .*CLIENT_CA_FILE; set what is missing"),
-        ({**_TLS, _SECURITY: "tls"}, "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE would not be used"),
-        ({_SECURITY: "tls"}, "needs LAGSCALE_SCALER_TLS_CERTIFICATE_FILE and LAGSCALE_SCALER_TLS_KEY_FILE; set"),
-        ({_SECOND: ":50052"}, "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE; set what is missing"),
-        (_TLS, "would not be used; set LAGSCALE_SCALER_GRPC_SECURITY"),
-        ({**_TLS, _SECURITY: "mtls", _SECOND: ":50052"}, "LAGSCALE_SCALER_MTLS_LISTEN is for a first address"),
+        ({_SECURITY: "mtls"}, "TLS requires .*CERTIFICATE_FILE and .*KEY_FILE and .*CLIENT_CA_FILE"),
+        ({**_TLS, _SECURITY: "tls"}, "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE is unused"),
+        ({_SECURITY: "tls"}, "requires LAGSCALE_SCALER_TLS_CERTIFICATE_FILE and LAGSCALE_SCALER_TLS_KEY_FILE$"),
+        ({_SECOND: ":50052"}, "TLS requires .*LAGSCALE_SCALER_TLS_CLIENT_CA_FILE$"),
+        (_TLS, "is unused; set LAGSCALE_SCALER_GRPC_SECURITY"),
+        ({**_TLS, _SECURITY: "mtls", _SECOND: ":50052"}, "LAGSCALE_SCALER_MTLS_LISTEN requires a first address"),
         ({_SECURITY: "ssl"}, "LAGSCALE_SCALER_GRPC_SECURITY: "),
     ],
 )

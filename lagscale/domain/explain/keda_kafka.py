@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from lagscale.domain.lag.rounds import TargetRound
 from lagscale.domain.lag.samples import Flag, Sample
+from lagscale.domain.policy.keda_keys import KEDA_KEYS
 from lagscale.domain.policy.policy import OffsetResetPolicy
 
 #: (target id, partition) -> committed offset, as the trigger keeps it between two calls.
@@ -21,9 +22,9 @@ Commits = Mapping[tuple[int, int], int]
 class KafkaTrigger:
     """The keys of the trigger that decide its answer, with KEDA's defaults."""
 
-    lag_threshold: int = 10
-    activation_lag_threshold: int = 0
-    offset_reset_policy: OffsetResetPolicy = OffsetResetPolicy.LATEST
+    lag_threshold: int = int(KEDA_KEYS["lagThreshold"].default)
+    activation_lag_threshold: int = int(KEDA_KEYS["activationLagThreshold"].default)
+    offset_reset_policy: OffsetResetPolicy = OffsetResetPolicy(KEDA_KEYS["offsetResetPolicy"].default)
     scale_to_zero_on_invalid_offset: bool = False
     allow_idle_consumers: bool = False
     limit_to_lagging: bool = False

@@ -10,10 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from lagscale.domain.policy.policy import HPA_WINDOW_MS
+
 #: No change within this share of the target.
 TOLERANCE = Fraction(1, 10)
-#: The HPA scales in to the most that was wanted within this time.
-SCALE_DOWN_WINDOW_MS = 300_000
+#: KEDA's default `cooldownPeriod`.
+KEDA_COOLDOWN_MS = 300_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class Workload:
     target: float
     min_replicas: int
     max_replicas: int
-    cooldown_ms: int = 300_000
+    cooldown_ms: int = KEDA_COOLDOWN_MS
 
     def compute_replicas(self, value: float) -> int:
         """Replicas for a value, between 1 (or the minimum) and the maximum."""
@@ -88,7 +90,7 @@ def simulate_replicas(answers: Sequence[TimedAnswer], workload: Workload) -> Rep
                 TOLERANCE * Fraction(workload.target) * present
             )
             desired.append((answer.at_ms, present if within_tolerance else workload.compute_replicas(answer.value)))
-            desired = [(at, number) for at, number in desired if at > answer.at_ms - SCALE_DOWN_WINDOW_MS]
+            desired = [(at, number) for at, number in desired if at > answer.at_ms - HPA_WINDOW_MS]
             newest = desired[-1][1]
             present = max(newest, min(present, max(number for _, number in desired)))
         counts.append(present)

@@ -6,19 +6,23 @@ Part of the reference of the verdict. Least squares in whole numbers, so that ev
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
+
+#: Fewer samples make no line.
+MIN_SAMPLES: Final = 3
 
 
 def will_recover(samples: Sequence[tuple[int, int]], at_ms: int, level: int, within_ms: int) -> bool:
     """Whether the least-squares line falls and is at the level, or below it, `within_ms` after `at_ms`.
 
     Args:
-        samples: (time in milliseconds, messages), at least 3 of them, or it cannot be told.
+        samples: (time in milliseconds, messages), at least `MIN_SAMPLES` of them, or it cannot be told.
         at_ms: T.
         level: messages.
         within_ms: `drainSeconds`.
     """
     count = len(samples)
-    if count < 3:
+    if count < MIN_SAMPLES:
         return False
     times = [time_ms - at_ms for time_ms, _ in samples]
     lags = [lag for _, lag in samples]

@@ -1,10 +1,10 @@
-"""Tries the rights that measuring needs, one by one, and says what to grant. Only reads are asked for."""
+"""Checks the permissions that measuring needs, one by one, and names the command that grants them. Read-only."""
 
 from __future__ import annotations
 
 import shlex
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from threading import Event
@@ -20,6 +20,7 @@ from confluent_kafka import (
 )
 from confluent_kafka.admin import AclOperation, AdminClient
 from confluent_kafka.admin import OffsetSpec as _Spec
+from cryptography import x509
 
 from lagscale.kafka.errors import AUTHORIZATION_FAILED, ERROR_STATES, NO_TOPIC
 from lagscale.kafka.probe.connect import ApiVersions
@@ -27,24 +28,24 @@ from lagscale.kafka.probe.result import AccessCheck, AccessStatus, GroupResult, 
 
 _LATEST: Any = _Spec.latest()
 _METADATA, _AUTHORIZED_OPERATIONS_VERSION = 3, 8
-#: Errors of a coordinator that is on its way; a fresh cluster has none for some seconds.
+#: Errors while a coordinator moves or is elected; a new cluster has none for some seconds.
 _TRANSIENT_ERRORS = {"not_coordinator", "coordinator_not_available", "coordinator_load_in_progress"}
 _RETRY_SECONDS = 0.3
 _MAX_EXTRA_TOPICS = 50
-_TIMED_OUT = "The cluster did not answer in time."
+_TIMED_OUT = "The request to the cluster timed out."
 _PURPOSES = {
-    "describe_cluster": "Without it the cluster does not list all groups, so the kind of a group cannot be told.",
-    "describe_topic": "Without it the topic cannot be found.",
-    "list_offsets": "Without it the topic's ends are not known, so there is no lag.",
-    "describe_group": "Without it the group's members are not known.",
-    "read_commits": "Without it the group's position is not known, so there is no lag.",
+    "describe_cluster": "Required to list all groups and to determine the group type.",
+    "describe_topic": "Required to find the topic.",
+    "list_offsets": "Required to read end offsets; without them there is no lag.",
+    "describe_group": "Required to read the members of the group.",
+    "read_commits": "Required to read committed offsets; without them there is no lag.",
 }
-#: What each right is called with `kafka-acls`: the flag of the resource.
+#: Resource type -> its flag of `kafka-acls`.
 _RESOURCE_FLAGS = {"topic": "--topic", "group": "--group"}
 
 
 class AccessChecker:
-    """Tries rights with one client until a moment of `time.monotonic()`."""
+    """Checks permissions with one client, until a point in time of `time.monotonic()`."""
 
     def __init__(self, admin: AdminClient, principal: str, server: str, apis: ApiVersions, until: float) -> None:
         self._admin, self._principal, self._server, self._apis, self._until = admin, principal, server, apis, until
@@ -53,11 +54,11 @@ class AccessChecker:
         self.groups: dict[str, GroupResult] = {}
 
     def check_all(self, topics: Iterable[str], groups: Mapping[str, tuple[str, ...]]) -> None:
-        """Try them all; what could not be told in time is not known."""
-        names = sorted(set(topics) | {name for wanted in groups.values() for name in wanted})
+        """Check them all; what the cluster does not report in time is unknown."""
+        names = sorted(set(topics) | {name for group_topics in groups.values() for name in group_topics})
         self._check_cluster()
         commits = self._check_groups(groups)
-        # Of a group without named topics those matter on which it has commits.
+        # For a group without named topics: those with commits.
         more = {part.topic for name, found in commits.items() if not groups[name] for part in found if part.offset >= 0}
         ends = self._check_topics(sorted(set(names) | set(sorted(more - set(names))[:_MAX_EXTRA_TOPICS])))
         for name, found in commits.items():
@@ -72,18 +73,22 @@ class AccessChecker:
             self._add_check("describe_cluster", "cluster", "", _to_access_status(found), _explain_problem(found))
         elif self._apis.get(_METADATA, (0, _AUTHORIZED_OPERATIONS_VERSION))[1] < _AUTHORIZED_OPERATIONS_VERSION:
             self._add_check(
-                "describe_cluster", "cluster", "", AccessStatus.UNKNOWN, "This broker does not tell rights."
+                "describe_cluster",
+                "cluster",
+                "",
+                AccessStatus.UNKNOWN,
+                "This broker version does not report authorized operations.",
             )
         else:
             allowed = {AclOperation.DESCRIBE, AclOperation.ALL} & set(found.authorized_operations or ())
             self._add_check("describe_cluster", "cluster", "", AccessStatus.GRANTED if allowed else AccessStatus.DENIED)
 
     def _check_topics(self, names: list[str]) -> dict[str, dict[int, int]]:
-        """Describe the topics and read their ends: topic -> partition -> end offset."""
+        """Describe the topics and read their end offsets: topic -> partition -> end offset."""
         if not names:
             for permission in ("describe_topic", "list_offsets"):
                 self._add_check(
-                    permission, "topic", "", AccessStatus.UNKNOWN, "No monitor of this cluster names a topic yet."
+                    permission, "topic", "", AccessStatus.UNKNOWN, "No monitor of this cluster names a topic."
                 )
             return {}
         pending = self._admin.describe_topics(TopicCollection(names), request_timeout=self._compute_timeout())
@@ -93,9 +98,9 @@ class AccessChecker:
             absent = found == NO_TOPIC
             is_readable = not isinstance(found, str)
             self.topics[name] = TopicResult(name, len(found.partitions) if is_readable else 0 if absent else None)
-            # A broker tells only those that the topic is not there who may know it.
+            # A broker reports that a topic does not exist only to clients that may describe it.
             status = AccessStatus.GRANTED if is_readable or absent else _to_access_status(str(found))
-            text = "There is no such topic." if absent else "" if is_readable else _explain_problem(str(found))
+            text = "Topic not found." if absent else "" if is_readable else _explain_problem(str(found))
             self._add_check("describe_topic", "topic", name, status, text)
             if is_readable:
                 partitions += [TopicPartition(name, part.id) for part in found.partitions if part.leader is not None]
@@ -123,7 +128,7 @@ class AccessChecker:
         for topic in {partition.topic for partition in partitions}:
             problem = problems.get(topic)
             if problem is not None:
-                # A sum over a part would be told too low.
+                # A sum over some of the partitions would be too low.
                 ends.pop(topic, None)
             self._add_check(
                 "list_offsets", "topic", topic, AccessStatus.GRANTED if problem is None else _to_access_status(problem)
@@ -131,11 +136,11 @@ class AccessChecker:
         return ends
 
     def _check_groups(self, groups: Mapping[str, tuple[str, ...]]) -> dict[str, Any]:
-        """Describe the groups and read their commits: group -> its partitions with their offsets."""
+        """Describe the groups and read their commits: group -> partitions with their offsets."""
         if not groups:
             for permission in ("describe_group", "read_commits"):
                 self._add_check(
-                    permission, "group", "", AccessStatus.UNKNOWN, "No monitor of this cluster names a group yet."
+                    permission, "group", "", AccessStatus.UNKNOWN, "No monitor of this cluster names a group."
                 )
             return {}
         ready: list[str] = []
@@ -152,7 +157,7 @@ class AccessChecker:
         return self._read_commits(ready)
 
     def _describe_groups(self, names: list[str]) -> dict[str, Any]:
-        """What the cluster says of each group, or the name of the problem; asked again while coordinators move."""
+        """Description of each group, or the name of its error; retried while coordinators move."""
         found: dict[str, Any] = {}
         left = names
         while left:
@@ -168,7 +173,7 @@ class AccessChecker:
     def _read_commits(self, ready: list[str]) -> dict[str, Any]:
         commits: dict[str, Any] = {}
         pending: dict[str, Future[Any]] = {}
-        # The client crashes when a broker answers that it does not coordinate the group; those were described just now.
+        # The client crashes on a response that the broker is not the coordinator; these groups were just described.
         for name in ready:
             request = [ConsumerGroupTopicPartitions(name, None)]
             pending |= self._admin.list_consumer_group_offsets(request, request_timeout=self._compute_timeout())
@@ -186,13 +191,13 @@ class AccessChecker:
             text = _PURPOSES[permission]
         elif status is AccessStatus.UNKNOWN and not text:
             text = _TIMED_OUT
-        # Where nothing has a name yet, it is told what everything would need.
-        wanted = status is AccessStatus.DENIED or (status is AccessStatus.UNKNOWN and not name)
-        grant = build_acl_command(self._principal, self._server, kind, name) if wanted else ""
+        # Without any name yet, the command grants the permission on all resources.
+        needs_grant = status is AccessStatus.DENIED or (status is AccessStatus.UNKNOWN and not name)
+        grant = build_acl_command(self._principal, self._server, kind, name) if needs_grant else ""
         self.access_checks.append(AccessCheck(permission, kind, name, status, text, grant))
 
     def _await_result(self, future: Future[Any]) -> Any:
-        """The result, or the name of the problem."""
+        """The result, or the name of the error."""
         try:
             return future.result(timeout=max(self._until - time.monotonic(), 0.0))
         except KafkaException as failed:
@@ -210,19 +215,19 @@ def _to_access_status(problem: str) -> AccessStatus:
 
 
 def _explain_problem(problem: str) -> str:
-    """What to say of an error that is neither a missing right nor a lack of time."""
+    """Text for an error that is neither a missing permission nor a timeout."""
     if problem in {"timeout", "unreachable", AUTHORIZATION_FAILED}:
         return ""
-    return f"The cluster answered with an error ({problem}); try again."
+    return f"The cluster returned an error ({problem}); retry."
 
 
 def _add_commits(
-    group: GroupResult, committed: Iterable[Any], wanted: tuple[str, ...], ends: Mapping[str, Mapping[int, int]]
+    group: GroupResult, committed: Iterable[Any], topics: tuple[str, ...], ends: Mapping[str, Mapping[int, int]]
 ) -> GroupResult:
-    count: dict[str, int] = dict.fromkeys(wanted, 0)
+    count: dict[str, int] = dict.fromkeys(topics, 0)
     lag: dict[str, int] = {}
     for part in committed:
-        if part.error is not None or part.offset < 0 or (wanted and part.topic not in count):
+        if part.error is not None or part.offset < 0 or (topics and part.topic not in count):
             continue
         count[part.topic] = count.get(part.topic, 0) + 1
         end = ends.get(part.topic, {}).get(part.partition)
@@ -232,7 +237,7 @@ def _add_commits(
 
 
 def build_acl_command(principal: str, server: str, kind: str, name: str) -> str:
-    """The command by which an administrator of the cluster grants the right; for all where no name is known."""
+    """The `kafka-acls` command that grants DESCRIBE; on all resources if there is no name."""
     resource = ["--cluster"] if kind == "cluster" else [_RESOURCE_FLAGS[kind], name or "*"]
     argv = [
         "kafka-acls",
@@ -247,12 +252,19 @@ def build_acl_command(principal: str, server: str, kind: str, name: str) -> str:
     return shlex.join([*argv, *resource])
 
 
-def describe_principal(security: Mapping[str, Any], subject: Callable[[str], str]) -> str:
-    """The name under which the cluster knows this client, as far as it can be told from here."""
+def describe_principal(security: Mapping[str, Any]) -> str:
+    """The principal that the cluster sees, as far as it is known here."""
     if str(security.get("protocol", "PLAINTEXT")).startswith("SASL_"):
         if security.get("mechanism") == "OAUTHBEARER":
             return "User:<subject of the token>"
-        # A name that stands outside is not shown.
-        return f"User:{security.get('username') or '<its user name>'}"
+        # A user name by reference is not shown.
+        return f"User:{security.get('username') or '<user name>'}"
     certificate = security.get("certificate")
-    return f"User:{subject(str(certificate))}" if certificate else "User:ANONYMOUS"
+    return f"User:{_read_subject(str(certificate))}" if certificate else "User:ANONYMOUS"
+
+
+def _read_subject(certificate: str) -> str:
+    try:
+        return x509.load_pem_x509_certificate(certificate.encode()).subject.rfc4514_string()
+    except ValueError:
+        return "<subject of the certificate>"

@@ -1,42 +1,46 @@
-"""Tries one address of a cluster step by step: name, TCP, TLS, SASL, a first answer. Texts hold no secret."""
+"""Connects to the addresses of a cluster step by step: name, TCP, TLS, SASL, first response. Texts hold no secret."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import TimeoutError as FutureTimeout
 from logging import Handler, Logger, LogRecord
 from typing import Any
 
 from confluent_kafka import KafkaError, KafkaException
 
-from lagscale.kafka.addresses import AddressRefused, AddressRules, split_server
+from lagscale.kafka.addresses import ADDRESS_REFUSED, AddressRefused, AddressRules, split_server
 from lagscale.kafka.errors import AUTHENTICATION_FAILED, ERROR_STATES, TIMEOUT, TLS_FAILED, UNREACHABLE
-from lagscale.kafka.probe.result import AddressResult, ProbeStep, StepOutcome
-from lagscale.kafka.resolver_guard import open_admin
+from lagscale.kafka.probe.result import AddressResult, ProbeResult, ProbeStep, StepOutcome
+from lagscale.kafka.resolver_guard import BROKERS_ONLY_TOPIC, open_admin
 
 OK = ProbeStep(StepOutcome.OK)
+#: Addresses that are tried and reported.
+_MAX_ADDRESSES = 16
+_ADVERTISED_SECONDS = 1.5
+_TIMED_OUT = ProbeStep(StepOutcome.FAILED, "Timed out.")
 _NOT_USED = ProbeStep(StepOutcome.NOT_USED)
-#: A space is in no topic's name, so the answer tells of brokers only, and nothing is created.
-_BROKERS_ONLY_TOPIC = "no topic"
 _POLL_SECONDS = 0.05
-#: All addresses having failed, each has been tried once more within this.
+#: After all addresses failed, the client retries each once within this time.
 _DOWN_SECONDS = 1.5
 _API = re.compile(r"ApiKey \S+ \((\d+)\) Versions (\d+)\.\.(\d+)")
 _MECHANISMS = re.compile(r"supported mechanisms: ([A-Z0-9,_-]{1,100})")
 _ALERTS = ("bad certificate", "certificate required", "certificate unknown", "unknown ca", "certificate expired",
            "handshake failure", "unsupported certificate", "certificate revoked")  # fmt: skip
-#: API of Kafka -> the first version whose brokers know it.
+#: Kafka API key -> the first version with it.
 _API_SINCE_VERSION = ((44, "2.3"), (45, "2.4"), (48, "2.6"), (60, "2.8"), (65, "3.0"), (71, "3.7"), (75, "3.8"))
 _FETCH, _SHARE_FETCH = 1, 78
-#: Kind of group -> the API that only brokers with such groups know.
+#: Group type -> the API key that only brokers with such groups have.
 _GROUP_KIND_APIS = (("consumer", 68), ("share", 76), ("streams", 88))
 
-_NAME_NOT_RESOLVED = "This name has no address here; check its spelling, and the name server."
-_CONNECTION_TIMED_OUT = "Nobody answers at this address; check the firewall and the network policy."
-_CONNECTION_REFUSED = "Nobody listens on this port, or the network does not lead there."
-#: What the client says of an address that it could not even connect to.
+_NAME_NOT_RESOLVED = "Host name not resolved; check its spelling and the DNS server."
+_CONNECTION_TIMED_OUT = "Connection timed out; check the firewall and network policies."
+_CONNECTION_REFUSED = "Connection refused: nothing listens on this port, or the host is unreachable."
+SETTINGS_REJECTED = "The Kafka client rejected the cluster's settings; check protocol, certificate and key."
+#: Phrase of a client error -> text, for addresses without a connection.
 _UNREACHABLE_TEXTS = (
     ("Failed to resolve", _NAME_NOT_RESOLVED),
     ("Connection setup timed out", _CONNECTION_TIMED_OUT),
@@ -47,27 +51,27 @@ ApiVersions = Mapping[int, tuple[int, int]]
 
 
 class ApiVersionLogHandler(Handler):
-    """Hears from the client which requests the broker knows; nothing else of its log is kept."""
+    """Reads from the client's log which API versions the broker supports; other lines are dropped."""
 
     def __init__(self) -> None:
         super().__init__()
         self.apis: dict[int, tuple[int, int]] = {}
 
     def emit(self, record: LogRecord) -> None:
-        """Keep the line if it tells of a request."""
+        """Record the API versions if the line has some."""
         found = _API.search(record.getMessage())
         if found is not None:
             self.apis[int(found[1])] = int(found[2]), int(found[3])
 
 
 class ProbeClient:
-    """A client of one or several addresses, and what its connections told."""
+    """A client of one or several addresses, with the errors and API versions of its connections."""
 
     def __init__(self, config: Mapping[str, Any], servers: Sequence[str], rules: AddressRules) -> None:
-        """Open the client; nothing is connected yet.
+        """Open the client without connecting.
 
         Raises:
-            KafkaException, ValueError, TypeError: it refuses the settings.
+            KafkaException, ValueError, TypeError: it rejects the settings.
         """
         self.api_versions = ApiVersionLogHandler()
         self._errors: list[KafkaError] = []
@@ -78,17 +82,17 @@ class ProbeClient:
         self.admin, self.guard = open_admin({**settings, "error_cb": self._errors.append}, rules, log)
 
     def brokers(self, until: float) -> list[tuple[int, str, int]]:
-        """Number, host and port of each broker, as advertised.
+        """Id, host and port of each broker, as advertised.
 
         Raises:
-            KafkaException: nobody answered, or the credentials or the certificate were refused.
+            KafkaException: no response, or the credentials or the certificate were rejected.
         """
         future = self._threads.submit(
-            self.admin.list_topics, _BROKERS_ONLY_TOPIC, timeout=max(until - time.monotonic(), 0.2)
+            self.admin.list_topics, BROKERS_ONLY_TOPIC, timeout=max(until - time.monotonic(), 0.2)
         )
         down_since: float | None = None
         while not future.done():
-            # Errors and lines of the log are served here. A refusal will be one again, so nothing is waited for.
+            # Callbacks run in poll. A rejected login is rejected again, so there is no wait for the timeout.
             self.admin.poll(_POLL_SECONDS)
             refused = [error for error in self._errors if _classify_error(error) in {AUTHENTICATION_FAILED, TLS_FAILED}]
             if refused and not future.done():
@@ -102,12 +106,12 @@ class ProbeClient:
         return [(int(one.id), str(one.host), int(one.port)) for one in answer.brokers.values()]
 
     def list_refused_listeners(self, servers: Sequence[str]) -> list[str]:
-        """What was refused beside the servers themselves: listeners that they advertise, so one of them has answered."""
+        """Refused addresses other than the servers: advertised listeners, which means that a server has answered."""
         own = {"{}:{}".format(*split_server(server)) for server in servers}
         return [address for address in self.guard.refused() if address not in own]
 
     def explain_failure(self) -> tuple[str, str]:
-        """Named state and text of why nobody answered."""
+        """State and text: why there was no response."""
         failures = [(_classify_error(error), error.str()) for error in self._errors]
         for kind, explain in ((AUTHENTICATION_FAILED, _explain_sasl_error), (TLS_FAILED, _explain_tls_error)):
             for found, line in failures:
@@ -119,23 +123,21 @@ class ProbeClient:
         if any(found == UNREACHABLE for found, _ in failures):
             return (
                 UNREACHABLE,
-                "Something listens there, but does not answer as Kafka does; check the protocol and the port.",
+                "The listener does not speak the Kafka protocol; check the security protocol and the port.",
             )
-        return TIMEOUT, "There was no answer in time; check the protocol and the port."
+        return TIMEOUT, "Request timed out; check the security protocol and the port."
 
 
 def probe_address(
     config: Mapping[str, Any], address: str, rules: AddressRules, until: float
 ) -> tuple[AddressResult, ApiVersions]:
-    """Every step to one bootstrap server, and what its broker knows."""
+    """All steps to one bootstrap server, and the API versions of its broker."""
     address_result = AddressResult(address)
     if not resolve_and_connect(address_result, rules, until):
         return address_result, {}
     tls, sasl = _detect_tls_and_sasl(config)
-    address_result.tls, address_result.authenticated = (
-        (ProbeStep() if tls else _NOT_USED),
-        (ProbeStep() if sasl else _NOT_USED),
-    )
+    address_result.tls, address_result.authenticated = (ProbeStep() if used else _NOT_USED for used in (tls, sasl))
+    passed = (OK if tls else _NOT_USED, OK if sasl else _NOT_USED)
     try:
         probe_client = ProbeClient(config, [address], rules)
     except (KafkaException, ValueError, TypeError, RuntimeError):
@@ -147,30 +149,25 @@ def probe_address(
         kind, text = probe_client.explain_failure()
         failed = ProbeStep(StepOutcome.FAILED, text)
         if probe_client.list_refused_listeners([address]):
-            address_result.tls, address_result.authenticated = (OK if tls else _NOT_USED), (OK if sasl else _NOT_USED)
-            address_result.answered = OK
+            address_result.tls, address_result.authenticated, address_result.answered = *passed, OK
         elif kind == TLS_FAILED:
             address_result.tls = failed
         elif kind == AUTHENTICATION_FAILED:
-            address_result.tls, address_result.authenticated = (OK if tls else _NOT_USED), failed
+            address_result.tls, address_result.authenticated = passed[0], failed
         else:
             address_result.answered = failed
     else:
-        address_result.tls, address_result.authenticated = (OK if tls else _NOT_USED), (OK if sasl else _NOT_USED)
-        address_result.answered = OK
+        address_result.tls, address_result.authenticated, address_result.answered = *passed, OK
     return address_result, probe_client.api_versions.apis
 
 
-SETTINGS_REJECTED = "The Kafka client refuses the cluster's settings; check protocol, certificate and key."
-
-
 def resolve_and_connect(address_result: AddressResult, rules: AddressRules, until: float) -> bool:
-    """Resolve and connect, and nothing more; whether both went well."""
+    """Resolve the name and open a TCP connection; return whether both succeeded."""
     host, port = split_server(address_result.address)
     try:
         rules.resolve(host, port)
     except AddressRefused as refused:
-        address_result.resolved = ProbeStep(StepOutcome.FAILED, f"This address {refused}.")
+        address_result.resolved = ProbeStep(StepOutcome.FAILED, f"This host {refused}.")
         return False
     except OSError:
         address_result.resolved = ProbeStep(StepOutcome.FAILED, _NAME_NOT_RESOLVED)
@@ -179,7 +176,7 @@ def resolve_and_connect(address_result: AddressResult, rules: AddressRules, unti
     try:
         rules.connect(host, port, max(until - time.monotonic(), 0.2)).close()
     except AddressRefused as refused:
-        address_result.resolved = ProbeStep(StepOutcome.FAILED, f"This address {refused}.")
+        address_result.resolved = ProbeStep(StepOutcome.FAILED, f"This host {refused}.")
         return False
     except TimeoutError:
         address_result.connected = ProbeStep(StepOutcome.FAILED, _CONNECTION_TIMED_OUT)
@@ -191,12 +188,82 @@ def resolve_and_connect(address_result: AddressResult, rules: AddressRules, unti
     return True
 
 
+def probe_addresses(
+    config: dict[str, Any],
+    servers: Sequence[str],
+    rules: AddressRules,
+    *,
+    until: float,
+    result: ProbeResult,
+    apis: dict[int, tuple[int, int]],
+) -> list[str]:
+    """Try each bootstrap server by itself; return those that answered."""
+    futures: list[tuple[str, Future[tuple[AddressResult, ApiVersions]]]] = []
+    threads = ThreadPoolExecutor(_MAX_ADDRESSES)
+    for server in servers[:_MAX_ADDRESSES]:
+        futures.append((server, threads.submit(probe_address, config, server, rules, until)))
+    reachable: list[str] = []
+    for server, future in futures:
+        address_result = AddressResult(server, resolved=_TIMED_OUT)
+        try:
+            address_result, api_versions = future.result(max(until + 0.2 - time.monotonic(), 0.0))
+            apis.update(api_versions)
+        except FutureTimeout:
+            pass
+        result.addresses.append(address_result)
+        if address_result.answered.outcome is StepOutcome.OK:
+            reachable.append(server)
+    result.addresses += [AddressResult(server) for server in servers[_MAX_ADDRESSES:]]
+    return reachable
+
+
+def check_listeners(
+    listeners: list[AddressResult], rules: AddressRules, until: float, result: ProbeResult, each_address: bool
+) -> bool:
+    """Connect to the advertised listeners; return whether one is refused."""
+    # Refused ones come first: all are checked, but only some are reported.
+    listeners.sort(key=lambda address_result: not rules.refuses(*split_server(address_result.address)))
+    result.advertised = tried = listeners[:_MAX_ADDRESSES]
+    threads = ThreadPoolExecutor(_MAX_ADDRESSES)
+    share = min(until, time.monotonic() + _ADVERTISED_SECONDS)
+    futures = [
+        threads.submit(resolve_and_connect, address_result, rules, share)
+        for address_result in tried
+        if each_address or rules.limited
+    ]
+    for address_result, future in zip(tried, futures, strict=False):
+        try:
+            future.result(max(share + 0.2 - time.monotonic(), 0.0))
+        except FutureTimeout:
+            address_result.resolved = (
+                _TIMED_OUT if address_result.resolved.outcome is StepOutcome.NOT_TRIED else address_result.resolved
+            )
+    return any(ADDRESS_REFUSED in address_result.resolved.text for address_result in tried)
+
+
+def summarize_failure(addresses: Sequence[AddressResult]) -> tuple[str, str]:
+    """State and text of a cluster without any answer: those of the address that came farthest."""
+    for state, step in (
+        ("authentication_failed", "authenticated"),
+        ("tls_failed", "tls"),
+        ("unreachable", "answered"),
+        ("unreachable", "connected"),
+        ("unreachable", "resolved"),
+    ):
+        for address_result in addresses:
+            found: ProbeStep = getattr(address_result, step)
+            if found.outcome is StepOutcome.FAILED:
+                named = {SETTINGS_REJECTED: "settings_refused", f"This host {ADDRESS_REFUSED}.": "address_refused"}
+                return named.get(found.text, state), found.text
+    return "timeout", "The request to the cluster timed out."
+
+
 def infer_kafka_version(apis: ApiVersions) -> str | None:
-    """The least version of Kafka whose brokers know all this; None where nothing is known."""
+    """Minimum Kafka version with these APIs; None without any."""
     found = None
     for api, version in _API_SINCE_VERSION:
         found = version if api in apis else found
-    # Since these versions the oldest forms of the requests are gone.
+    # These versions removed the oldest versions of the APIs.
     if apis.get(_FETCH, (0, 0))[0] >= 4:
         found = "4.0"
     if apis.get(_SHARE_FETCH, (0, 0))[0] >= 1:
@@ -205,7 +272,7 @@ def infer_kafka_version(apis: ApiVersions) -> str | None:
 
 
 def list_group_kinds(apis: ApiVersions) -> list[str]:
-    """Kinds of groups that the broker knows; none where nothing is known."""
+    """Group types that the broker supports; empty if unknown."""
     return ["classic", *(kind for kind, api in _GROUP_KIND_APIS if api in apis)] if apis else []
 
 
@@ -224,24 +291,24 @@ def _classify_error(error: KafkaError) -> str:
 
 def _explain_tls_error(line: str) -> str:
     if "PLAINTEXT broker listener" in line or "wrong version number" in line:
-        return "The listener does not speak TLS; check the port, or set a protocol without SSL."
+        return "The listener does not use TLS; check the port, or set a security protocol without SSL."
     if any(f"alert {name}" in line for name in _ALERTS):
         return (
-            "The broker refuses the client's certificate, or asks for one; give `certificate` and `key` that its "
-            "authority has signed."
+            "The broker requires a client certificate or rejected it; provide `certificate` and `key` signed by a CA that "
+            "it trusts."
         )
     if "verify failed" in line:
         return (
-            "The broker's certificate cannot be verified; give the `ca` that signed it, and set verifyHostname to false "
-            "only if it is for another host's name."
+            "The broker's certificate cannot be verified; provide the `ca` that signed it, and set verifyHostname to false "
+            "only if it is for another host name."
         )
-    return "TLS fails; check the CA, the client certificate and the port."
+    return "TLS handshake failed; check the CA, the client certificate and the port."
 
 
 def _explain_sasl_error(line: str) -> str:
     offered = _MECHANISMS.search(line)
     if offered is not None:
-        return f"The listener does not take this mechanism; it offers {offered[1].strip(',')}."
+        return f"Unsupported SASL mechanism; the listener offers {offered[1].strip(',')}."
     if "handshake failed" in line:
-        return "The listener does not take SASL; check the port, or set a protocol without SASL."
-    return "The broker refuses the credentials; check mechanism, user name and password."
+        return "The listener does not use SASL; check the port, or set a security protocol without SASL."
+    return "Authentication failed; check mechanism, user name and password."

@@ -1,4 +1,4 @@
-"""What a look at a cluster asks for, and what it finds; plain data that travels between processes as JSON."""
+"""Request and result of a cluster probe: plain data that travels between processes as JSON."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class StepOutcome(StrEnum):
-    """How a step went; `NOT_TRIED` because one before it failed or time was up, `NOT_USED` where there is no such step."""
+    """Outcome of a step: `NOT_TRIED` after a failed step or a timeout, `NOT_USED` if the protocol has no such step."""
 
     OK = "ok"
     FAILED = "failed"
@@ -18,28 +18,28 @@ class StepOutcome(StrEnum):
 
 
 class AccessStatus(StrEnum):
-    """Whether a right is held; `UNKNOWN` where nothing could tell."""
+    """Whether a permission is granted; `UNKNOWN` if the cluster did not report it."""
 
     GRANTED = "granted"
     DENIED = "denied"
-    UNKNOWN = "not_known"
+    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeRequest:
-    """A cluster to look at.
+    """A cluster to probe.
 
     Attributes:
         bootstrap: `host:port` each.
-        security: the canonical form; nothing secret in it.
-        secrets: all of them, opened and resolved. They travel through a pipe only.
+        security: the canonical form, without secrets.
+        secrets: all of them, decrypted and resolved. They travel through a pipe only.
         rules: `AddressRules.text`.
-        seconds: the look ends within so many.
-        properties: of the Kafka client, as the cluster sets them.
-        groups: group -> the topics on which its commits matter; none: all on which it has any.
-        topics: topics beside those of groups.
-        each_address: whether every bootstrap server is tried alone, and every listener that the brokers advertise.
-        with_topic_names: whether the names of all topics are wanted.
+        seconds: timeout of the probe.
+        properties: of the Kafka client, as set for the cluster.
+        groups: group -> topics whose commits are read; empty: all topics with commits.
+        topics: further topics to check.
+        each_address: whether to try each bootstrap server and each advertised listener by itself.
+        with_topic_names: whether to list the names of all topics.
     """
 
     bootstrap: tuple[str, ...]
@@ -56,7 +56,7 @@ class ProbeRequest:
 
 @dataclass(frozen=True, slots=True)
 class ProbeStep:
-    """One step, and what to do where it failed."""
+    """One step, and what to do if it failed."""
 
     outcome: StepOutcome = StepOutcome.NOT_TRIED
     text: str = ""
@@ -67,13 +67,13 @@ class AddressResult:
     """A bootstrap server, or a listener that a broker advertises, step by step.
 
     Attributes:
-        address: `host:port` as it was given or advertised.
-        broker: the number of the broker that advertises it; None for a bootstrap server.
-        resolved: the name has addresses that may be connected to.
+        address: `host:port` as given or advertised.
+        broker: id of the broker that advertises it; None for a bootstrap server.
+        resolved: the name resolves to allowed addresses.
         connected: a TCP connection.
         tls: the handshake.
         authenticated: SASL.
-        answered: a request about the cluster was answered.
+        answered: a response to a metadata request.
     """
 
     address: str
@@ -87,12 +87,13 @@ class AddressResult:
 
 @dataclass(frozen=True, slots=True)
 class AccessCheck:
-    """One right on one resource.
+    """One permission on one resource.
 
     Attributes:
-        permission: what it is needed for, as in `describe_topic`.
+        permission: what it is needed for, for example `describe_topic`.
         kind: `cluster`, `topic` or `group`.
-        name: of the resource; empty where none is registered.
+        name: of the resource; empty if none is registered.
+        grant: the command that grants it; empty if it is granted.
     """
 
     permission: str
@@ -105,7 +106,7 @@ class AccessCheck:
 
 @dataclass(frozen=True, slots=True)
 class TopicResult:
-    """A topic: its number of partitions, 0 where there is no such topic, None where that could not be told."""
+    """A topic and its number of partitions: 0 if it does not exist, None if unknown."""
 
     name: str
     partitions: int | None = None
@@ -116,10 +117,10 @@ class GroupResult:
     """A group.
 
     Attributes:
-        kind: `classic`, `consumer`; None where it could not be told.
-        members: None where that could not be told.
-        commits: topic -> number of partitions that it has committed on; None where commits could not be read.
-        lag: topic -> messages behind over the partitions committed on; without a topic whose ends could not be read.
+        kind: `classic` or `consumer`; None if unknown.
+        members: None if unknown.
+        commits: topic -> number of partitions with a committed offset; None if commits could not be read.
+        lag: topic -> sum of lag over those partitions; without topics whose end offsets could not be read.
     """
 
     name: str
@@ -131,14 +132,14 @@ class GroupResult:
 
 @dataclass(slots=True)
 class ProbeResult:
-    """What a look has found until its time was up.
+    """Result of a probe, complete or as far as it came before its timeout.
 
     Attributes:
-        problem: a named state such as `unreachable`, why no more could be asked; empty where all was.
-        text: the problem in words, and the way out.
-        version: the least version of Kafka that knows what this broker knows; None where it does not tell.
-        group_types: kinds of groups that the brokers know.
-        topic_names: names of all topics, where they were wanted and told.
+        problem: a named state such as `unreachable`, why the probe ended early; empty if it is complete.
+        text: the problem in words, with a remediation.
+        version: minimum Kafka version of the brokers; None if unknown.
+        group_types: group types that the brokers support.
+        topic_names: names of all topics, if requested.
     """
 
     problem: str = ""

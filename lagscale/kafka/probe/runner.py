@@ -1,4 +1,4 @@
-"""Looks at clusters for a service: one process for each look, a bounded number of them, each bounded in time."""
+"""Runs cluster probes for a service: one process per probe, bounded in number and in time."""
 
 from __future__ import annotations
 
@@ -16,17 +16,17 @@ from lagscale.kafka.probe.result import ProbeRequest, ProbeResult
 
 log = structlog.get_logger(__name__)
 
-#: Python's start and end of the process beside the look itself.
+#: Start and end of the Python process, in addition to the probe itself.
 _STARTUP_SECONDS = 4.0
 _MAX_PER_TENANT = 2
 
 
 class ProbeRunner:
-    """Runs looks.
+    """Runs probes.
 
     Args:
-        seconds: each ends within so many; 0 looks at nothing.
-        max_concurrent: processes at most. One tenant has two of them at most, one cluster one.
+        seconds: timeout of one probe; 0 disables probes.
+        max_concurrent: maximum number of processes. A tenant has at most two of them, a cluster one.
     """
 
     def __init__(self, seconds: float = 8.0, max_concurrent: int = 4) -> None:
@@ -39,31 +39,30 @@ class ProbeRunner:
     async def run(
         self, tenant_id: int, cluster_id: int, request: ProbeRequest, *, wait_for_slot: bool = False
     ) -> ProbeResult:
-        """What is found; a look that breaks off or takes too long is a finding too.
+        """Probe a cluster. A probe that crashes or times out gives a result too.
 
         Args:
-            tenant_id: whose cluster it is.
-            cluster_id: the cluster; one look at it at a time.
-            request: what is asked.
-            wait_for_slot: wait for a turn for as long as a look may take, instead of being refused at once.
+            tenant_id: the tenant of the cluster.
+            cluster_id: the cluster; probes of one cluster do not overlap.
+            request: what to probe.
+            wait_for_slot: wait for a free slot for as long as a probe may take, instead of failing at once.
 
         Raises:
-            Conflict: this cluster is being looked at.
-            QuotaExceeded: the tenant has as many looks under way as it may, or everybody together.
+            Conflict: a probe of this cluster is running.
+            QuotaExceeded: the limit of concurrent probes is reached, of the tenant or of the system.
         """
         async with self._acquire_slot(tenant_id, cluster_id, self.seconds if wait_for_slot else 0.0):
             return await _run(request)
 
     def _find_conflict(self, tenant_id: int, cluster_id: int) -> LagscaleError | None:
         if cluster_id in self._clusters:
-            return Conflict("This cluster is being looked at; ask again when that has ended, in some seconds.")
+            return Conflict("A probe of this cluster is already running; retry in a few seconds.")
         if self._tenants[tenant_id] >= _MAX_PER_TENANT:
             return QuotaExceeded(
-                f"{_MAX_PER_TENANT} clusters of this tenant are being looked at, as many as may be at a time; ask again "
-                "in some seconds."
+                f"Too many concurrent probes for this tenant (at most {_MAX_PER_TENANT}); retry in a few seconds."
             )
         if len(self._clusters) >= self._max_concurrent:
-            return QuotaExceeded("As many clusters are being looked at as may be at a time; ask again in some seconds.")
+            return QuotaExceeded("Too many concurrent cluster probes; retry in a few seconds.")
         return None
 
     @asynccontextmanager
@@ -81,7 +80,7 @@ class ProbeRunner:
         try:
             yield
         finally:
-            # Without waiting for the condition, so that a cancelled request gives its turn back too.
+            # Before waiting for the condition, so that a cancelled request releases its slot too.
             self._clusters.discard(cluster_id)
             self._tenants[tenant_id] -= 1
             self._tenants += Counter()
@@ -90,10 +89,10 @@ class ProbeRunner:
 
 
 async def _run(request: ProbeRequest) -> ProbeResult:
-    # Isolated, and with an empty environment: what speaks to brokers that tenants choose holds no secret of the service.
+    # Isolated, with an empty environment: a process that talks to brokers of tenants holds no secret of the service.
     process = await asyncio.create_subprocess_exec(
         sys.executable,
-        *("-I", "-m", "lagscale.kafka.probe.__main__"),
+        *("-I", "-m", "lagscale.kafka.probe"),
         stdin=asyncio.subprocess.PIPE,
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.DEVNULL,
@@ -104,12 +103,12 @@ async def _run(request: ProbeRequest) -> ProbeResult:
         output, _ = await asyncio.wait_for(process.communicate(request_json), request.seconds + _STARTUP_SECONDS)
         return TypeAdapter(ProbeResult).validate_json(output)
     except TimeoutError:
-        log.warning("look_took_too_long", seconds=request.seconds)
-        return ProbeResult(problem="timeout", text="The cluster was not looked at in time; ask again.")
+        log.warning("probe_timed_out", timeout_seconds=request.seconds)
+        return ProbeResult(problem="timeout", text="The cluster probe timed out; retry.")
     except ValidationError:
-        # The library aborts its process when a broker answers out of turn.
-        log.warning("look_broke_off", code=process.returncode)
-        return ProbeResult(problem="failed", text="Looking at the cluster broke off; ask again.")
+        # The library aborts its process when a broker answers out of order.
+        log.warning("probe_crashed", exit_code=process.returncode)
+        return ProbeResult(problem="failed", text="The cluster probe crashed; retry.")
     finally:
         if process.returncode is None:
             process.kill()

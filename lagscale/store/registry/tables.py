@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from sqlalchemy import (
     ARRAY,
     BigInteger,
@@ -19,8 +22,10 @@ from sqlalchemy import (
     text,
 )
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
+from sqlalchemy.types import TypeEngine
 
 from lagscale.domain.quotas import QUOTA_COLUMNS as QUOTAS
+from lagscale.store.samples.columns import COLUMNS
 
 metadata = MetaData()
 
@@ -279,40 +284,20 @@ samples_kept = Table(
     _instant("kept_since", nullable=True),
 )
 
+_SAMPLE_TYPES: Mapping[str, TypeEngine[Any]] = {
+    "timestamptz": _INSTANT,
+    "int": Integer(),
+    "bigint": BigInteger(),
+    "smallint": SmallInteger(),
+}
+
+
+def _sample_column(name: str, kind: str) -> Column[Any]:
+    scalar: TypeEngine[Any] = _SAMPLE_TYPES[kind.removesuffix("[]")]
+    return Column(name, ARRAY(scalar) if kind.endswith("[]") else scalar)
+
+
 #: A view that shows the set tenant's rows only; nothing is written through it.
 tenant_lag_sample = Table(
-    "tenant_lag_sample",
-    MetaData(),
-    Column("ts", _INSTANT),
-    Column("target_id", Integer),
-    _tenant(),
-    Column("epoch", Integer),
-    Column("notes", SmallInteger),
-    Column("lags", ARRAY(BigInteger)),
-    Column("ends", ARRAY(BigInteger)),
-    Column("flags", ARRAY(SmallInteger)),
-    Column("lost", ARRAY(BigInteger)),
-    Column("carried_lags", ARRAY(BigInteger)),
-    Column("carried_ends", ARRAY(BigInteger)),
-    Column("carried_flags", ARRAY(SmallInteger)),
-    Column("carried_ages", ARRAY(Integer)),
-    Column("members", Integer),
-    Column("members_age", Integer),
-    Column("group_state", SmallInteger),
-    Column("parts", Integer),
-    Column("never", Integer),
-    Column("oldest_age", Integer),
-    Column("total_lag", BigInteger),
-    Column("max_lag", BigInteger),
-    Column("max_part", Integer),
-    Column("lagging", Integer),
-    Column("none_total", BigInteger),
-    Column("none_max", BigInteger),
-    Column("none_max_part", Integer),
-    Column("none_lagging", Integer),
-    Column("moved_age", Integer),
-    Column("known_age", Integer),
-    Column("absent_age", Integer),
-    Column("ends_asked", Integer),
-    Column("ends_answered", Integer),
+    "tenant_lag_sample", MetaData(), *[_sample_column(name, kind) for name, kind in COLUMNS.items()]
 )

@@ -1,23 +1,59 @@
-"""Rows of `lag_sample` as text for COPY, and back. Used by `postgres_sync.py` and by tests of the store."""
+"""The columns of `lag_sample`, rows of it as text for COPY, and back; for whoever writes or reads samples."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from lagscale.clock import to_datetime
 from lagscale.domain.lag.rounds import Carried, Markers, Note, SampleRow, TargetRound
 from lagscale.domain.lag.samples import Flag, Sample
 
-#: In the order of `format_copy_line`.
-COLUMNS = (
-    "ts", "target_id", "tenant_id", "epoch", "notes", "lags", "ends", "flags", "lost", "carried_lags", "carried_ends",
-    "carried_flags", "carried_ages", "members", "members_age", "group_state", "parts", "never", "oldest_age",
-    "total_lag", "max_lag", "max_part", "lagging", "none_total", "none_max", "none_max_part", "none_lagging",
-    "moved_age", "known_age", "absent_age", "ends_asked", "ends_answered",
-)  # fmt: skip
-_MARKERS = tuple(Markers.__dataclass_fields__)
-_NULL = "\\N"
+#: Column -> type, in the order of `format_copy_line`. Statements, COPY and the registry's view take them from here.
+COLUMNS: Final[Mapping[str, str]] = {
+    "ts": "timestamptz",
+    "target_id": "int",
+    "tenant_id": "int",
+    "epoch": "int",
+    "notes": "smallint",
+    "lags": "bigint[]",
+    "ends": "bigint[]",
+    "flags": "smallint[]",
+    "lost": "bigint[]",
+    "carried_lags": "bigint[]",
+    "carried_ends": "bigint[]",
+    "carried_flags": "smallint[]",
+    "carried_ages": "int[]",
+    "members": "int",
+    "members_age": "int",
+    "group_state": "smallint",
+    "parts": "int",
+    "never": "int",
+    "oldest_age": "int",
+    "total_lag": "bigint",
+    "max_lag": "bigint",
+    "max_part": "int",
+    "lagging": "int",
+    "none_total": "bigint",
+    "none_max": "bigint",
+    "none_max_part": "int",
+    "none_lagging": "int",
+    "moved_age": "int",
+    "known_age": "int",
+    "absent_age": "int",
+    "ends_asked": "int",
+    "ends_answered": "int",
+}
+_COLUMN_NAMES = {"progress_age": "moved_age", "coverage_age": "known_age"}
+#: Marker -> its column, in the order of both.
+_MARKERS: Final = {name: _COLUMN_NAMES.get(name, name) for name in Markers.__dataclass_fields__}
+#: What `read_row` and `read_round` need besides the time.
+ROW_COLUMNS: Final = tuple(name for name in COLUMNS if name not in {"ts", "target_id", "tenant_id"})
+ROUND_COLUMNS: Final = tuple(
+    name for name in ROW_COLUMNS if name not in _MARKERS.values() and not name.startswith("carried_")
+)
+_NO_FLAGS: Final = Flag(0)
+_NULL: Final = "\\N"
 
 
 def format_copy_line(tenant_id: int, target_id: int, row: SampleRow) -> str:
@@ -67,21 +103,26 @@ def _format_array(values: Sequence[int | None]) -> str:
 
 
 def read_row(columns: Mapping[str, Any]) -> SampleRow:
-    """The row of a `lag_sample`'s columns; the time comes as `at_ms`."""
-    lags, ends = columns["lags"], columns["ends"]
+    """The row of `ROW_COLUMNS`; the time comes as `at_ms`."""
+    markers = Markers(**{name: columns[column] for name, column in _MARKERS.items()})
+    return SampleRow(read_round(columns), _read_carried(columns, len(columns["lags"])), markers)
+
+
+def read_round(columns: Mapping[str, Any]) -> TargetRound:
+    """The round of `ROUND_COLUMNS`; the time comes as `at_ms`."""
+    lags = columns["lags"]
     flags = columns["flags"] or [0] * len(lags)
     lost = columns["lost"] or [0] * len(lags)
-    samples = tuple(
-        [
-            None if lag is None else Sample(lag, end, Flag(flag), missed or 0)
-            for lag, end, flag, missed in zip(lags, ends, flags, lost, strict=True)
-        ]
-    )
-    this = TargetRound(
+    return TargetRound(
         at_ms=columns["at_ms"],
         incarnation=columns["epoch"],
-        samples=samples,
-        excluded=frozenset(n for n, flag in enumerate(flags) if flag and flag & Flag.EXCLUDED),
+        samples=tuple(
+            [
+                None if lag is None else Sample(lag, end, Flag(flag) if flag else _NO_FLAGS, missed or 0)
+                for lag, end, flag, missed in zip(lags, columns["ends"], flags, lost, strict=True)
+            ]
+        ),
+        excluded=frozenset(number for number, flag in enumerate(flags) if flag and flag & Flag.EXCLUDED),
         notes=Note(columns["notes"]),
         members=columns["members"],
         members_age_ms=columns["members_age"],
@@ -90,7 +131,6 @@ def read_row(columns: Mapping[str, Any]) -> SampleRow:
         ends_asked_ms=columns["ends_asked"],
         ends_answered_ms=columns["ends_answered"],
     )
-    return SampleRow(this, _read_carried(columns, len(lags)), Markers(**{name: columns[name] for name in _MARKERS}))
 
 
 def _read_carried(columns: Mapping[str, Any], partitions: int) -> tuple[Carried | None, ...]:

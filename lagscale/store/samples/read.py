@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from psycopg.rows import dict_row
 
-from lagscale.domain.lag.rounds import Note, TargetRound
-from lagscale.domain.lag.samples import Flag, Sample
+from lagscale.domain.lag.rounds import TargetRound
 from lagscale.store.connection import Pool
 from lagscale.store.faults import translate_errors
 from lagscale.store.queries import load
+from lagscale.store.samples.columns import read_round
 
 #: Samples of one target that are read at most, all partitions together.
 _MAX_SAMPLES: Final = 500_000
-_NO_FLAGS: Final = Flag(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +70,7 @@ class RoundReader:
         ):
             await cursor.execute(load("recent_rounds"), parameters)
             for row in await cursor.fetchall():
-                rounds.setdefault(row["id"], []).append(_read_round(row))
+                rounds.setdefault(row["id"], []).append(read_round(row))
             # The clock last: no round is younger than it.
             await cursor.execute("select (extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms")
             [clock] = await cursor.fetchall()
@@ -92,23 +91,6 @@ class RoundReader:
             self._pool.connection() as connection,
             connection.cursor(row_factory=dict_row) as cursor,
         ):
-            await cursor.execute(load("recent_quiet"), parameters)
+            await cursor.execute(load("newest_rounds"), parameters)
             found = await cursor.fetchall()
-        return {row["id"]: NewestRound(row["parts"], row["age_ms"], row["quiet"]) for row in found}
-
-
-def _read_round(row: Mapping[str, Any]) -> TargetRound:
-    flags = row["flags"] or [0] * len(row["lags"])
-    lost = row["lost"] or [0] * len(row["lags"])
-    return TargetRound(
-        at_ms=row["at_ms"],
-        incarnation=row["epoch"],
-        samples=tuple(
-            None if lag is None else Sample(lag, end, Flag(flag) if flag else _NO_FLAGS, missed or 0)
-            for lag, end, flag, missed in zip(row["lags"], row["ends"], flags, lost, strict=True)
-        ),
-        excluded=frozenset(number for number, flag in enumerate(flags) if flag and flag & Flag.EXCLUDED),
-        notes=Note(row["notes"]),
-        members=row["members"],
-        members_age_ms=row["members_age"],
-    )
+        return {row["id"]: NewestRound(row["parts"], row["age_ms"], row["is_quiet"]) for row in found}

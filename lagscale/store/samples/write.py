@@ -11,11 +11,11 @@ from psycopg.rows import dict_row
 
 from lagscale.domain.lag.rounds import SampleRow
 from lagscale.errors import LeaseLost
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.queries import load
 from lagscale.store.records import AppendResult, Lease
 from lagscale.store.samples.columns import COLUMNS, format_copy_line, read_row
 from lagscale.store.scraping.leases import lock_lease
-from lagscale.store.sync_connection import ScraperDatabase
 
 #: COPY into a table with row-level security is refused, so rows go through a table of this session. It is made from
 #: the view, because the service may not read the samples themselves.
@@ -97,9 +97,7 @@ class PostgresSamples:
             # Locked after the rows are there: who is stopped while sending them blocks no successor.
             if not lock_lease(connection, lease):
                 raise LeaseLost
-            (future,) = connection.execute(
-                "select count(*) from pg_temp.scraped where ts > clock_timestamp() + interval '1 second'"
-            ).fetchone() or (0,)
+            (future,) = connection.execute(load("scrape_future")).fetchone() or (0,)
             stored = connection.execute(load("scrape_insert")).rowcount
             if topic_ids:
                 connection.execute(load("scrape_topic_ids"), _columns(topic_ids))

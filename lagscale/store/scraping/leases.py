@@ -1,4 +1,4 @@
-"""The scraper's lease in database time: taken, renewed, held in place, given back."""
+"""The scraper's lease in database time: acquired, renewed, locked, released."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from typing import Any
 
 from psycopg import Connection
 
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.queries import load
 from lagscale.store.records import Lease
-from lagscale.store.sync_connection import ScraperDatabase
 
 NAME = "scraper"
 
 
 def acquire(database: ScraperDatabase, holder: str, seconds: float) -> Lease | None:
-    """Take a free or expired lease, or renew one's own; None while another holds it.
+    """Acquire a free or expired lease, or renew one's own; None while another holds it.
 
     Args:
-        database: where it is kept.
+        database: the scraper's.
         holder: a name that no other process has.
         seconds: until it expires, by the database's clock.
 
@@ -28,13 +28,13 @@ def acquire(database: ScraperDatabase, holder: str, seconds: float) -> Lease | N
         # A stopped holder may keep the row locked until the server ends its transaction.
         connection.execute("set local lock_timeout = '1s'")
         row = connection.execute(
-            load("scrape_lease_keep"), {"name": NAME, "holder": holder, "seconds": seconds}
+            load("scrape_lease_acquire"), {"name": NAME, "holder": holder, "seconds": seconds}
         ).fetchone()
     return None if row is None else Lease(holder, int(row[0]))
 
 
 def release(database: ScraperDatabase, holder: str) -> None:
-    """Give the lease back, so that a standby takes over at once.
+    """Release the lease, so that a standby takes over at once.
 
     Raises:
         StoreUnavailable: the store did not answer; the lease then expires.
@@ -44,7 +44,7 @@ def release(database: ScraperDatabase, holder: str) -> None:
 
 
 def lock_lease(connection: Connection[Any], lease: Lease) -> bool:
-    """Whether the lease still stands; if so, nobody can take it until this transaction ends."""
+    """Whether the lease is still held; if so, nobody can take it until this transaction ends."""
     row = connection.execute(
         load("scrape_lease_check"), {"name": NAME, "holder": lease.holder, "epoch": lease.epoch}, prepare=True
     ).fetchone()

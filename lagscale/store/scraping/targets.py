@@ -6,13 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from psycopg.rows import dict_row
+from psycopg.rows import class_row, dict_row
 
 from lagscale.errors import LeaseLost
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.queries import load
 from lagscale.store.records import Lease
 from lagscale.store.scraping.leases import lock_lease
-from lagscale.store.sync_connection import ScraperDatabase
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,13 +96,14 @@ def read(database: ScraperDatabase) -> PollInventory:
     with database.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
         cursor.execute("set transaction isolation level repeatable read")
         version = cursor.execute("select version from registry_change").fetchone() or {"version": 0}
-        targets = cursor.execute(load("scrape_targets")).fetchall()
         clusters = cursor.execute(load("scrape_clusters")).fetchall()
         quotas = cursor.execute(load("scrape_quotas")).fetchall()
+        with connection.cursor(row_factory=class_row(TargetEntry)) as entries:
+            targets = entries.execute(load("scrape_targets")).fetchall()
     return PollInventory(
         int(version["version"]),
         {row["id"]: read_cluster(row) for row in clusters},
-        tuple(_read_target(row) for row in targets),
+        tuple(targets),
         {row["id"]: row["max_partitions"] for row in quotas},
     )
 
@@ -161,19 +162,4 @@ def read_cluster(row: Mapping[str, Any]) -> ClusterEntry:
         row["tenant"],
         row["secret_references"],
         row["properties"],
-    )
-
-
-def _read_target(row: Mapping[str, Any]) -> TargetEntry:
-    return TargetEntry(
-        row["target_id"],
-        row["tenant_id"],
-        row["cluster_id"],
-        row["consumer_group"],
-        row["topic"],
-        row["isolation_level"] == "read_committed",
-        row["partition_limitation"],
-        row["sampling_ms"],
-        row["stale_after_ms"],
-        row["partitions"],
     )

@@ -16,12 +16,12 @@ from lagscale.clock import to_datetime
 from lagscale.domain.lag.rounds import Note, SampleRow, TargetRound, build_row
 from lagscale.domain.topics import TopicScope
 from lagscale.errors import LeaseLost
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.queries import load
 from lagscale.store.records import Lease
 from lagscale.store.samples.write import PostgresSamples
 from lagscale.store.scraping.leases import lock_lease
 from lagscale.store.scraping.targets import ClusterEntry, read_cluster
-from lagscale.store.sync_connection import ScraperDatabase
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +129,7 @@ def change(
     with database.transaction() as connection:
         # The lock of creating and changing monitors, in a statement of its own: the next one sees what others wrote.
         connection.execute("select pg_advisory_xact_lock(hashtext('lagscale.register'), %s::int)", [entry.tenant_id])
-        row = connection.execute(load("scope_hold"), parameters).fetchone()
+        row = connection.execute(load("scope_version"), parameters).fetchone()
         if row is None or row[0] != entry.version:
             return False
         if link_change.remove:
@@ -137,7 +137,7 @@ def change(
         if link_change.absent:
             absents = [None if at is None else to_datetime(at) for at in link_change.absent.values()]
             connection.execute(
-                load("scope_absent"), parameters | {"targets": list(link_change.absent), "absents": absents}
+                load("scope_mark_absent"), parameters | {"targets": list(link_change.absent), "absents": absents}
             )
         if link_change.add:
             connection.execute(load("register_targets"), parameters)

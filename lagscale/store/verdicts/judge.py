@@ -248,19 +248,19 @@ def _judgement(row: Row) -> Judgment:
         lagging=int(row["lagging"] or 0),
         stuck=tuple(zip(row.get("stuck_targets") or (), row.get("stuck_partitions") or (), strict=True)),
         stuck_lag=int(row.get("stuck_lag") or 0),
-        recovering=row.get("draining", False),
+        recovering=row.get("recovering", False),
         time_lag=_read_time_lag(row),
         members=row["members"],
-        activates_from_zero=row.get("wakes", False),
+        activates_from_zero=row.get("activates_from_zero", False),
         island=_read_island(row) if row.get("island_since") is not None else None,
         absent=tuple(sorted(row["absent"] or ())),
     )
 
 
 def _read_time_lag(row: Row) -> TimeLag | None:
-    if row.get("wait_lower") is None:
+    if row.get("time_lag_lower") is None:
         return None
-    return TimeLag(row["wait_lower"], row["wait_estimate"], row["wait_upper"])
+    return TimeLag(row["time_lag_lower"], row["time_lag_estimate"], row["time_lag_upper"])
 
 
 def _read_island(row: Row) -> Island:
@@ -271,5 +271,5 @@ def _read_island(row: Row) -> Island:
         int(row["island_lag"]),
         to_ms(row["island_since"]),
         span // _MILLISECOND,
-        row["island_bounded"],
+        row["island_start_known"],
     )

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from lagscale.errors import FieldError, InvalidInput
-from lagscale.kafka.secret_references import SecretReference
+from lagscale.kafka.secrets import SecretReference
 from lagscale.kafka.security import MSK_IAM, MSK_PROVIDER, PRINCIPAL, find_mechanism, list_privileged
 from services.api.clusters.mechanisms import FIELDS_BY_MECHANISM, MECHANISMS, SECRETS, check_mechanism_fields, field
 
@@ -201,7 +201,7 @@ def _read_secrets(values: Secrets, field_errors: list[FieldError]) -> dict[str, 
             hidden[_SECRET.get(name, name)] = value
         else:
             try:
-                hidden[_SECRET.get(name, name)] = SecretReference.read(value)
+                hidden[_SECRET.get(name, name)] = SecretReference.parse(value)
             except ValueError as error:
                 field_errors.append(FieldError(f"secrets.{name}", str(error)))
     return hidden

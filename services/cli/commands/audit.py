@@ -1,4 +1,4 @@
-"""`lagscale audit`: who changed what, when and from where, as a table or as lines of JSON."""
+"""`lagscale audit`: audit events as a table or as JSON lines."""
 
 from __future__ import annotations
 
@@ -16,31 +16,35 @@ from lagscale.settings import load
 from services.cli.client import ApiClient
 from services.cli.settings import CliSettings
 
-#: Of one page of the API.
+#: Page size of the API.
 _MAX_EVENTS = 500
-_LONGEST_CHANGE = 160
-#: They change with everything else.
+_MAX_CHANGE_LENGTH = 160
+#: Changes with every other field.
 _IGNORED_FIELDS = frozenset({"version"})
 
 Facts = Mapping[str, Any]
 
 
-def audit(
+def list_audit_events(
     tenant: Annotated[
-        str | None, typer.Argument(metavar="[TENANT]", help="Whose; all tenants and the platform, if left out.")
+        str | None, typer.Argument(metavar="[TENANT]", help="Tenant; default: all tenants and the platform.")
     ] = None,
     *,
-    actor: Annotated[str | None, typer.Option(help="By whom; `*` at the end: begins so.")] = None,
-    action: Annotated[str | None, typer.Option(help="As in monitor.update, or 'monitor.*'.")] = None,
-    thing: Annotated[str | None, typer.Option("--object", help="As in monitor/orders, or 'monitor/*'.")] = None,
-    since: Annotated[str | None, typer.Option(help="The first instant: 2030-01-31T12:00:00Z.")] = None,
-    until: Annotated[str | None, typer.Option(help="The last instant, excluded.")] = None,
-    limit: Annotated[int, typer.Option(help="How many of the newest are shown.", min=1, max=_MAX_EVENTS)] = 50,
-    as_json: Annotated[bool, typer.Option("--json", help="All of them as lines of JSON, the oldest first.")] = False,
+    actor: Annotated[str | None, typer.Option(help="Filter by actor; a trailing `*` matches by prefix.")] = None,
+    action: Annotated[str | None, typer.Option(help="Filter by action: monitor.update, or 'monitor.*'.")] = None,
+    thing: Annotated[
+        str | None, typer.Option("--object", help="Filter by object: monitor/orders, or 'monitor/*'.")
+    ] = None,
+    since: Annotated[
+        str | None, typer.Option(help="Start of the time range (inclusive): 2030-01-31T12:00:00Z.")
+    ] = None,
+    until: Annotated[str | None, typer.Option(help="End of the time range (exclusive).")] = None,
+    limit: Annotated[int, typer.Option(help="Number of events to show.", min=1, max=_MAX_EVENTS)] = 50,
+    as_json: Annotated[bool, typer.Option("--json", help="Export all events as JSON lines, oldest first.")] = False,
 ) -> None:
-    """Show who changed what, when and from where, the newest first."""
+    """List audit events, newest first."""
     if tenant is not None and ("/" in tenant or not tenant):
-        raise InvalidInput([FieldError("TENANT", "must be a tenant's name")])
+        raise InvalidInput([FieldError("TENANT", "must be the name of a tenant")])
     path = "/v1/audit" if tenant is None else f"/v1/tenants/{tenant}/audit"
     filters = {"actor": actor, "action": action, "object": thing, "since": since, "until": until}
     query = {name: text for name, text in filters.items() if text is not None}
@@ -53,22 +57,22 @@ def audit(
     console = Console()
     console.print(_build_table(page["items"], all_tenants=tenant is None))
     if page["next"] is not None:
-        console.print("There are older ones: --limit shows more, --json all of them.", style="dim")
+        console.print("More events exist; use --limit to show more, or --json to export all.", style="dim")
 
 
 def _build_table(events: list[dict[str, Any]], *, all_tenants: bool) -> Table:
-    table = Table("at", *(["tenant"] if all_tenants else []), "who", "from", "did", "to", "what changed")
+    table = Table("time", *(["tenant"] if all_tenants else []), "actor", "origin", "action", "object", "changes")
     for event in events:
         tenant_cells = [Text(event["tenant"] or "-")] if all_tenants else []
         cells = (event["actor"], event["origin"] or "-", event["action"], event["object"])
-        what = "; ".join(_list_changes(event["before"], event["after"]))
-        shown = what if len(what) <= _LONGEST_CHANGE else f"{what[:_LONGEST_CHANGE]}..."
+        changes = "; ".join(_list_changes(event["before"], event["after"]))
+        shown = changes if len(changes) <= _MAX_CHANGE_LENGTH else f"{changes[:_MAX_CHANGE_LENGTH]}..."
         table.add_row(Text(event["at"][:19]), *tenant_cells, *(Text(cell) for cell in cells), Text(shown))
     return table
 
 
 def _list_changes(before: Facts | None, after: Facts | None, path: str = "") -> Iterator[str]:
-    """What differs, by its path; nothing where the whole came or went."""
+    """Changed fields by path; none for a created or deleted object."""
     if before is None or after is None:
         return
     for name in sorted(set(before) | set(after)):

@@ -1,51 +1,42 @@
-"""`lagscale compare`: what KEDA's `kafka` trigger would have said, and what Lagscale says, over the last hours."""
+"""`lagscale compare`: replicas by KEDA's `kafka` trigger and by Lagscale over the last hours."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-import httpx
 import typer
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lagscale.clock import to_ms
 from lagscale.domain.tenancy import is_name
 from lagscale.errors import FieldError, InvalidInput, LagscaleError, NotAuthenticated, StoreUnavailable
 from lagscale.settings import load
 from services.cli.client import ApiClient
 from services.cli.commands.plot import PlotFrame, PlotPoint, draw_plot
+from services.cli.output import parse_time, parse_time_ms, print_json
 from services.cli.settings import CliSettings
 
 JsonObject = Mapping[str, Any]
-_PAGE = "500"
-_SECONDS = 120.0
-_LISTED = 12
-_WIDEST = 120
+_PAGE_SIZE = 500
+#: One response evaluates hundreds of points in time.
+_TIMEOUT_SECONDS = 120.0
+_MAX_ROWS = 12
+_MAX_WIDTH = 120
 _HEIGHT = 5
 
 
 class NotEverythingCompared(LagscaleError):
-    """Not every monitor could be compared."""
-
-
-class ComparisonClient(ApiClient):
-    """A client that waits for answers that are long in the making: hundreds of moments are judged for one."""
-
-    def __init__(self, settings: CliSettings, transport: httpx.BaseTransport | None = None) -> None:
-        super().__init__(settings, transport)
-        self._http.timeout = httpx.Timeout(_SECONDS)
+    """Some monitors could not be compared."""
 
 
 @dataclass(frozen=True, slots=True)
 class ComparedMonitor:
-    """A monitor to compare, and what KEDA's trigger was given."""
+    """A monitor to compare, with the keys of KEDA's trigger."""
 
     tenant: str
     monitor: str
@@ -57,33 +48,38 @@ class ComparedMonitor:
         return f"{self.tenant}/{self.monitor}"
 
 
-def compare(
-    which: Annotated[
-        str | None, typer.Argument(metavar="[TENANT[/MONITOR]]", help="One monitor, all of a tenant, or all there are.")
+def compare_monitors(
+    selection: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[TENANT[/MONITOR]]", help="One monitor, all monitors of a tenant, or (default) all monitors."
+        ),
     ] = None,
     *,
-    hours: Annotated[float, typer.Option(help="How far to look back.", min=0.01, max=24.0)] = 6,
+    hours: Annotated[float, typer.Option(help="Hours to look back.", min=0.01, max=24.0)] = 6,
     imported: Annotated[
         Path | None,
-        typer.Option(help="The directory of an import: its monitors, with KEDA's keys and replicas as they were."),
+        typer.Option(
+            help="Directory written by `lagscale import`: compare its monitors with their original KEDA keys and replica counts."
+        ),
     ] = None,
     keda: Annotated[
         list[str] | None,
-        typer.Option(metavar="KEY=VALUE", help="A key of KEDA's trigger, as in lagThreshold=10; may be repeated."),
+        typer.Option(metavar="KEY=VALUE", help="Key of KEDA's trigger, for example lagThreshold=10; repeatable."),
     ] = None,
-    least: Annotated[int | None, typer.Option("--min", help="minReplicaCount; 0, if left out.", min=0)] = None,
-    most: Annotated[int | None, typer.Option("--max", help="maxReplicaCount.", min=1)] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="The API's answers as they are.")] = False,
+    min_replicas: Annotated[int | None, typer.Option("--min", help="minReplicaCount; default: 0.", min=0)] = None,
+    max_replicas: Annotated[int | None, typer.Option("--max", help="maxReplicaCount.", min=1)] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print the API responses as JSON.")] = False,
 ) -> None:
-    """Compare monitors with KEDA's kafka trigger, both worked out from the samples; exit 1 if one cannot be."""
-    query = _build_query(keda or [], least, most)
-    with ComparisonClient(load(CliSettings)) as client:
-        monitors = _select_monitors(client, which, imported)
+    """Compare monitors with KEDA's kafka trigger on the stored samples; exit 1 if a monitor cannot be compared."""
+    query = _build_query(keda or [], min_replicas, max_replicas)
+    with ApiClient(load(CliSettings), timeout=_TIMEOUT_SECONDS) as client:
+        monitors = _select_monitors(client, selection, imported)
         answers = [
             (one, _fetch_comparison(client, one, {**one.query, **query, "hours": f"{hours:g}"})) for one in monitors
         ]
     if as_json:
-        typer.echo(json.dumps([_to_json(one, answer) for one, answer in answers], indent=2))
+        print_json([_to_json(one, answer) for one, answer in answers])
     else:
         _print_comparisons(answers, Console())
     failed = [one.name for one, answer in answers if isinstance(answer, LagscaleError)]
@@ -91,40 +87,44 @@ def compare(
         raise NotEverythingCompared(f"{len(failed)} of {len(answers)} monitors could not be compared.")
 
 
-def _build_query(keys: Sequence[str], least: int | None, most: int | None) -> dict[str, str]:
+def _build_query(keys: Sequence[str], min_replicas: int | None, max_replicas: int | None) -> dict[str, str]:
     query: dict[str, str] = {}
     field_errors = []
     for text in keys:
         name, equals, value = text.partition("=")
         if not equals or not name.strip() or not value.strip():
-            field_errors.append(FieldError("--keda", "must read like lagThreshold=10"))
+            field_errors.append(FieldError("--keda", "expected KEY=VALUE, for example lagThreshold=10"))
         query[name.strip()] = value.strip()
     if field_errors:
         raise InvalidInput(field_errors)
-    query |= {} if least is None else {"minReplicas": str(least)}
-    return query | ({} if most is None else {"maxReplicas": str(most)})
+    query |= {} if min_replicas is None else {"minReplicas": str(min_replicas)}
+    return query | ({} if max_replicas is None else {"maxReplicas": str(max_replicas)})
 
 
-def _select_monitors(client: ApiClient, which: str | None, imported: Path | None) -> list[ComparedMonitor]:
-    tenant, slash, monitor = (which or "").partition("/")
-    if which is not None and (not is_name(tenant) or (slash and not is_name(monitor))):
-        raise InvalidInput([FieldError("TENANT/MONITOR", "must read like shop, or shop/ingest-logs")])
+def _select_monitors(client: ApiClient, selection: str | None, imported: Path | None) -> list[ComparedMonitor]:
+    tenant, slash, monitor = (selection or "").partition("/")
+    if selection is not None and (not is_name(tenant) or (slash and not is_name(monitor))):
+        raise InvalidInput(
+            [FieldError("TENANT/MONITOR", "expected TENANT or TENANT/MONITOR, for example shop/ingest-logs")]
+        )
     if imported is not None:
         selected = [
             one for one in _read_import(imported) if tenant in {"", one.tenant} and monitor in {"", one.monitor}
         ]
         if not selected:
             raise InvalidInput(
-                [FieldError("--imported", "holds no such monitor; leave TENANT/MONITOR out for all of it")]
+                [FieldError("--imported", "contains no such monitor; omit TENANT/MONITOR to compare all of them")]
             )
         return selected
     if monitor:
         return [ComparedMonitor(tenant, monitor)]
-    tenants = [tenant] if tenant else [str(one["name"]) for one in _list_all(client, "/v1/tenants")]
+    tenants = (
+        [tenant] if tenant else [str(one["name"]) for one in client.list_items("/v1/tenants", page_size=_PAGE_SIZE)]
+    )
     return [
         ComparedMonitor(name, str(one["name"]))
         for name in tenants
-        for one in _list_all(client, f"/v1/tenants/{name}/monitors")
+        for one in client.list_items(f"/v1/tenants/{name}/monitors", page_size=_PAGE_SIZE)
     ]
 
 
@@ -146,31 +146,21 @@ def _read_import(directory: Path) -> list[ComparedMonitor]:
             for monitor in one["monitors"]
         ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise InvalidInput([FieldError("--imported", f"{path} is no report of `lagscale import`")]) from None
+        raise InvalidInput([FieldError("--imported", f"{path} is not a report of `lagscale import`")]) from None
 
 
 def _text(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _list_all(client: ApiClient, path: str) -> Iterator[JsonObject]:
-    cursor: str | None = None
-    while True:
-        page = client.get(path, {"limit": _PAGE, **({"cursor": cursor} if cursor else {})})
-        yield from page["items"]
-        cursor = page["next"]
-        if cursor is None:
-            return
-
-
 def _fetch_comparison(client: ApiClient, one: ComparedMonitor, query: Mapping[str, str]) -> JsonObject | LagscaleError:
-    """The comparison, or why there is none; what concerns all of them is raised."""
+    """The comparison, or its error; errors that would stop every other one too are raised."""
     try:
         return client.get(f"/v1/tenants/{one.tenant}/monitors/{one.monitor}/compare", query)
     except (StoreUnavailable, NotAuthenticated):
         raise
-    except LagscaleError as wrong:
-        return wrong
+    except LagscaleError as error:
+        return error
 
 
 def _to_json(one: ComparedMonitor, answer: JsonObject | LagscaleError) -> dict[str, Any]:
@@ -190,9 +180,7 @@ def _print_comparisons(answers: Sequence[tuple[ComparedMonitor, JsonObject | Lag
 
 
 def _build_table(answers: Sequence[tuple[ComparedMonitor, JsonObject | LagscaleError]]) -> Table:
-    table = Table(
-        "monitor", "scalings", "most replicas", "on average", "without an answer", caption="KEDA's trigger / Lagscale"
-    )
+    table = Table("monitor", "scalings", "max replicas", "average", "errors", caption="KEDA's trigger / Lagscale")
     for one, answer in answers:
         if isinstance(answer, LagscaleError):
             table.add_row(Text(one.name), Text("not compared", "yellow"))
@@ -204,23 +192,23 @@ def _build_table(answers: Sequence[tuple[ComparedMonitor, JsonObject | LagscaleE
 
 
 def _print_comparison(name: str, answer: JsonObject, console: Console, *, single: bool) -> None:
-    width = min(console.width, _WIDEST)
+    width = min(console.width, _MAX_WIDTH)
     console.print(Text.assemble((name, "bold"), f": {answer['sentence']}"))
     if single:
         for side, title in (("keda", "KEDA's kafka trigger"), ("lagscale", "Lagscale")):
             console.print(Text(f"{title}, replicas", "dim"))
             for line in _draw_replicas(answer, side, width):
                 console.print(line)
-        begin, end = (_parse_time(answer[key]) for key in ("begin", "end"))
+        begin, end = (parse_time(answer[key]) for key in ("begin", "end"))
         console.print(
-            Text(f"{begin:%H:%M:%S} to {end:%H:%M:%S} UTC, a moment every {answer['stepSeconds']:g} s", "dim")
+            Text(f"{begin:%H:%M:%S} to {end:%H:%M:%S} UTC, one point every {answer['stepSeconds']:g} s", "dim")
         )
-    shown = answer["differences"][: _LISTED if single else 3]
+    shown = answer["differences"][: _MAX_ROWS if single else 3]
     for one in shown:
-        begin, end = _parse_time(one["begin"]), _parse_time(one["end"])
+        begin, end = parse_time(one["begin"]), parse_time(one["end"])
         console.print(
             Text(
-                f"  {begin:%H:%M:%S} to {end:%H:%M:%S}: {one['kedaPeakReplicas']} against {one['lagscalePeakReplicas']}. {one['sentence']}"
+                f"  {begin:%H:%M:%S} to {end:%H:%M:%S}: {one['kedaPeakReplicas']} vs. {one['lagscalePeakReplicas']}. {one['sentence']}"
             )
         )
     if len(answer["differences"]) > len(shown):
@@ -232,21 +220,13 @@ def _print_comparison(name: str, answer: JsonObject, console: Console, *, single
 def _draw_replicas(answer: JsonObject, side: str, width: int) -> list[Text]:
     step_ms = round(answer["stepSeconds"] * 1000)
     frame = PlotFrame(
-        _to_milliseconds(answer["begin"]),
-        max(_to_milliseconds(answer["end"]), _to_milliseconds(answer["begin"]) + 1),
+        parse_time_ms(answer["begin"]),
+        max(parse_time_ms(answer["end"]), parse_time_ms(answer["begin"]) + 1),
         2 * step_ms,
     )
     points = [
-        PlotPoint(_to_milliseconds(one["at"]), float(one[side]["replicas"]), float(one[side]["replicas"]))
+        PlotPoint(parse_time_ms(one["at"]), float(one[side]["replicas"]), float(one[side]["replicas"]))
         for one in answer["points"]
     ]
-    most = max(one[name]["replicas"] for one in answer["points"] for name in ("keda", "lagscale"))
-    return draw_plot(points, None, frame, width, _HEIGHT, top=float(max(most, 1)))
-
-
-def _parse_time(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC)
-
-
-def _to_milliseconds(text: str) -> int:
-    return to_ms(_parse_time(text))
+    highest = max(one[name]["replicas"] for one in answer["points"] for name in ("keda", "lagscale"))
+    return draw_plot(points, None, frame, width, _HEIGHT, top=float(max(highest, 1)))

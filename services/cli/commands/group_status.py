@@ -1,8 +1,7 @@
-"""`lagscale state`: how a monitor's group and its partitions fare, in the field's words."""
+"""`lagscale state`: status of a monitor's consumer group and of its partitions."""
 
 from __future__ import annotations
 
-import json
 from typing import Annotated, Any
 
 import typer
@@ -10,12 +9,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lagscale.errors import FieldError, InvalidInput, Unknown
+from lagscale.errors import Unknown
 from lagscale.settings import load
 from services.cli.client import ApiClient
+from services.cli.output import build_monitor_path, format_optional, print_json
 from services.cli.settings import CliSettings
 
-_COLOURS = {
+_STYLES = {
     "ok": "green",
     "unknown": "yellow",
     "warn": "yellow",
@@ -25,43 +25,39 @@ _COLOURS = {
 }
 
 
-def state(
-    monitor: Annotated[str, typer.Argument(metavar="TENANT/MONITOR", help="Whose state.")],
-    as_json: Annotated[bool, typer.Option("--json", help="The API's answer as it is.")] = False,
-    every: Annotated[bool, typer.Option("--all", help="Show partitions that are ok, too.")] = False,
+def show_group_status(
+    monitor: Annotated[str, typer.Argument(metavar="TENANT/MONITOR", help="The monitor.")],
+    as_json: Annotated[bool, typer.Option("--json", help="Print the API response as JSON.")] = False,
+    show_all: Annotated[bool, typer.Option("--all", help="Include partitions with status ok.")] = False,
 ) -> None:
-    """Show the state of a monitor's group and of each partition; exit 7 while it is unknown."""
-    tenant, slash, name = monitor.partition("/")
-    if not slash or not tenant or not name or "/" in name:
-        raise InvalidInput([FieldError("TENANT/MONITOR", "must read like shop/ingest-logs")])
+    """Show the status of a monitor's consumer group and of each partition; exit 7 if it is unknown."""
+    path = build_monitor_path(monitor)
     with ApiClient(load(CliSettings)) as client:
-        status = client.get(f"/v1/tenants/{tenant}/monitors/{name}/state")
+        status = client.get(f"{path}/state")
     if as_json:
-        typer.echo(json.dumps(status, indent=2))
+        print_json(status)
     else:
-        _print_status(status, every)
+        _print_status(status, show_all=show_all)
     if status["status"] == "unknown":
         raise Unknown(status["scope"] or status["sentence"])
 
 
-def _print_status(status: dict[str, Any], every: bool) -> None:
+def _print_status(status: dict[str, Any], *, show_all: bool) -> None:
     console = Console()
-    members = "not known" if status["members"] is None else status["members"]
     console.print(Text(f"{status['monitor']}: ").append(_format_status(status["status"])))
-    console.print(
-        f"group {status['consumerGroup']}, members {members}, over {status['windowSeconds']:g} s", markup=False
-    )
-    if status["status"] != "unknown":  # Else the error says it.
+    members, window = format_optional(status["members"]), f"{status['windowSeconds']:g} s"
+    console.print(f"consumer group {status['consumerGroup']}, members {members}, window {window}", markup=False)
+    if status["status"] != "unknown":  # Else the error shows it.
         console.print(" ".join(filter(None, (status["sentence"], status["scope"]))), markup=False)
     for topic in status["unmeasuredTopics"]:
-        console.print(f"not measured lately: {topic}", markup=False)
-    shown = [one for one in status["partitions"] if every or one["status"] != "ok" or one["stuck"] or one["hot"]]
+        console.print(f"no recent samples: {topic}", markup=False)
+    shown = [one for one in status["partitions"] if show_all or one["status"] != "ok" or one["stuck"] or one["hot"]]
     if shown:
         console.print(_build_table(shown))
 
 
 def _build_table(partitions: list[dict[str, Any]]) -> Table:
-    table = Table("topic", "#", "status", "lag then", "lag now", "commit by", "commit still since", "rule")
+    table = Table("topic", "partition", "status", "start lag", "lag", "committed", "unchanged since", "reason")
     for one in partitions:
         marks = "".join(f" {mark}" for mark in ("stuck", "hot") if one[mark])
         since = one["unchangedSince"]
@@ -79,7 +75,7 @@ def _build_table(partitions: list[dict[str, Any]]) -> Table:
 
 
 def _format_status(word: str) -> Text:
-    return Text().append(word, _COLOURS.get(word, "white"))
+    return Text().append(word, _STYLES.get(word, "white"))
 
 
 def _format_number(value: int | None, sign: str = "") -> str:

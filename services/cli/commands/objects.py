@@ -1,4 +1,4 @@
-"""`lagscale get`, `lagscale delete` and `lagscale export`: objects that are there, shown, deleted, written as files."""
+"""`lagscale get`, `lagscale delete` and `lagscale export`: list, delete and export the current objects."""
 
 from __future__ import annotations
 
@@ -15,116 +15,119 @@ from rich.text import Text
 from lagscale.domain.tenancy import DEFAULT_INSTANCE, is_name
 from lagscale.errors import FieldError, InvalidInput
 from lagscale.settings import load
-from services.cli import output as report
 from services.cli.client import ApiClient
 from services.cli.commands.apply import AsJson, Yes, confirm, execute_plan
+from services.cli.objects import plan_output
 from services.cli.objects.documents import read_documents
 from services.cli.objects.kinds import BINDING, KINDS, TENANT, ObjectKind, ObjectRef, parse_kind
-from services.cli.objects.manifests import read_refs
+from services.cli.objects.manifests import build_manifest, dump_json, dump_manifests, read_refs
 from services.cli.objects.plan import PlanAction, PlanStep
-from services.cli.objects.remote import ApiObject, ObjectClient
-from services.cli.objects.render import as_json as json_of
-from services.cli.objects.render import as_yaml, build_manifest
+from services.cli.objects.requests import ApiObject, ObjectClient
 from services.cli.settings import CliSettings, environment
 
-_SHOWN_ITEMS = 3
-_KIND = "tenant, cluster, monitor or binding; the plural means the same."
+_MAX_ITEMS = 3
+_KIND_HELP = "tenant, cluster, monitor or binding, singular or plural."
 
 
 class OutputFormat(StrEnum):
-    """How objects are printed."""
+    """Output formats of `get`."""
 
     TABLE = "table"
     YAML = "yaml"
     JSON = "json"
 
 
-def get(
-    kind: Annotated[str, typer.Argument(metavar="KIND", help=_KIND)],
-    which: Annotated[
+def get_objects(
+    kind: Annotated[str, typer.Argument(metavar="KIND", help=_KIND_HELP)],
+    selection: Annotated[
         str | None,
-        typer.Argument(metavar="[TENANT[/NAME]]", help="All that the key may see, a tenant's, or one."),
+        typer.Argument(metavar="[TENANT[/NAME]]", help="All visible objects, those of a tenant, or one object."),
     ] = None,
     output: Annotated[
-        OutputFormat, typer.Option("--output", "-o", help="yaml and json are what `apply` takes.")
+        OutputFormat, typer.Option("--output", "-o", help="yaml and json can be passed to `apply`.")
     ] = OutputFormat.TABLE,
 ) -> None:
-    """Show objects: what they are at present as a table, or as files that declare them."""
-    of_kind = parse_kind(kind)
+    """List or show objects as a table, or as YAML or JSON manifests."""
+    object_kind = parse_kind(kind)
     with ApiClient(load(CliSettings)) as client:
-        remote = ObjectClient(client)
-        current = _fetch_objects(remote, of_kind, which)
+        objects_api = ObjectClient(client)
+        current = _fetch_objects(objects_api, object_kind, selection)
         if output is OutputFormat.TABLE:
-            Console().print(_build_table(of_kind, current))
+            Console().print(_build_table(object_kind, current))
             return
-        manifests = [build_manifest(ref, answer, remote.schemas) for ref, answer in current.items()]
+        manifests = [build_manifest(ref, answer, objects_api.schemas) for ref, answer in current.items()]
     typer.echo(
-        as_yaml(manifests) if output is OutputFormat.YAML else json_of(manifests), nl=output is OutputFormat.JSON
+        dump_manifests(manifests) if output is OutputFormat.YAML else dump_json(manifests),
+        nl=output is OutputFormat.JSON,
     )
 
 
-def delete(
-    kind: Annotated[str | None, typer.Argument(metavar="[KIND]", help=_KIND)] = None,
-    which: Annotated[
+def delete_objects(
+    kind: Annotated[str | None, typer.Argument(metavar="[KIND]", help=_KIND_HELP)] = None,
+    selection: Annotated[
         str | None,
         typer.Argument(
-            metavar="[TENANT[/NAME]]", help="A binding is named TENANT/NAMESPACE or TENANT/INSTANCE/NAMESPACE."
+            metavar="[TENANT[/NAME]]", help="The object; for bindings TENANT/NAMESPACE or TENANT/INSTANCE/NAMESPACE."
         ),
     ] = None,
     *,
     file: Annotated[
-        list[str] | None, typer.Option("--file", "-f", metavar="FILE|DIR|-", help="Delete what these files declare.")
+        list[str] | None,
+        typer.Option("--file", "-f", metavar="FILE|DIR|-", help="Delete the objects declared in these files."),
     ] = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only tell what would be deleted.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print what would be deleted without deleting it.")
+    ] = False,
     yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
-    """Delete one object, or all that files declare; what is not there is no error with files, and exit 3 without."""
-    if (kind is None) == (file is None) or (kind is None) != (which is None):
-        raise InvalidInput([FieldError("KIND TENANT[/NAME]", "must be given, or else -f with files")])
+    """Delete an object, or all objects declared in files. A missing object is ignored with -f; otherwise exit 3."""
+    if (kind is None) == (file is None) or (kind is None) != (selection is None):
+        raise InvalidInput([FieldError("KIND TENANT[/NAME]", "required, unless files are given with -f")])
     with ApiClient(load(CliSettings)) as client:
-        remote = ObjectClient(client)
+        objects_api = ObjectClient(client)
         if file is not None:
-            steps = _plan_deletions(remote, file)
+            steps = _plan_deletions(objects_api, file)
         else:
-            ref = _parse_ref_argument(parse_kind(kind or ""), which or "")
-            steps = [PlanStep(PlanAction.DELETE, ref, version=remote.one(ref).get("version"))]
+            ref = _parse_ref_argument(parse_kind(kind or ""), selection or "")
+            steps = [PlanStep(PlanAction.DELETE, ref, version=objects_api.get_one(ref).get("version"))]
         if dry_run:
             if as_json:
-                typer.echo(report.as_json(steps, [None] * len(steps)))
+                typer.echo(plan_output.as_json(steps, [None] * len(steps)))
             else:
-                report.print_plan(steps, Console())
+                plan_output.print_plan(steps, Console())
             return
-        # One object that is named in full is meant.
+        # An object given by its full name needs no confirmation.
         confirm([step for step in steps if step.action is PlanAction.DELETE], yes=yes or file is None)
-        execute_plan(remote, steps, as_json=as_json)
+        execute_plan(objects_api, steps, as_json=as_json)
 
 
-def export(
-    tenant: Annotated[str | None, typer.Argument(metavar="[TENANT]", help="Whose objects.")] = None,
-    everything: Annotated[bool, typer.Option("--all", help="Every tenant that the key may see.")] = False,
+def export_objects(
+    tenant: Annotated[str | None, typer.Argument(metavar="[TENANT]", help="The tenant.")] = None,
+    all_tenants: Annotated[bool, typer.Option("--all", help="All tenants visible to the key.")] = False,
     automatic: Annotated[
-        bool, typer.Option("--auto-registered", help="Monitors too that ScaledObjects registered.")
+        bool, typer.Option("--auto-registered", help="Include monitors registered by ScaledObjects.")
     ] = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="In place of standard output.")
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Output file; default: standard output.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON in place of YAML.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Write JSON instead of YAML.")] = False,
 ) -> None:
-    """Write everything of a tenant as files that apply back to no change. Secrets are never in it."""
-    if (tenant is None) != everything:
-        raise InvalidInput([FieldError("TENANT", "must be given, or else --all")])
+    """Export all objects of a tenant as manifests for `apply`. Secrets are not included."""
+    if (tenant is None) != all_tenants:
+        raise InvalidInput([FieldError("TENANT", "required, unless --all is given")])
     with ApiClient(load(CliSettings)) as client:
-        remote = ObjectClient(client)
-        current = _fetch_objects(remote, TENANT, tenant)
+        objects_api = ObjectClient(client)
+        current = _fetch_objects(objects_api, TENANT, tenant)
         for name in [ref.tenant for ref in current]:
             for kind in KINDS[1:]:
-                current |= remote.list_objects(kind, name)
+                current |= objects_api.list_objects(kind, name)
         exported = {ref: answer for ref, answer in current.items() if automatic or not answer.get("autoRegistered")}
         manifests = [
-            build_manifest(ref, exported[ref], remote.schemas) for ref in sorted(exported, key=lambda ref: ref.sort_key)
+            build_manifest(ref, exported[ref], objects_api.schemas)
+            for ref in sorted(exported, key=lambda ref: ref.sort_key)
         ]
-    text = json_of(manifests) + "\n" if as_json else as_yaml(manifests)
+    text = dump_json(manifests) + "\n" if as_json else dump_manifests(manifests)
     for line in _list_omissions(current, exported):
         typer.echo(f"lagscale: {line}", err=True)
     if output is None:
@@ -132,28 +135,30 @@ def export(
         return
     try:
         output.write_text(text, encoding="utf-8")
-    except OSError as wrong:
-        raise InvalidInput([FieldError(f"--output {output}", f"cannot be written: {wrong.strerror}")]) from wrong
+    except OSError as error:
+        raise InvalidInput([FieldError(f"--output {output}", f"cannot be written: {error.strerror}")]) from error
 
 
 def _list_omissions(current: Mapping[ObjectRef, ApiObject], exported: Mapping[ObjectRef, ApiObject]) -> Iterator[str]:
     for ref, answer in exported.items():
         if answer.get("hasSecrets"):
-            yield f"{ref}: its secrets are not in the export; another system needs them under spec.secrets"
+            yield f"{ref}: secrets are not exported; add them under spec.secrets to apply it to another system"
     if len(current) > len(exported):
-        yield f"left out: {len(current) - len(exported)} monitors that ScaledObjects registered (--auto-registered)"
+        yield f"omitted: {len(current) - len(exported)} monitors registered by ScaledObjects; include them with --auto-registered"
 
 
-def _fetch_objects(remote: ObjectClient, kind: ObjectKind, which: str | None) -> dict[ObjectRef, ApiObject]:
-    if which is not None and (kind is TENANT or "/" in which):
-        ref = _parse_ref_argument(kind, which)
-        return {ref: remote.one(ref)}
-    if kind is TENANT or which is not None:
-        return remote.list_objects(kind, "" if which is None else _parse_ref_argument(TENANT, which).tenant)
+def _fetch_objects(objects_api: ObjectClient, kind: ObjectKind, selection: str | None) -> dict[ObjectRef, ApiObject]:
+    if selection is not None and (kind is TENANT or "/" in selection):
+        ref = _parse_ref_argument(kind, selection)
+        return {ref: objects_api.get_one(ref)}
+    if kind is TENANT or selection is not None:
+        return objects_api.list_objects(
+            kind, "" if selection is None else _parse_ref_argument(TENANT, selection).tenant
+        )
     return {
         ref: one
-        for tenant in remote.list_objects(TENANT)
-        for ref, one in remote.list_objects(kind, tenant.tenant).items()
+        for tenant in objects_api.list_objects(TENANT)
+        for ref, one in objects_api.list_objects(kind, tenant.tenant).items()
     }
 
 
@@ -163,24 +168,26 @@ def _parse_ref_argument(kind: ObjectKind, text: str) -> ObjectRef:
         return ObjectRef(kind, text)
     if kind is TENANT or not is_name(tenant) or not (name if kind is BINDING else is_name(name)):
         form = "TENANT" if kind is TENANT else "TENANT/NAMESPACE" if kind is BINDING else "TENANT/NAME"
-        raise InvalidInput([FieldError(form, "must name one " + kind.word + (", as in shop/orders" if slash else ""))])
+        raise InvalidInput(
+            [FieldError(form, f"expected one {kind.label}" + (", for example shop/orders" if slash else ""))]
+        )
     if kind is BINDING and "/" not in name:
         name = f"{DEFAULT_INSTANCE}/{name}"
     return ObjectRef(kind, tenant, name)
 
 
-def _plan_deletions(remote: ObjectClient, sources: Sequence[str]) -> list[PlanStep]:
-    """A step for each object of the files, what needs others first."""
+def _plan_deletions(objects_api: ObjectClient, sources: Sequence[str]) -> list[PlanStep]:
+    """A step for each object of the files, dependent objects first."""
     field_errors: list[FieldError] = []
     refs = read_refs(read_documents(sources, field_errors), environment(), field_errors)
     if field_errors:
         raise InvalidInput(field_errors)
     existing: dict[ObjectRef, ApiObject] = {}
-    tenants = remote.get_many({ObjectRef(TENANT, ref.tenant) for ref in refs})
+    tenants = objects_api.get_many({ObjectRef(TENANT, ref.tenant) for ref in refs})
     for tenant in tenants:
         existing[tenant] = tenants[tenant]
         for kind in KINDS[1:]:
-            existing |= remote.get_many({ref for ref in refs if ref.kind is kind and ref.tenant == tenant.tenant})
+            existing |= objects_api.get_many({ref for ref in refs if ref.kind is kind and ref.tenant == tenant.tenant})
     return [
         PlanStep(
             PlanAction.DELETE if ref in existing else PlanAction.SAME, ref, version=existing.get(ref, {}).get("version")
@@ -190,7 +197,7 @@ def _plan_deletions(remote: ObjectClient, sources: Sequence[str]) -> list[PlanSt
 
 
 def _build_table(kind: ObjectKind, current: Mapping[ObjectRef, ApiObject]) -> Table:
-    names = ["tenant"] if kind is TENANT else ["tenant"] if kind is BINDING else ["tenant", kind.word]
+    names = ["tenant"] if kind is TENANT else ["tenant"] if kind is BINDING else ["tenant", kind.label]
     table = Table(*names, *kind.columns, *([] if kind is BINDING else ["version"]))
     for ref, answer in current.items():
         cells = [ref.tenant, ref.name][: len(names)] + [
@@ -206,6 +213,6 @@ def _format_cell(value: Any) -> str:
     if isinstance(value, Mapping):
         return str(value.get("code", "-"))
     if isinstance(value, list):
-        more = f" and {len(value) - _SHOWN_ITEMS} more" if len(value) > _SHOWN_ITEMS else ""
-        return ", ".join(map(str, value[:_SHOWN_ITEMS])) + more
+        more = f" and {len(value) - _MAX_ITEMS} more" if len(value) > _MAX_ITEMS else ""
+        return ", ".join(map(str, value[:_MAX_ITEMS])) + more
     return "-" if value is None else str(value)

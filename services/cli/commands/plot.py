@@ -1,4 +1,4 @@
-"""A plot of lag in a terminal: bars in eighths of a line, with the threshold through them. Pure; `explain` prints it."""
+"""A plot of lag in a terminal: bars in eighths of a line, with the threshold through them. Pure; `explain` and `compare` print it."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from itertools import groupby
 
 from rich.text import Text
 
+from services.cli.output import format_short
+
 _EIGHTHS = " ▁▂▃▄▅▆▇█"
 _PARTIAL = "░"
 _LINE = "╌"
@@ -16,7 +18,7 @@ _ABOVE, _BELOW, _THRESHOLD = "red", "green", "yellow"
 
 @dataclass(frozen=True, slots=True)
 class PlotPoint:
-    """Lag from an instant on, messages; `lowest` is what it fell to within the step."""
+    """Lag from a point in time on, messages; `lowest` is the lowest value within the step."""
 
     at_ms: int
     lag: float
@@ -25,19 +27,19 @@ class PlotPoint:
 
 @dataclass(frozen=True, slots=True)
 class PlotFrame:
-    """What the plot shows: from and until, and for how long a point stands when no other follows."""
+    """Time range of a plot, and for how long a point is drawn if no other follows."""
 
     begin_ms: int
     end_ms: int
     gap_ms: int
 
     def column(self, at_ms: int, width: int) -> int:
-        """The column of an instant."""
+        """The column of a point in time."""
         span = max(self.end_ms - self.begin_ms, 1)
         return min(width - 1, max(0, (at_ms - self.begin_ms) * width // span))
 
     def until(self, column: int, width: int) -> int:
-        """The instant at which a column ends."""
+        """The time at which a column ends."""
         return self.begin_ms + (self.end_ms - self.begin_ms) * (column + 1) // width
 
 
@@ -77,22 +79,13 @@ def draw_plot(
 
 
 def join_cells(cells: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
-    """Neighbouring characters of one style as one piece."""
+    """Adjacent characters of one style joined."""
     for style, group in groupby(cells, key=lambda cell: cell[1]):
         yield "".join(character for character, _ in group), style
 
 
-def format_short(number: float) -> str:
-    """A number of at most five characters: 950, 1.2k, 35M."""
-    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if number >= size:
-            scaled = number / size
-            return f"{scaled:.{1 if scaled < 100 else 0}f}".removesuffix(".0") + unit
-    return f"{number:.0f}"
-
-
 def _fill_columns(points: Sequence[PlotPoint], frame: PlotFrame, width: int) -> list[PlotPoint | None]:
-    """What each column shows: the most and the least of its points, or the point before while it stands."""
+    """What each column shows: the highest and lowest of its points, or the previous point while it is valid."""
     column_points: list[PlotPoint | None] = [None] * width
     for point in points:
         column = frame.column(point.at_ms, width)
@@ -119,10 +112,10 @@ def _time_of(point: PlotPoint) -> int:
 
 
 def _draw_cell(point: PlotPoint | None, row: int, level: int, threshold: float, step: float) -> tuple[str, str]:
-    """One character: the part of the bar that lies in this row, else the threshold's line or nothing."""
+    """One character: the part of the bar that lies in this row, else the threshold's line or a space."""
     eighths = 0 if point is None else max(0, min(8, round((point.lag - row * step) / step * 8)))
     if point is not None and eighths == 0 and row == 0 and point.lag > 0:
-        eighths = 1  # Some lag is never shown as none.
+        eighths = 1  # Lag above 0 is always visible.
     if eighths == 0 or point is None:
         return (_LINE, _THRESHOLD) if row == level else (" ", "")
     if point.lag <= threshold or row < level:

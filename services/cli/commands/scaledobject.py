@@ -1,14 +1,12 @@
-"""`lagscale scaledobject`: a ScaledObject for a registered monitor, ready for `kubectl apply`."""
+"""`lagscale scaledobject`: print a ScaledObject for a registered monitor, ready for `kubectl apply`."""
 
 from __future__ import annotations
 
 import math
 import re
-from io import StringIO
 from typing import Annotated, Any
 
 import typer
-from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 
 from lagscale.errors import FieldError, InvalidInput
@@ -19,14 +17,14 @@ from services.cli.commands.trigger_options import (
     Address,
     Mtls,
     Push,
-    parse_monitor_argument,
     parse_trigger_options,
 )
-from services.cli.importing.options import TriggerOptions
+from services.cli.importing.options import build_external_trigger
+from services.cli.output import dump_yaml, parse_monitor_argument
 from services.cli.settings import CliSettings
 
 _KUBERNETES_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
-#: As `--target` names them -> apiVersion and kind; KEDA takes a Deployment where nothing is said.
+#: Kind as in `--target` -> apiVersion and kind; a Deployment is KEDA's default.
 _TARGETS = {
     "deployment": None,
     "statefulset": ("apps/v1", "StatefulSet"),
@@ -34,23 +32,23 @@ _TARGETS = {
 }
 
 
-def scaledobject(
-    monitor: Annotated[str, typer.Argument(metavar="TENANT/MONITOR", help="Which monitor it asks for.")],
+def print_scaled_object(
+    monitor: Annotated[str, typer.Argument(metavar="TENANT/MONITOR", help="The monitor.")],
     *,
-    name: Annotated[str | None, typer.Option(help="Its name; the monitor's, if left out.")] = None,
+    name: Annotated[str | None, typer.Option(help="Name of the ScaledObject; default: the monitor's name.")] = None,
     namespace: Annotated[
-        str | None, typer.Option(help="Its namespace; the only one that is bound to the tenant, if left out.")
+        str | None, typer.Option(help="Namespace; default: the tenant's only bound namespace.")
     ] = None,
     target: Annotated[
         str | None,
         typer.Option(
             metavar="[KIND/]NAME",
-            help="What is scaled: deployment/x (or x), statefulset/x, rollout/x. A deployment of its own name, if left out.",
+            help="Scale target: deployment/x (or x), statefulset/x, rollout/x. Default: a deployment with the monitor's name.",
         ),
     ] = None,
-    least: Annotated[int, typer.Option("--min", help="minReplicaCount.", min=0)] = 1,
-    most: Annotated[
-        int | None, typer.Option("--max", help="maxReplicaCount; as many as partitions can feed, if left out.", min=1)
+    min_replicas: Annotated[int, typer.Option("--min", help="minReplicaCount.", min=0)] = 1,
+    max_replicas: Annotated[
+        int | None, typer.Option("--max", help="maxReplicaCount; default: as many as the partitions allow.", min=1)
     ] = None,
     scaler_address: Address = DEFAULT_ADDRESS,
     push: Push = False,
@@ -62,47 +60,47 @@ def scaledobject(
     with ApiClient(load(CliSettings)) as client:
         verdict = client.get(f"/v1/tenants/{tenant}/monitors/{monitor_name}/verdict")
         namespace = namespace or _find_namespace(client, tenant)
-    most = most or _compute_max_replicas(verdict)
-    if least > most:
-        raise InvalidInput([FieldError("--min", f"must not be above --max, which is {most}")])
+    max_replicas = max_replicas or _compute_max_replicas(verdict)
+    if min_replicas > max_replicas:
+        raise InvalidInput([FieldError("--min", f"must not exceed --max ({max_replicas})")])
     typer.echo(
         _render_yaml(
             _build_scaled_object(
                 name or monitor_name,
                 namespace,
                 _build_target(target or monitor_name),
-                (least, most),
-                _build_trigger(monitor_name, trigger_options),
+                (min_replicas, max_replicas),
+                build_external_trigger(monitor_name, trigger_options),
             ),
             verdict,
-            least,
+            min_replicas,
         ),
         nl=False,
     )
 
 
 def _find_namespace(client: ApiClient, tenant: str) -> str:
-    """The namespace that is bound to the tenant, where there is one and no other."""
+    """The only namespace that is bound to the tenant."""
     namespaces = {str(one["namespace"]) for one in client.get(f"/v1/tenants/{tenant}/bindings")["items"]}
     if len(namespaces) == 1 and namespaces != {"*"}:
         return namespaces.pop()
-    available = (
-        f"bound to the tenant are {', '.join(sorted(namespaces))}" if namespaces else "none is bound to the tenant yet"
-    )
-    raise InvalidInput([FieldError("--namespace", f"must be given: {available}")])
+    available = f"bound to the tenant: {', '.join(sorted(namespaces))}" if namespaces else "none is bound to the tenant"
+    raise InvalidInput([FieldError("--namespace", f"required; {available}")])
 
 
 def _compute_max_replicas(verdict: dict[str, Any]) -> int:
     partitions = int(verdict["partitions"] or 0)
     if not partitions:
-        raise InvalidInput([FieldError("--max", "must be given: the number of partitions is not known yet")])
+        raise InvalidInput([FieldError("--max", "required: the number of partitions is unknown")])
     return max(1, math.ceil(partitions / int(verdict["policy"]["consumersPerReplica"])))
 
 
 def _build_target(text: str) -> CommentedMap:
     kind, _, name = text.rpartition("/")
     if kind.lower() not in {*_TARGETS, ""} or _KUBERNETES_NAME.fullmatch(name) is None:
-        raise InvalidInput([FieldError("--target", f"must be a name, or {', '.join(_TARGETS)} and a name by a slash")])
+        raise InvalidInput(
+            [FieldError("--target", f"expected NAME or KIND/NAME, with the kinds {', '.join(_TARGETS)}")]
+        )
     target_kind = _TARGETS[kind.lower() or "deployment"]
     reference = CommentedMap()
     if target_kind is not None:
@@ -111,22 +109,11 @@ def _build_target(text: str) -> CommentedMap:
     return reference
 
 
-def _build_trigger(monitor: str, trigger_options: TriggerOptions) -> CommentedMap:
-    trigger = CommentedMap(type=trigger_options.type, metricType="AverageValue")
-    trigger["metadata"] = CommentedMap(scalerAddress=trigger_options.address, serviceType=monitor)
-    if trigger_options.mtls is not None:
-        kind, name = trigger_options.mtls
-        trigger["authenticationRef"] = CommentedMap(name=name)
-        if kind != "TriggerAuthentication":
-            trigger["authenticationRef"]["kind"] = kind
-    return trigger
-
-
 def _build_scaled_object(
     name: str, namespace: str, target: CommentedMap, replicas: tuple[int, int], trigger: CommentedMap
 ) -> CommentedMap:
     field_errors = [
-        FieldError(field, "must be 1 to 253 of a-z, 0-9, - and ., as Kubernetes names things")
+        FieldError(field, "must be 1 to 253 characters of a-z, 0-9, - and ., as Kubernetes names are")
         for field, text in (("--name", name), ("--namespace", namespace))
         if _KUBERNETES_NAME.fullmatch(text) is None
     ]
@@ -142,16 +129,11 @@ def _build_scaled_object(
     )
 
 
-def _render_yaml(document: CommentedMap, verdict: dict[str, Any], least: int) -> str:
-    if least == 0 and not float(verdict["policy"]["holdSeconds"]):
+def _render_yaml(document: CommentedMap, verdict: dict[str, Any], min_replicas: int) -> str:
+    if min_replicas == 0 and not float(verdict["policy"]["holdSeconds"]):
         document["spec"].yaml_set_comment_before_after_key(
             "minReplicaCount",
-            before="The monitor holds no answer (holdSeconds 0), and an error at 0 can end a working group: see docs/keda.md.",
+            before="holdSeconds is 0: without a last-known answer, an error at 0 replicas can stop a working group; see docs/keda.md.",
             indent=2,
         )
-    yaml = YAML(typ="rt")
-    yaml.width = 4096
-    yaml.indent(mapping=2, sequence=4, offset=2)
-    out = StringIO()
-    yaml.dump(document, out)
-    return out.getvalue()
+    return dump_yaml([document])

@@ -1,1 +1,1 @@
-"""From KEDA's `kafka` triggers to monitors: reads manifests, writes registrations, ScaledObjects and a report."""
+"""Import of KEDA manifests: from `kafka` triggers to monitors, ScaledObjects and a report."""

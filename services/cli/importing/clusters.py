@@ -1,6 +1,6 @@
-"""The cluster of a trigger: addresses and security, from whatever the manifests tell; what they do not is asked for.
+"""The cluster of a trigger: addresses and security, as far as the manifests contain them.
 
-Two triggers have one cluster when their addresses, in any order, and their security are the same.
+Two triggers share a cluster if their addresses, in any order, and their security are equal.
 """
 
 from __future__ import annotations
@@ -10,13 +10,12 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from services.cli.importing.findings import ConversionLog, KeyOutcome
-from services.cli.importing.kafka_keys import KEDA_KEYS, KeyTarget
-from services.cli.importing.sources import SECRETS, SourcedValue
-from services.cli.importing.trigger import KedaTrigger
+from lagscale.domain.policy.keda_keys import KEDA_KEYS, SECRETS, KeyTarget
+from services.cli.importing.conversion_log import ALSO_IN_KEDA, ConversionLog, KeyOutcome
+from services.cli.importing.triggers import KedaTrigger, SourcedValue
 
 _USER = ("username", "password")
-#: `sasl` of KEDA's -> what it needs, and what it may have.
+#: `sasl` of KEDA -> required and optional keys.
 _SASL_KEYS: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "none": ((), ()),
     "plaintext": (_USER, ()),
@@ -36,12 +35,12 @@ _NAME_LENGTH = 50
 
 @dataclass(frozen=True, slots=True)
 class ImportedCluster:
-    """A cluster to be registered.
+    """A cluster to register.
 
     Attributes:
-        servers: addresses in their order; one `SourcedValue` without a text where they are not known.
-        security, secrets: KEDA's key -> value or place; of secrets only places.
-        pod_role: the pod's own role at AWS is meant.
+        servers: addresses, sorted; one `SourcedValue` without a text if they are unknown.
+        security, secrets: KEDA's key -> value or source; of secrets only sources.
+        pod_role: the AWS role of the pod is used.
     """
 
     tenant: str
@@ -52,12 +51,12 @@ class ImportedCluster:
 
     @property
     def digest(self) -> str:
-        """Eight hex digits of its content, the same in every run."""
+        """Eight hex digits of a hash of its content, stable across runs."""
         return hashlib.sha256(_canonical_text(self).encode()).hexdigest()[:8]
 
     @property
     def name_candidate(self) -> str:
-        """A name for it, from its first address; not yet unique."""
+        """A name from the first address; not yet unique."""
         text = self.servers[0].text or "kafka"
         host = re.sub(r":\d+$", "", text).lower()
         host = re.sub(r"\.svc(\.cluster\.local)?$", "", host)
@@ -66,7 +65,7 @@ class ImportedCluster:
 
 
 def _canonical_text(cluster: ImportedCluster) -> str:
-    """What the digest is computed from. Its form is fixed: names of registered clusters depend on it."""
+    """The text of which the digest is a hash. Its form is fixed: names of registered clusters depend on it."""
 
     def values(items: Sequence[str]) -> str:
         return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
@@ -85,13 +84,13 @@ def _canonical_text(cluster: ImportedCluster) -> str:
 
 
 def build_cluster(trigger: KedaTrigger, tenant: str, log: ConversionLog) -> ImportedCluster:
-    """The cluster of a trigger; tells of every key that belongs to it."""
+    """The cluster of a trigger; logs every key that belongs to it."""
     security: dict[str, SourcedValue] = {}
     secrets: dict[str, SourcedValue] = {}
     sasl, required, optional = _find_sasl_keys(trigger, log)
     tls = trigger.text("tls")
     if tls not in {"enable", "disable"}:
-        log.field_errors.append(f"{trigger.key('tls')}: must be enable or disable, for KEDA too")
+        log.field_errors.append(f"{trigger.key('tls')}: must be enable or disable{ALSO_IN_KEDA}")
     tls_unresolved = _is_unresolved(trigger, "tls")
     for name in ("sasl", "tls"):
         if name in trigger.values:
@@ -109,7 +108,7 @@ def build_cluster(trigger: KedaTrigger, tenant: str, log: ConversionLog) -> Impo
         if name not in security and name not in secrets:
             _add_missing(trigger, name, secrets if name in SECRETS else security, log)
     if tls == "enable" and ("cert" in trigger.values) != ("key" in trigger.values):
-        log.field_errors.append(f"{trigger.path}: cert and key must be given together, for KEDA too")
+        log.field_errors.append(f"{trigger.path}: cert and key must be given together{ALSO_IN_KEDA}")
     _log_keys(trigger, used, sasl, log)
     servers = _parse_servers(trigger, log)
     _drop_defaults(security)
@@ -117,7 +116,7 @@ def build_cluster(trigger: KedaTrigger, tenant: str, log: ConversionLog) -> Impo
 
 
 def _find_sasl_keys(trigger: KedaTrigger, log: ConversionLog) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """The kind of SASL, what it needs, and what it may have; empty where the manifests do not tell it."""
+    """The kind of SASL, its required and its optional keys; empty if the manifests do not contain it."""
     if _is_unresolved(trigger, "sasl") or (trigger.credentials.missing and "sasl" not in trigger.values):
         every = tuple(
             name for required, optional in (*_SASL_KEYS.values(), _MSK_KEYS) for name in (*required, *optional)
@@ -127,7 +126,7 @@ def _find_sasl_keys(trigger: KedaTrigger, log: ConversionLog) -> tuple[str, tupl
     if sasl == "aws_msk_iam" or (sasl == "oauthbearer" and trigger.text("saslTokenProvider") == "aws_msk_iam"):
         return sasl, *_MSK_KEYS
     if sasl not in _SASL_KEYS:
-        log.field_errors.append(f"{trigger.key('sasl')}: must be one of {', '.join(_SASL_KEYS)}, for KEDA too")
+        log.field_errors.append(f"{trigger.key('sasl')}: must be one of {', '.join(_SASL_KEYS)}{ALSO_IN_KEDA}")
         return sasl, (), ()
     return sasl, *_SASL_KEYS[sasl]
 
@@ -144,7 +143,7 @@ def _uses_pod_role(
     secrets: dict[str, SourcedValue],
     log: ConversionLog,
 ) -> bool:
-    """Whether the pod's own role is meant."""
+    """Whether the AWS role of the pod is used."""
     identity = trigger.credentials.identity
     msk = required == _MSK_KEYS[0]
     if identity:
@@ -154,65 +153,67 @@ def _uses_pod_role(
             if role:
                 security.setdefault("awsRoleArn", SourcedValue(role, ""))
             key = "awsRoleArn" if role else "awsPodRole"
-            log.add_key(path, KeyOutcome.CHANGED, f"becomes {key} of the cluster, by the role of Lagscale's scraper")
+            log.add_key(path, KeyOutcome.CHANGED, f"becomes {key} of the cluster: the role of the Lagscale scraper")
         else:
-            why = f"{identity} is KEDA's own identity towards its cloud; Lagscale reads nothing from there"
-            log.add_key(path, KeyOutcome.DROPPED, why)
+            reason = f"{identity} is the cloud identity of KEDA, which Lagscale does not use"
+            log.add_key(path, KeyOutcome.DROPPED, reason)
     if not msk or "awsAccessKeyID" in secrets:
         return False
     log.add_task(
-        "A cluster on MSK takes the role of the scraper's pod (awsPodRole, awsRoleArn): give that pod a role that may "
-        "connect and describe, or take on the other one, and let a platform administrator apply the cluster."
+        "A cluster on MSK uses the role of the scraper's pod (awsPodRole, awsRoleArn): give that pod a role that may "
+        "connect and describe, or assume the other one, and let a platform administrator apply the cluster."
     )
     return "awsRoleArn" not in security
 
 
-def _add_missing(trigger: KedaTrigger, name: str, into: dict[str, SourcedValue], log: ConversionLog) -> None:
-    """What KEDA needs and nobody gives: a fault, unless it may stand in an authentication that was not read."""
+def _add_missing(trigger: KedaTrigger, name: str, target: dict[str, SourcedValue], log: ConversionLog) -> None:
+    """A missing required key: an error, unless it may be in an authentication that is not among the manifests."""
     if trigger.credentials.missing:
-        into[name] = SourcedValue(None, f"{trigger.credentials.source}, parameter {name}")
+        target[name] = SourcedValue(None, f"{trigger.credentials.source}, parameter {name}")
     else:
         sasl = trigger.text("sasl")
         log.field_errors.append(
-            f"{trigger.path}: sasl {sasl} needs {name}, for KEDA too; name an authenticationRef with it"
+            f"{trigger.path}: sasl {sasl} requires {name}{ALSO_IN_KEDA}; add it to an authenticationRef"
         )
 
 
 def _log_keys(trigger: KedaTrigger, used: Iterable[str], sasl: str, log: ConversionLog) -> None:
     for name, given in trigger.values.items():
         key, path = KEDA_KEYS[name], trigger.key(name)
-        if key.target is KeyTarget.NOWHERE:
-            log.add_key(path, KeyOutcome.DROPPED, key.why)
+        if key.target is KeyTarget.NONE:
+            log.add_key(path, KeyOutcome.DROPPED, key.note)
         elif name in {"sasl", "tls"}:
-            log.add_key(path, KeyOutcome.CHANGED, _append_source("moves to the cluster, in KEDA's spelling", given))
+            log.add_key(path, KeyOutcome.CHANGED, _append_source("moved to the cluster, in KEDA's spelling", given))
         elif key.target in {KeyTarget.SECURITY, KeyTarget.SECRET}:
             if name in used:
                 where = "secrets" if name in SECRETS else "security"
                 log.add_key(path, KeyOutcome.CHANGED, _append_source(f"becomes {where}.{name} of the cluster", given))
             else:
-                log.add_key(path, KeyOutcome.DROPPED, f"has no use with sasl {sasl or 'none'} and this tls")
+                log.add_key(path, KeyOutcome.DROPPED, f"not used with sasl {sasl or 'none'} and this tls")
     if trigger.flag("unsafeSsl"):
         log.add_task(
-            "A trigger does not check certificates (unsafeSsl); Lagscale always does: give that cluster `ca`, and "
-            "`verifyHostname: false` where names differ."
+            "A trigger does not verify certificates (unsafeSsl); Lagscale always does: set `ca` of that cluster, and "
+            "`verifyHostname: false` if names differ."
         )
     if trigger.credentials.missing:
         source = trigger.credentials.source
-        log.add_task(f"{source} is not among the manifests; add it and import again, or fill in the cluster by hand.")
+        log.add_task(
+            f"{source} is not among the manifests; add it and repeat the import, or complete the cluster by hand."
+        )
 
 
 def _append_source(text: str, given: SourcedValue) -> str:
-    return text if given.text is not None else f"{text}; its value stands in {given.source}"
+    return text if given.text is not None else f"{text}; its value is in {given.source}"
 
 
 def _drop_defaults(security: dict[str, SourcedValue]) -> None:
-    """One cluster, whether KEDA's defaults are written or not."""
+    """Remove KEDA's defaults, so that explicit and implicit ones give one cluster."""
     for name, default in (("sasl", "none"), ("tls", "disable"), ("saslTokenProvider", "bearer")):
         given = security.get(name)
         if given is not None and given.text is not None and given.text.strip() in {default, ""}:
             del security[name]
     for name, given in security.items():
-        # Where a value came from does not make it another one.
+        # The source of a known value does not matter.
         security[name] = given if given.text is None else SourcedValue(given.text.strip(), "")
 
 
@@ -223,6 +224,6 @@ def _parse_servers(trigger: KedaTrigger, log: ConversionLog) -> tuple[SourcedVal
     servers = sorted({part.strip() for part in given.text.split(",") if part.strip()})
     for number, server in enumerate(servers):
         if re.fullmatch(r"[^\s:/]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}", server) is None:
-            text = f"address {number} must read like kafka.example:9092, for KEDA too"
+            text = f"address {number}: expected HOST:PORT, for example kafka.example:9092{ALSO_IN_KEDA}"
             log.field_errors.append(f"{trigger.key('bootstrapServers')}: {text}")
     return tuple(SourcedValue(one, "") for one in servers) or (SourcedValue(None, "nowhere"),)

@@ -1,4 +1,4 @@
-"""All manifests -> clusters, monitors, bindings, and what replaces each object. Pure; a broken object stops no other."""
+"""Converts all manifests to clusters, monitors, bindings and new objects. Pure; an error in one object does not affect others."""
 
 from __future__ import annotations
 
@@ -7,27 +7,27 @@ from dataclasses import dataclass, field
 
 from lagscale.domain.tenancy import is_name
 from services.cli.importing.clusters import ImportedCluster, build_cluster
-from services.cli.importing.documents import ParsedDocument
-from services.cli.importing.findings import ConversionLog
-from services.cli.importing.manifests import ManifestIndex, ScaledResource
+from services.cli.importing.conversion_log import ConversionLog
+from services.cli.importing.manifest_index import ManifestIndex, ScaledResource
 from services.cli.importing.monitors import ImportedMonitor, build_monitor
 from services.cli.importing.naming import assign_names
 from services.cli.importing.options import ImportOptions
-from services.cli.importing.rewriting import build_replacement, build_rollback
-from services.cli.importing.surroundings import log_unchanged_keys
-from services.cli.importing.trigger import read_trigger
+from services.cli.importing.rewriting import build_replacement, build_rollback, log_unchanged_keys
+from services.cli.importing.triggers import read_trigger
+from services.cli.importing.yaml_text import ParsedDocument
 
 
 @dataclass(slots=True)
 class ConvertedObject:
-    """One object with what becomes of it.
+    """Conversion of one object.
 
     Attributes:
         tenant: of its namespace.
-        monitors: place of a trigger -> its monitor; empty where nothing is converted.
-        names: place -> the monitor's name.
-        clusters: place -> the cluster.
-        new, old: texts of what replaces it and of the way back; None where nothing is converted.
+        monitors: index of a trigger -> its monitor; empty if the object is not converted.
+        names: index of a trigger -> the monitor's name.
+        clusters: index of a trigger -> its cluster.
+        new: text of the new object; None if the object is not converted.
+        old: text of the original object, for the rollback.
     """
 
     resource: ScaledResource
@@ -42,14 +42,14 @@ class ConvertedObject:
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """The whole.
+    """Conversion of all manifests.
 
     Attributes:
-        objects: all that KEDA scales by Kafka, in order of kind, namespace and name.
-        without_kafka: titles of those without a kafka trigger.
+        objects: with kafka triggers, by kind, namespace and name.
+        without_kafka: titles of objects without a kafka trigger.
         clusters: cluster -> its name.
         bindings: (tenant, namespace).
-        unreadable: (where, why).
+        unreadable: (location, reason).
         notes: about several objects.
     """
 
@@ -62,14 +62,14 @@ class Conversion:
 
     @property
     def converted_objects(self) -> list[ConvertedObject]:
-        """What was converted."""
+        """The objects that are converted."""
         return [one for one in self.objects if one.new is not None]
 
 
 def convert_all(parsed: Sequence[ParsedDocument], options: ImportOptions) -> Conversion:
-    """Convert everything that was read."""
+    """Convert all documents."""
     manifests = ManifestIndex(parsed, options.namespace)
-    all_resources = manifests.resource()
+    all_resources = manifests.list_resources()
     objects = [
         _convert_object(manifests, resource, options) for resource in all_resources if resource.list_kafka_triggers()
     ]
@@ -84,7 +84,7 @@ def convert_all(parsed: Sequence[ParsedDocument], options: ImportOptions) -> Con
         without_kafka=[resource.title for resource in all_resources if not resource.list_kafka_triggers()],
         clusters=clusters,
         bindings=sorted({(one.tenant, one.resource.namespace) for one in convertible}),
-        unreadable=[(one.where, one.why) for one in manifests.unreadable],
+        unreadable=[(one.location, one.reason) for one in manifests.unreadable],
         notes=[*manifests.duplicates, *_note_shared_groups(convertible), *_note_similar_clusters(clusters)],
     )
 
@@ -93,11 +93,11 @@ def _convert_object(manifests: ManifestIndex, resource: ScaledResource, options:
     one = ConvertedObject(resource, options.tenant or resource.namespace)
     version = str(resource.node.get("apiVersion") or "")
     if not version.startswith("keda.sh/"):
-        text = f"apiVersion: {version or 'is missing'}; only keda.sh/v1alpha1 is read, bring it to KEDA 2 first"
+        text = f"apiVersion: {version or 'missing'}; only keda.sh/v1alpha1 is supported, migrate the object to KEDA 2 first"
         one.log.field_errors.append(text)
         return one
     if not is_name(one.tenant):
-        text = f"metadata.namespace: {one.tenant} cannot be a tenant's name; give --tenant, or render the manifest"
+        text = f"metadata.namespace: {one.tenant} is not a valid tenant name; use --tenant, or render the manifest"
         one.log.field_errors.append(text)
     log_unchanged_keys(resource, one.log)
     for trigger_index in resource.list_kafka_triggers():
@@ -108,21 +108,14 @@ def _convert_object(manifests: ManifestIndex, resource: ScaledResource, options:
 
 
 def _name_clusters(convertible: Sequence[ConvertedObject]) -> dict[ImportedCluster, str]:
-    all_resources = {cluster for one in convertible for cluster in one.clusters.values()}
+    all_clusters = {cluster for one in convertible for cluster in one.clusters.values()}
     candidates = {}
-    for cluster in all_resources:
+    for cluster in all_clusters:
         security = dict(cluster.security)
         kind = security["sasl"].text if "sasl" in security else "tls" if "tls" in security else "plain"
-        candidates[cluster] = (
-            cluster.tenant,
-            (cluster.name_candidate, f"{cluster.name_candidate}-{kind or 'sasl'}", repr(cluster)),
-        )
-    names = assign_names(
-        {
-            thing: (tenant, (*name_candidates[:2], f"{name_candidates[0]}-{thing.digest}"))
-            for thing, (tenant, name_candidates) in candidates.items()
-        }
-    )
+        base = cluster.name_candidate
+        candidates[cluster] = (cluster.tenant, (base, f"{base}-{kind or 'sasl'}", f"{base}-{cluster.digest}"))
+    names = assign_names(candidates)
     return dict(sorted(names.items(), key=lambda one: (one[0].tenant, one[1])))
 
 
@@ -137,26 +130,26 @@ def _name_monitors(convertible: Sequence[ConvertedObject]) -> None:
 
 
 def _note_shared_groups(convertible: Sequence[ConvertedObject]) -> list[str]:
-    """Monitors of one group and topic: measured once, judged apart."""
-    same: dict[object, list[str]] = {}
+    """Monitors with the same group and topics: polled once, evaluated separately."""
+    names_by_key: dict[object, list[str]] = {}
     for one in convertible:
         for trigger_index, monitor in one.monitors.items():
             key = (one.clusters[trigger_index], monitor.group, monitor.topics)
-            same.setdefault(key, []).append(f"{one.tenant}/{one.names[trigger_index]}")
+            names_by_key.setdefault(key, []).append(f"{one.tenant}/{one.names[trigger_index]}")
     return [
-        f"{', '.join(names)} read the same group and topic: Kafka is asked once for all of them, and each is judged by its own policy"
-        for names in same.values()
+        f"{', '.join(names)} have the same group and topics: Kafka is polled once for all of them, and each is evaluated by its own policy"
+        for names in names_by_key.values()
         if len(names) > 1
     ]
 
 
 def _note_similar_clusters(clusters: dict[ImportedCluster, str]) -> list[str]:
-    same: dict[object, list[str]] = {}
+    names_by_key: dict[object, list[str]] = {}
     for cluster, name in clusters.items():
-        same.setdefault((cluster.tenant, cluster.servers), []).append(name)
+        names_by_key.setdefault((cluster.tenant, cluster.servers), []).append(name)
     return [
-        f"clusters {', '.join(names)} of tenant {key[0]} have the same addresses and differ in security or in where "
-        "their secrets stand; if they are one, keep one of them in register/ and name it in the monitors"
-        for key, names in same.items()
+        f"clusters {', '.join(names)} of tenant {key[0]} have the same addresses and differ in security or in the "
+        "source of their secrets; if they are the same, keep one of them in register/ and use it in the monitors"
+        for key, names in names_by_key.items()
         if len(names) > 1 and isinstance(key, tuple)
     ]

@@ -1,4 +1,4 @@
-"""Names for what is registered: derived, unique in a tenant, and the same for the same manifests in any order."""
+"""Names of registered objects: unique in a tenant, and stable for the same manifests in any order. Clusters and monitors use it."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from collections import Counter
 from collections.abc import Hashable, Mapping, Sequence
 from typing import TypeVar
 
-_LONGEST = 63
+_MAX_LENGTH = 63
 _DIGITS = 8
-Thing = TypeVar("Thing", bound=Hashable)
+Item = TypeVar("Item", bound=Hashable)
 
 
-def assign_names(candidates: Mapping[Thing, tuple[str, Sequence[str]]]) -> dict[Thing, str]:
-    """Thing -> its name.
+def assign_names(candidates: Mapping[Item, tuple[str, Sequence[str]]]) -> dict[Item, str]:
+    """Item -> its name.
 
-    Each takes its first stem that nobody else of its tenant has among theirs; of those that are left, all take
-    their last stem with digits of a hash of it.
+    Each item takes its first candidate that no other item of its tenant has among its own; items without such a
+    candidate take their last one with digits of its hash.
 
     Args:
-        candidates: each with its tenant, and its stems, the most wanted first.
+        candidates: item -> tenant and candidate names, the preferred ones first.
     """
     name_candidates = {
         candidate: (tenant, [normalize_name(name_candidate) for name_candidate in given])
@@ -32,7 +32,7 @@ def assign_names(candidates: Mapping[Thing, tuple[str, Sequence[str]]]) -> dict[
         for name_candidate in dict.fromkeys(given)
         if name_candidate
     )
-    names: dict[Thing, str] = {}
+    names: dict[Item, str] = {}
     for candidate, (tenant, given) in name_candidates.items():
         unique = [
             name_candidate
@@ -44,11 +44,11 @@ def assign_names(candidates: Mapping[Thing, tuple[str, Sequence[str]]]) -> dict[
 
 
 def normalize_name(text: str) -> str:
-    """A text as a name: small letters, digits and hyphens; a long one is cut and told apart by a hash."""
+    """A text as a name: lower-case letters, digits and hyphens; a long one is truncated, with digits of its hash."""
     name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
-    return name if len(name) <= _LONGEST else _append_hash(name, text)
+    return name if len(name) <= _MAX_LENGTH else _append_hash(name, text)
 
 
 def _append_hash(name: str, text: str) -> str:
     digits = hashlib.sha256(text.encode()).hexdigest()[:_DIGITS]
-    return f"{name[: _LONGEST - _DIGITS - 1].strip('-') or 'monitor'}-{digits}"
+    return f"{name[: _MAX_LENGTH - _DIGITS - 1].strip('-') or 'monitor'}-{digits}"

@@ -1,17 +1,23 @@
-"""What the caller of an import decides: for which tenant, how the triggers ask, and the numbers that KEDA has not."""
+"""Options of an import and of the external triggers that replace KEDA's."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
+
+from ruamel.yaml.comments import CommentedMap
+
+DEFAULT_SUSTAIN_SECONDS: Final = 120
+DEFAULT_STUCK_AFTER_SECONDS: Final = 300
 
 
 @dataclass(frozen=True, slots=True)
 class TriggerOptions:
-    """How a trigger asks Lagscale.
+    """How KEDA reaches Lagscale.
 
     Attributes:
         address: of the scaler, as in host:port.
-        push: `external-push` in place of `external`.
+        push: `external-push` instead of `external`.
         mtls: kind and name of the TriggerAuthentication with KEDA's client certificate.
     """
 
@@ -27,22 +33,44 @@ class TriggerOptions:
 
 @dataclass(frozen=True, slots=True)
 class ImportOptions:
-    """Of one import.
+    """Options of one import.
 
     Attributes:
-        tenant: None means a tenant for each namespace, of its name.
-        namespace: of objects that name none.
+        tenant: of all monitors; None for one tenant per namespace, with its name.
+        namespace: of objects without one.
         instance: the KEDA instance of the bindings.
-        sustain_seconds, stuck_after_seconds: of the monitors.
-        batch: ScaledObjects in one batch.
-        tenants: write the tenants, too.
+        sustain_seconds, stuck_after_seconds: keys of the monitors' policies.
+        batch_size: ScaledObjects per batch.
+        with_tenants: declare the tenants too.
     """
 
     trigger_options: TriggerOptions
     tenant: str | None = None
     namespace: str = "default"
     instance: str = "default"
-    sustain_seconds: int = 120
-    stuck_after_seconds: int = 300
-    batch: int = 50
-    tenants: bool = False
+    sustain_seconds: int = DEFAULT_SUSTAIN_SECONDS
+    stuck_after_seconds: int = DEFAULT_STUCK_AFTER_SECONDS
+    batch_size: int = 50
+    with_tenants: bool = False
+
+
+def build_external_trigger(monitor: str, options: TriggerOptions) -> CommentedMap:
+    """A trigger that asks Lagscale for a monitor."""
+    trigger = CommentedMap(type=options.type, metricType="AverageValue")
+    trigger["metadata"] = build_trigger_metadata(monitor, options)
+    if options.mtls is not None:
+        trigger["authenticationRef"] = build_authentication_ref(*options.mtls)
+    return trigger
+
+
+def build_trigger_metadata(monitor: str, options: TriggerOptions) -> CommentedMap:
+    """The metadata of such a trigger."""
+    return CommentedMap(scalerAddress=options.address, serviceType=monitor)
+
+
+def build_authentication_ref(kind: str, name: str) -> CommentedMap:
+    """A reference to a TriggerAuthentication; KEDA's default kind is left out."""
+    reference = CommentedMap(name=name)
+    if kind != "TriggerAuthentication":
+        reference["kind"] = kind
+    return reference

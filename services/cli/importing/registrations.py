@@ -1,7 +1,7 @@
-"""Clusters, monitors and bindings as files for `lagscale apply`; what the manifests do not hold is a reference there.
+"""Clusters, monitors and bindings as files for `lagscale apply`, with references for missing values.
 
-A reference names a variable of the command's environment: as long as it is not set, `lagscale apply` refuses the file
-and names the field. No secret is ever written.
+A reference is a variable of the command's environment: until it is set, `lagscale apply` rejects the file with an error
+for the field. No secret is ever written.
 """
 
 from __future__ import annotations
@@ -10,29 +10,28 @@ import re
 import shlex
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from io import StringIO
 
-from ruamel.yaml import YAML
 from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.scalarstring import LiteralScalarString
 
 from services.cli.importing.conversion import Conversion, ConvertedObject
 from services.cli.importing.monitors import ImportedMonitor
 from services.cli.importing.options import ImportOptions
-from services.cli.importing.sources import SourcedValue
+from services.cli.importing.triggers import SourcedValue
+from services.cli.objects.manifests import API_VERSION
+from services.cli.output import dump_yaml
 
-_VERSION = "lagscale/v1"
 _SECRET = re.compile(r"Secret (?P<namespace>\S+)/(?P<name>\S+), key (?P<key>\S+)")
 
 
 @dataclass(frozen=True, slots=True)
 class MissingValue:
-    """A value that apply needs and the manifests do not hold.
+    """A value that `apply` requires and the manifests do not contain.
 
     Attributes:
-        variable: of the environment, that it must be put into.
-        owner: whose it is, as in `cluster shop/main, secrets.password`.
-        source: where it stands now.
+        variable: of the environment, for the value.
+        owner: object and field, as in `cluster shop/main, secrets.password`.
+        source: where the value is now.
     """
 
     variable: str
@@ -41,7 +40,7 @@ class MissingValue:
 
     @property
     def command(self) -> str:
-        """What sets the variable from a Secret of Kubernetes; empty where the value stands elsewhere."""
+        """Command that sets the variable from a Kubernetes Secret; empty for other sources."""
         match = _SECRET.fullmatch(self.source)
         if match is None:
             return ""
@@ -52,32 +51,32 @@ class MissingValue:
 
 @dataclass(slots=True)
 class RegistrationFiles:
-    """Texts by file name, and what is wanted for them."""
+    """Texts by file name, and their missing values."""
 
     files: dict[str, str] = field(default_factory=dict)
     missing_values: list[MissingValue] = field(default_factory=list)
 
 
 def build_registrations(conversion: Conversion, options: ImportOptions) -> RegistrationFiles:
-    """What is to be registered, in files that are applied in the order of their names."""
-    files_made = RegistrationFiles()
+    """The objects to register, in files that are applied in the order of their names."""
+    registration_files = RegistrationFiles()
     tenants = sorted({tenant for tenant, _ in conversion.bindings})
-    if options.tenants:
-        files_made.files["00-tenants.yaml"] = _dump_objects(
+    if options.with_tenants:
+        registration_files.files["00-tenants.yaml"] = dump_yaml(
             [_build_object("Tenant", tenant, None, CommentedMap()) for tenant in tenants]
         )
-    files_made.files["10-clusters.yaml"] = _dump_objects(_build_clusters(conversion, files_made))
-    files_made.files["20-monitors.yaml"] = _dump_objects(_build_monitors(conversion, files_made))
-    files_made.files["30-bindings.yaml"] = _dump_objects(
+    registration_files.files["10-clusters.yaml"] = dump_yaml(_build_clusters(conversion, registration_files))
+    registration_files.files["20-monitors.yaml"] = dump_yaml(_build_monitors(conversion, registration_files))
+    registration_files.files["30-bindings.yaml"] = dump_yaml(
         [
             _build_object("Binding", None, tenant, CommentedMap(instance=options.instance, namespace=namespace))
             for tenant, namespace in conversion.bindings
         ]
     )
-    return files_made
+    return registration_files
 
 
-def _build_clusters(conversion: Conversion, files_made: RegistrationFiles) -> Iterable[CommentedMap]:
+def _build_clusters(conversion: Conversion, registration_files: RegistrationFiles) -> Iterable[CommentedMap]:
     for cluster, name in conversion.clusters.items():
         variable_prefix = f"{cluster.tenant}-{name}"
         owner = f"cluster {cluster.tenant}/{name}"
@@ -87,7 +86,7 @@ def _build_clusters(conversion: Conversion, files_made: RegistrationFiles) -> It
                 spec,
                 "bootstrapServers",
                 cluster.servers[0],
-                _require_value(files_made, variable_prefix, owner, "bootstrapServers", cluster.servers[0]),
+                _require_value(registration_files, variable_prefix, owner, "bootstrapServers", cluster.servers[0]),
             )
         else:
             spec["bootstrapServers"] = [server.text for server in cluster.servers]
@@ -95,7 +94,10 @@ def _build_clusters(conversion: Conversion, files_made: RegistrationFiles) -> It
             values = CommentedMap()
             for key, value in given:
                 _set_value(
-                    values, key, value, _require_value(files_made, variable_prefix, owner, f"{part}.{key}", value)
+                    values,
+                    key,
+                    value,
+                    _require_value(registration_files, variable_prefix, owner, f"{part}.{key}", value),
                 )
             if part == "security" and cluster.pod_role:
                 values["awsPodRole"] = True
@@ -104,25 +106,27 @@ def _build_clusters(conversion: Conversion, files_made: RegistrationFiles) -> It
         yield _build_object("Cluster", name, cluster.tenant, spec)
 
 
-def _build_monitors(conversion: Conversion, files_made: RegistrationFiles) -> Iterable[CommentedMap]:
+def _build_monitors(conversion: Conversion, registration_files: RegistrationFiles) -> Iterable[CommentedMap]:
     rows = [
         (one.tenant, one.names[trigger_index], monitor, one, trigger_index)
         for one in conversion.converted_objects
         for trigger_index, monitor in one.monitors.items()
     ]
     for tenant, name, monitor, one, trigger_index in sorted(rows, key=lambda row: row[:2]):
-        spec = _build_monitor_spec(tenant, name, monitor, conversion.clusters[one.clusters[trigger_index]], files_made)
-        whole = _build_object("Monitor", name, tenant, spec)
-        whole.yaml_set_start_comment(_describe_origin(one, trigger_index))
-        yield whole
+        spec = _build_monitor_spec(
+            tenant, name, monitor, conversion.clusters[one.clusters[trigger_index]], registration_files
+        )
+        monitor_object = _build_object("Monitor", name, tenant, spec)
+        monitor_object.yaml_set_start_comment(_describe_origin(one, trigger_index))
+        yield monitor_object
 
 
 def _describe_origin(one: ConvertedObject, trigger_index: int) -> str:
-    return f"From {one.resource.title}, trigger {trigger_index} ({one.resource.document.where})."
+    return f"From {one.resource.title}, trigger {trigger_index} ({one.resource.document.location})."
 
 
 def _build_monitor_spec(
-    tenant: str, name: str, monitor: ImportedMonitor, cluster: str, files_made: RegistrationFiles
+    tenant: str, name: str, monitor: ImportedMonitor, cluster: str, registration_files: RegistrationFiles
 ) -> CommentedMap:
     owner, variable_prefix = f"monitor {tenant}/{name}", f"{tenant}-{name}"
     spec = CommentedMap(cluster=cluster)
@@ -130,11 +134,13 @@ def _build_monitor_spec(
         spec,
         "consumerGroup",
         monitor.group,
-        _require_value(files_made, variable_prefix, owner, "consumerGroup", monitor.group),
+        _require_value(registration_files, variable_prefix, owner, "consumerGroup", monitor.group),
     )
     topics = monitor.topics
     if topics is not None and topics[0].text is None:
-        _set_value(spec, "topics", topics[0], _require_value(files_made, variable_prefix, owner, "topics", topics[0]))
+        _set_value(
+            spec, "topics", topics[0], _require_value(registration_files, variable_prefix, owner, "topics", topics[0])
+        )
     elif topics is not None:
         spec["topics"] = [topic.text for topic in topics]
     spec["policy"] = CommentedMap(monitor.policy)
@@ -142,14 +148,14 @@ def _build_monitor_spec(
 
 
 def _require_value(
-    files_made: RegistrationFiles, variable_prefix: str, owner: str, field_name: str, given: SourcedValue
+    registration_files: RegistrationFiles, variable_prefix: str, owner: str, field_name: str, given: SourcedValue
 ) -> str:
-    """The variable that a value is read from; empty where the value is known."""
+    """The variable of a missing value; empty if the value is known."""
     if given.text is not None:
         return ""
     key = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", field_name.rpartition(".")[2])
     variable = re.sub(r"[^A-Z0-9]+", "_", f"KAFKA-{variable_prefix}-{key}".upper())
-    files_made.missing_values.append(MissingValue(variable, f"{owner}, {field_name}", given.source))
+    registration_files.missing_values.append(MissingValue(variable, f"{owner}, {field_name}", given.source))
     return variable
 
 
@@ -175,16 +181,4 @@ def _build_object(kind: str, name: str | None, tenant: str | None, spec: Mapping
         metadata["name"] = name
     if tenant is not None:
         metadata["tenant"] = tenant
-    return CommentedMap(apiVersion=_VERSION, kind=kind, metadata=metadata, spec=spec)
-
-
-def _dump_objects(objects: Iterable[CommentedMap]) -> str:
-    yaml = YAML(typ="rt")
-    yaml.width = 4096
-    yaml.indent(mapping=2, sequence=4, offset=2)
-    parts = []
-    for node in objects:
-        out = StringIO()
-        yaml.dump(node, out)
-        parts.append(out.getvalue())
-    return "---\n".join(parts)
+    return CommentedMap(apiVersion=API_VERSION, kind=kind, metadata=metadata, spec=spec)

@@ -1,6 +1,6 @@
-"""The ScaledObject or ScaledJob that replaces one: its kafka triggers ask Lagscale, everything else stays.
+"""The new ScaledObject or ScaledJob: its kafka triggers are replaced, all other keys stay and are logged.
 
-Comments stay too; those beside keys that go stand above the new ones. What only a server writes goes.
+Comments stay too; those of removed keys are moved above the new ones. Fields that only a server writes are removed.
 """
 
 from __future__ import annotations
@@ -11,22 +11,22 @@ from typing import Any
 
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
-from services.cli.importing.comments import (
+from lagscale.domain.policy.keda_keys import SECRETS
+from services.cli.importing.conversion_log import ALSO_IN_KEDA, ConversionLog, KeyOutcome
+from services.cli.importing.manifest_index import KAFKA_TYPES, SCALED_JOB, Node, ScaledResource, get_map
+from services.cli.importing.options import TriggerOptions, build_authentication_ref, build_trigger_metadata
+from services.cli.importing.yaml_text import (
     as_comment_lines,
     collect_comments,
+    dump_node,
     insert_before,
     insert_below,
     read_key_comments,
     read_value_comments,
     strip_markers,
 )
-from services.cli.importing.documents import dump_node
-from services.cli.importing.findings import ConversionLog, KeyOutcome
-from services.cli.importing.manifests import KAFKA_TYPES, get_map
-from services.cli.importing.options import TriggerOptions
-from services.cli.importing.sources import SECRETS
 
-#: What the API server writes: applied again, it would be refused or overwritten.
+#: Fields that the API server writes: applied again, they would be rejected or overwritten.
 _SERVER_FIELDS = ("creationTimestamp", "generation", "managedFields", "resourceVersion", "selfLink", "uid")
 _LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _STEP = 2
@@ -35,13 +35,13 @@ _STEP = 2
 def build_replacement(
     node: CommentedMap, monitors: Mapping[int, str], trigger_options: TriggerOptions, log: ConversionLog
 ) -> str:
-    """The text of what replaces an object.
+    """The text of the new object.
 
     Args:
-        node: with comments; it is not changed.
-        monitors: place of a trigger -> the monitor that it asks for.
-        asking: how.
-        log: takes what became of the trigger's own keys.
+        node: the original with comments; it is not changed.
+        monitors: index of a trigger -> the monitor's name.
+        trigger_options: of the new triggers.
+        log: receives the outcome of the trigger's own keys.
     """
     new = copy.deepcopy(node)
     _drop_server_fields(new, log)
@@ -54,9 +54,9 @@ def build_replacement(
 
 
 def build_rollback(node: CommentedMap, text: str | None) -> str:
-    """The text for the way back: exactly as written; of a list's item as it can be applied again.
+    """The text of the original object for the rollback: exactly as written, except for an item of a list.
 
-    A secret in a kafka trigger's metadata is left out: KEDA does not read it there.
+    A secret in the metadata of a kafka trigger is removed: KEDA does not read it there.
     """
     old = copy.deepcopy(node)
     secret = [
@@ -78,16 +78,16 @@ def _drop_server_fields(node: CommentedMap, log: ConversionLog) -> None:
     metadata = node.get("metadata")
     if "status" in node:
         _remove_key(node, "status")
-        log.add_key("status", KeyOutcome.DROPPED, "the server writes it")
+        log.add_key("status", KeyOutcome.DROPPED, "written by the server")
     if not isinstance(metadata, CommentedMap):
         return
     for name in _SERVER_FIELDS:
         if name in metadata:
             _remove_key(metadata, name)
-            log.add_key(f"metadata.{name}", KeyOutcome.DROPPED, "the server writes it")
+            log.add_key(f"metadata.{name}", KeyOutcome.DROPPED, "written by the server")
     annotations = metadata.get("annotations")
     if isinstance(annotations, CommentedMap) and _LAST_APPLIED in annotations:
-        log.add_key(f"metadata.annotations[{_LAST_APPLIED}]", KeyOutcome.DROPPED, "kubectl writes it")
+        log.add_key(f"metadata.annotations[{_LAST_APPLIED}]", KeyOutcome.DROPPED, "written by kubectl")
         if len(annotations) > 1:
             _remove_key(annotations, _LAST_APPLIED)
         else:
@@ -95,7 +95,7 @@ def _drop_server_fields(node: CommentedMap, log: ConversionLog) -> None:
 
 
 def _remove_key(node: CommentedMap, key: str) -> None:
-    """Take a key out; its comments move to the key before it, if there is one."""
+    """Remove a key; its comments move to the previous key, if there is one."""
     keys = list(node.keys())
     trigger_index = keys.index(key)
     inline, following = read_value_comments(node, key)
@@ -112,7 +112,7 @@ def _remove_key(node: CommentedMap, key: str) -> None:
 
 
 def _append_below_last(node: CommentedMap, key: Any, lines: list[str]) -> None:
-    """Put lines below everything that belongs to a key."""
+    """Append lines below the value of a key."""
     if not lines:
         return
     child: Any = node
@@ -136,9 +136,7 @@ def _rewrite_trigger(
 ) -> CommentedMap:
     trigger_options, log = context
     column = old.lc.col if isinstance(old.lc.col, int) else 0
-    metadata = CommentedMap()
-    metadata["scalerAddress"] = trigger_options.address
-    metadata["serviceType"] = monitor
+    metadata = build_trigger_metadata(monitor, trigger_options)
     inside, after = collect_comments(old.get("metadata"))
     new = CommentedMap()
     if old.ca.comment:
@@ -147,9 +145,7 @@ def _rewrite_trigger(
     for key, value in order:
         if key == "type":
             new["type"] = trigger_options.type
-            log.add_key(
-                f"{path}.type", KeyOutcome.CHANGED, f"{value} becomes {trigger_options.type}: KEDA asks Lagscale"
-            )
+            log.add_key(f"{path}.type", KeyOutcome.CHANGED, f"{value} becomes {trigger_options.type}")
         elif key == "metadata":
             new["metadata"] = metadata
         elif key == "authenticationRef":
@@ -160,12 +156,12 @@ def _rewrite_trigger(
             _rewrite_authentication(new, value, path, context)
             continue
         elif key == "metricType" and str(value) == "Utilization":
-            why = "Utilization is for cpu and memory only, and KEDA refuses it here; AverageValue is the default"
-            log.add_key(f"{path}.metricType", KeyOutcome.DROPPED, why)
+            reason = f"Utilization is for cpu and memory only{ALSO_IN_KEDA}; AverageValue is the default"
+            log.add_key(f"{path}.metricType", KeyOutcome.DROPPED, reason)
             continue
         else:
             new[key] = value
-            log.add_key(f"{path}.{key}", KeyOutcome.TAKEN, _explain_kept_key(str(key), value))
+            log.add_key(f"{path}.{key}", KeyOutcome.KEPT, _explain_kept_key(str(key), value))
         slots = old.ca.items.get(key)
         if slots and key != "metadata":
             new.ca.items[key] = copy.deepcopy(slots)
@@ -180,7 +176,7 @@ def _rewrite_trigger(
 
 
 def _append_comments(new: CommentedMap, lines: list[str]) -> None:
-    """What followed the keys that went follows the trigger's last line."""
+    """Append the comments that followed removed keys to the last line of the trigger."""
     if lines:
         _append_below_last(new, list(new.keys())[-1], lines)
 
@@ -190,26 +186,145 @@ def _rewrite_authentication(
 ) -> None:
     trigger_options, log = context
     if trigger_options.mtls is None:
-        why = "Lagscale asks Kafka, by the cluster's registration; KEDA sends nothing of it to an external scaler"
-        log.add_key(f"{path}.authenticationRef", KeyOutcome.DROPPED, why)
+        reason = "the cluster has the credentials; KEDA does not send them to an external scaler"
+        log.add_key(f"{path}.authenticationRef", KeyOutcome.DROPPED, reason)
         return
     kind, name = trigger_options.mtls
-    ref = CommentedMap()
-    ref["name"] = name
-    if kind != "TriggerAuthentication":
-        ref["kind"] = kind
-    new["authenticationRef"] = ref
+    new["authenticationRef"] = build_authentication_ref(kind, name)
     outcome = KeyOutcome.ADDED if old is None else KeyOutcome.CHANGED
     log.add_key(f"{path}.authenticationRef", outcome, f"{kind} {name}: KEDA's client certificate for Lagscale")
 
 
 def _explain_kept_key(key: str, value: Any) -> str:
     if key == "name":
-        return "the same, so formulas go on naming it"
+        return "unchanged, so formulas stay valid"
     if key == "metricType" and str(value) == "Value":
-        return "the same: the HPA then compares the whole value, and not the value per replica, with the target"
+        return "unchanged: the HPA compares the whole value, not the value per replica, with the target"
     if key == "metricType":
-        return "the same"
+        return "unchanged"
     if key == "useCachedMetrics":
-        return "the same; the HPA then sees the value of KEDA's last poll, up to pollingInterval old"
-    return "the same"
+        return "unchanged; the HPA gets the value of KEDA's last poll, up to pollingInterval old"
+    return "unchanged"
+
+
+_PAUSED = ("autoscaling.keda.sh/paused-replicas", "autoscaling.keda.sh/paused", "autoscaling.keda.sh/paused-scale-in", "autoscaling.keda.sh/paused-scale-out")  # fmt: skip
+RACE = (
+    "At minReplicaCount 0 an error does not keep the replicas: KEDA up to 2.20.2 can treat an error of an HPA request "
+    "as inactive, and scale a working group to zero after the cooldown. "
+)
+_LAST_KNOWN_ANSWER = (
+    "Lagscale therefore returns the last-known answer while lag is unknown (holdSeconds, by default an hour)."
+)
+_NO_LAST_KNOWN_ANSWER = "With a fallback the monitor has holdSeconds 0, so KEDA gets errors; the fallback does not prevent this, minReplicaCount 1 does."
+FALLBACK_ZERO = (
+    "fallback.replicas is 0 at minReplicaCount 0: KEDA scales to zero on an error at once. Set replicas, or remove the "
+    "fallback, so that Lagscale returns the last-known answer."
+)
+
+
+def log_unchanged_keys(resource: ScaledResource, log: ConversionLog) -> None:
+    """Log every key of an object outside its triggers."""
+    _log_metadata(resource, log)
+    for name, value in resource.spec.items():
+        if name == "triggers":
+            for trigger_index, trigger in enumerate(resource.triggers):
+                if trigger_index not in resource.list_kafka_triggers():
+                    kind = trigger.get("type") if isinstance(trigger, Mapping) else trigger
+                    log.add_key(f"triggers[{trigger_index}]", KeyOutcome.KEPT, f"a trigger of type {kind}, unchanged")
+        elif name == "advanced":
+            _log_advanced(resource, get_map(resource.spec, "advanced"), log)
+        else:
+            log.add_key(name, KeyOutcome.KEPT, _describe_key(resource, name, value))
+    if resource.kind != SCALED_JOB:
+        _warn_about_zero(resource, log)
+
+
+def read_min_replicas(resource: ScaledResource) -> int:
+    """minReplicaCount, 0 if it is not set."""
+    return _parse_number(resource.spec.get("minReplicaCount"), 0)
+
+
+def read_max_replicas(resource: ScaledResource) -> int:
+    """maxReplicaCount, KEDA's default of 100 if it is not set."""
+    return _parse_number(resource.spec.get("maxReplicaCount"), 100)
+
+
+def _parse_number(value: Any, default: int) -> int:
+    try:
+        return default if value is None else int(value)
+    except (TypeError, ValueError):
+        return default
+
+
+def _log_metadata(resource: ScaledResource, log: ConversionLog) -> None:
+    metadata = get_map(resource.node, "metadata")
+    if not metadata.get("namespace"):
+        log.add_warning(f"No namespace; {resource.namespace} is assumed (--namespace), also for the binding.")
+    for name in metadata:
+        if name in {"name", "namespace", "labels", "finalizers", "ownerReferences"}:
+            log.add_key(f"metadata.{name}", KeyOutcome.KEPT, "unchanged")
+    owner = str(get_map(metadata, "labels").get("app.kubernetes.io/managed-by") or "")
+    for name, value in resource.annotations.items():
+        if name.startswith("kubectl.kubernetes.io/"):
+            continue
+        log.add_key(f"metadata.annotations[{name}]", KeyOutcome.KEPT, "unchanged")
+        if name in _PAUSED and str(value).lower() != "false":
+            log.add_warning(f"Paused ({name}: {value}), and stays paused; the monitor is polled meanwhile.")
+        if name.startswith(("meta.helm.sh/", "argocd.argoproj.io/", "kustomize.toolkit.fluxcd.io/")):
+            owner = owner or name.partition("/")[0]
+    if owner:
+        log.add_warning(f"Managed by {owner}; make the change there, or it will be reverted.")
+
+
+def _describe_key(resource: ScaledResource, name: str, value: Any) -> str:
+    if name == "pollingInterval" and resource.kind != SCALED_JOB:
+        return "unchanged; needs no tuning: answers change only with a new sample, and the HPA polls every 15 s itself"
+    if name == "cooldownPeriod":
+        return "unchanged; counts from the last active answer, and a group in progress is active"
+    if name == "idleReplicaCount":
+        return f"unchanged: KEDA scales to {value} while inactive; a group in progress is active (workSeconds)"
+    if name == "fallback":
+        return "unchanged; the monitor has holdSeconds 0, because KEDA's fallback counts errors"
+    if name == "scalingStrategy":
+        return "unchanged; it uses the value of Lagscale, which is 0 until lag is sustained"
+    return "unchanged"
+
+
+def _log_advanced(resource: ScaledResource, advanced: Node, log: ConversionLog) -> None:
+    for name, value in advanced.items():
+        path = f"advanced.{name}"
+        if name == "scalingModifiers":
+            _log_modifiers(resource, get_map(advanced, name), log)
+        elif name == "horizontalPodAutoscalerConfig" and isinstance(value, Mapping):
+            for part in value:
+                reason = "unchanged"
+                if part == "behavior":
+                    reason += "; its windows apply to the answers of Lagscale, so scaleUpStabilization and scaleDownStabilization stay 0"
+                log.add_key(f"{path}.{part}", KeyOutcome.KEPT, reason)
+        else:
+            log.add_key(path, KeyOutcome.KEPT, "unchanged")
+
+
+def _log_modifiers(resource: ScaledResource, modifiers: Node, log: ConversionLog) -> None:
+    formula = str(modifiers.get("formula") or "")
+    for name in modifiers:
+        log.add_key(f"advanced.scalingModifiers.{name}", KeyOutcome.KEPT, "unchanged")
+    trigger_names = [
+        str(resource.triggers[trigger_index].get("name"))
+        for trigger_index in resource.list_kafka_triggers()
+        if resource.triggers[trigger_index].get("name") and str(resource.triggers[trigger_index]["name"]) in formula
+    ]
+    if trigger_names:
+        log.add_warning(
+            f"The formula uses {', '.join(trigger_names)}: it stays valid, and gets the value of Lagscale, which is 0 until lag "
+            "is sustained above lagThreshold; check a formula that divides by it or compares it."
+        )
+
+
+def _warn_about_zero(resource: ScaledResource, log: ConversionLog) -> None:
+    if read_min_replicas(resource) > 0:
+        return
+    fallback = get_map(resource.spec, "fallback")
+    log.add_warning(RACE + (_NO_LAST_KNOWN_ANSWER if fallback else _LAST_KNOWN_ANSWER))
+    if fallback and _parse_number(fallback.get("replicas"), 0) == 0:
+        log.add_warning(FALLBACK_ZERO)

@@ -1,1 +1,1 @@
-"""Objects in files: read, compared with the API, written."""
+"""Objects in manifests: parsed, compared with the API, applied."""

@@ -1,4 +1,4 @@
-"""YAML and JSON files -> documents of plain data that remember the line of each value."""
+"""YAML and JSON files as documents of plain data with the line of each value, and their `valueFrom` references resolved."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from lagscale.errors import FieldError
+from lagscale.settings import PREFIX
 
 KeyPath = tuple[str | int, ...]
 
 _SUFFIXES = (".yaml", ".yml", ".json")
 _STDIN = "-"
 _TAG = "tag:yaml.org,2002:"
-#: Aliases repeat what they name: a few lines could mean billions of values.
+#: Aliases repeat their values: a few lines could expand to billions.
 _MAX_VALUES = 500_000
 _MAX_DEPTH = 40
 
@@ -30,9 +31,9 @@ class SourceDocument:
     """One object of a file.
 
     Attributes:
-        file: as it was named.
-        value: mappings, lists, texts, numbers, true, false and null.
-        lines: the way to a value -> its line, the first is 1.
+        file: its path as given.
+        value: mappings, lists, strings, numbers, true, false and null.
+        lines: path of a value -> its line, counted from 1.
     """
 
     file: str
@@ -40,58 +41,91 @@ class SourceDocument:
     lines: Mapping[KeyPath, int]
 
     def locate(self, key_path: KeyPath = ()) -> str:
-        """`file:line` of a value, or of the nearest one around it that is there."""
+        """`file:line` of a value, or of the nearest enclosing one."""
         while key_path and key_path not in self.lines:
             key_path = key_path[:-1]
         return f"{self.file}:{self.lines[key_path]}"
 
 
 def read_documents(sources: Sequence[str], field_errors: list[FieldError]) -> list[SourceDocument]:
-    """The documents of files and directories (their .yaml, .yml and .json files, by name), or of standard input (`-`).
+    """The documents of files, directories or standard input (`-`).
 
-    A list, and a `List` with `items`, count as their members. Empty documents are passed over.
+    Lists, and a `List` with `items`, are split into their members. Empty documents are skipped.
 
     Args:
-        sources: as given to `-f`.
-        field_errors: takes a fault for each file that cannot be read.
+        sources: values of `-f`.
+        field_errors: receives an error for each file that cannot be read.
     """
     parsed: list[SourceDocument] = []
     for source in sources:
-        for name, text in _read_texts(source, field_errors):
-            parsed += _YamlParser(name, field_errors).documents(text)
+        for one in read_texts(source, field_errors):
+            if one.text is None:
+                field_errors.append(FieldError(one.path, "is not UTF-8"))
+            else:
+                parsed += _YamlParser(one.path, field_errors).documents(one.text)
     return parsed
 
 
-def _read_texts(source: str, field_errors: list[FieldError]) -> Iterator[tuple[str, str]]:
+@dataclass(frozen=True, slots=True)
+class SourceText:
+    """The text of one manifest file.
+
+    Attributes:
+        path: as given, joined with the file's name in a directory.
+        name: relative to the source.
+        text: None if the file is not UTF-8.
+    """
+
+    path: str
+    name: str
+    text: str | None
+
+
+def read_texts(source: str, field_errors: list[FieldError]) -> Iterator[SourceText]:
+    """The texts of a file, of a directory (its .yaml, .yml and .json files, recursive), or of standard input (`-`).
+
+    Args:
+        source: one value of `-f`.
+        field_errors: receives an error for each file that cannot be read.
+    """
     if source == _STDIN:
-        yield "stdin", sys.stdin.read()
+        yield SourceText("stdin", "stdin", sys.stdin.read())
         return
     path = Path(source)
     files = _list_files(path) if path.is_dir() else [path]
     if not files:
-        field_errors.append(FieldError(source, f"holds no file that ends in {', '.join(_SUFFIXES)}"))
+        field_errors.append(
+            FieldError(source, f"no {', '.join(_SUFFIXES[:-1])} or {_SUFFIXES[-1]} files in this directory")
+        )
     for file in files:
+        name = file.relative_to(path).as_posix() if path.is_dir() else file.name
         try:
-            yield str(file), file.read_text(encoding="utf-8-sig")
+            yield SourceText(str(file), name, file.read_text(encoding="utf-8-sig"))
         except UnicodeDecodeError:
-            field_errors.append(FieldError(str(file), "is not UTF-8"))
-        except OSError as wrong:
-            field_errors.append(FieldError(str(file), f"cannot be read: {wrong.strerror}"))
+            yield SourceText(str(file), name, None)
+        except OSError as error:
+            field_errors.append(FieldError(str(file), f"cannot be read: {error.strerror}"))
 
 
 def _list_files(folder: Path) -> list[Path]:
-    # What is hidden is not meant: editors keep copies there, and Kubernetes the past of a mounted ConfigMap.
+    # Hidden files are skipped: copies of editors, and former versions of a mounted ConfigMap.
     return sorted(
         file
         for file in folder.rglob("*")
-        if file.suffix in _SUFFIXES
+        if file.suffix.lower() in _SUFFIXES
         and file.is_file()
         and not any(part.startswith(".") for part in file.relative_to(folder).parts)
     )
 
 
+def find_error_line(error: MarkedYAMLError) -> int | None:
+    """The line of a YAML error, counted from 0. Its own text is not for people: it quotes the file, which may hold a secret."""
+    mark = error.problem_mark or error.context_mark
+    return None if mark is None else int(mark.line)
+
+
 class _InvalidValue(Exception):
-    """A value that no document may hold: where, and why."""
+    """A value that is not allowed in a document, with its line."""
 
     def __init__(self, node: Node, text: str) -> None:
         super().__init__(text)
@@ -103,7 +137,7 @@ class _YamlParser:
 
     def __init__(self, file: str, field_errors: list[FieldError]) -> None:
         self._file = file
-        self._faults = field_errors
+        self._field_errors = field_errors
         self._yaml = YAML(typ="safe", pure=True)
         self._values = 0
 
@@ -112,20 +146,21 @@ class _YamlParser:
             for root in self._yaml.compose_all(text):
                 for node in _list_members(root):
                     yield from self._read_document(node)
-        except MarkedYAMLError as wrong:
-            # Only what is wrong, not the piece of the file that the library would print: it may hold a secret.
-            mark = wrong.problem_mark or wrong.context_mark
-            where = self._file if mark is None else f"{self._file}:{mark.line + 1}"
-            self._faults.append(FieldError(where, f"is no YAML or JSON: {wrong.problem or wrong.context}"))
+        except MarkedYAMLError as error:
+            line = find_error_line(error)
+            location = self._file if line is None else f"{self._file}:{line + 1}"
+            self._field_errors.append(FieldError(location, f"invalid YAML or JSON: {error.problem or error.context}"))
         except YAMLError:
-            self._faults.append(FieldError(self._file, "is no YAML or JSON: it holds a character that neither allows"))
+            self._field_errors.append(
+                FieldError(self._file, "invalid YAML or JSON: it contains a character that is not allowed")
+            )
 
     def _read_document(self, node: Node) -> Iterator[SourceDocument]:
         lines: dict[KeyPath, int] = {}
         try:
             value = self._read_value(node, (), lines)
-        except _InvalidValue as wrong:
-            self._faults.append(FieldError(f"{self._file}:{wrong.line}", str(wrong)))
+        except _InvalidValue as error:
+            self._field_errors.append(FieldError(f"{self._file}:{error.line}", str(error)))
             return
         if value is not None:
             yield SourceDocument(self._file, value, lines)
@@ -133,7 +168,7 @@ class _YamlParser:
     def _read_value(self, node: Node, key_path: KeyPath, lines: dict[KeyPath, int]) -> Any:
         self._values += 1
         if len(key_path) > _MAX_DEPTH or self._values > _MAX_VALUES:
-            raise _InvalidValue(node, "is nested too deeply, or aliases make too many values of it")
+            raise _InvalidValue(node, "nested too deeply, or expanded by aliases to too many values")
         lines[key_path] = int(node.start_mark.line) + 1
         if isinstance(node, MappingNode):
             return self._read_mapping(node, key_path, lines)
@@ -146,24 +181,24 @@ class _YamlParser:
         own: dict[str, Any] = {}
         for key, value in node.value:
             if key.tag == f"{_TAG}merge":
-                # The first of several counts, and what the mapping says itself before all of them.
+                # The first of several takes precedence, and the keys of the mapping itself over all of them.
                 for part in reversed(value.value) if isinstance(value, SequenceNode) else [value]:
                     merged |= self._read_merge_key(part, key_path, lines)
         for key, value in node.value:
             if not isinstance(key, ScalarNode):
-                raise _InvalidValue(key, "a key must be a text")
+                raise _InvalidValue(key, "a key must be a string")
             if key.tag == f"{_TAG}merge":
                 continue
             name = str(key.value)
             if name in own:
-                raise _InvalidValue(key, f"{name}: stands here twice")
+                raise _InvalidValue(key, f"{name}: duplicate key")
             own[name] = self._read_value(value, (*key_path, name), lines)
             lines[(*key_path, name)] = int(key.start_mark.line) + 1
         return merged | own
 
     def _read_merge_key(self, part: Node, key_path: KeyPath, lines: dict[KeyPath, int]) -> dict[str, Any]:
         if not isinstance(part, MappingNode):
-            raise _InvalidValue(part, "`<<` takes a mapping, or a list of mappings")
+            raise _InvalidValue(part, "`<<` expects a mapping or a list of mappings")
         line = lines[key_path]
         parsed = self._read_value(part, key_path, lines)
         lines[key_path] = line
@@ -172,10 +207,10 @@ class _YamlParser:
     def _read_scalar(self, node: Node) -> Any:
         kind = str(node.tag).removeprefix(_TAG)
         if kind in {"str", "timestamp"}:
-            # JSON writes a character beyond the first plane as two halves, which YAML leaves apart.
+            # JSON writes a character beyond the first plane as two surrogates, which YAML does not join.
             return str(node.value).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
         if kind not in {"int", "float", "bool", "null"}:
-            raise _InvalidValue(node, f"has the tag {node.tag}, which means nothing here")
+            raise _InvalidValue(node, f"unsupported tag {node.tag}")
         value = self._yaml.constructor.construct_object(node)
         if isinstance(value, float) and not math.isfinite(value):
             raise _InvalidValue(node, "must be a finite number")
@@ -193,3 +228,85 @@ def _list_members(root: Node) -> Sequence[Node]:
             items_node: Sequence[Node] = items.value
             return items_node
     return [root]
+
+
+_KEY = "valueFrom"
+_MAX_FILE_BYTES = 1_048_576
+_REFERENCE_FORM = "expected {env: NAME} or {file: PATH}"
+
+
+@dataclass(frozen=True, slots=True)
+class ValueFromResolver:
+    """Resolves `valueFrom`: a value from the command's environment, or from a file next to the manifest.
+
+    Attributes:
+        environ: variables that may be referenced; those of Lagscale's settings may not.
+        field_errors: receives an error for each unresolved reference, with its location and field.
+    """
+
+    environ: Mapping[str, str]
+    field_errors: list[FieldError]
+
+    def resolve_spec(self, document: SourceDocument) -> Any:
+        """The document's spec with every reference replaced by its value; empty if there is none."""
+        spec = document.value.get("spec") if isinstance(document.value, dict) else None
+        return {} if spec is None else self._resolve(document, ("spec",), spec)
+
+    def _resolve(self, document: SourceDocument, key_path: KeyPath, value: Any) -> Any:
+        if isinstance(value, list):
+            return [self._resolve(document, (*key_path, number), item) for number, item in enumerate(value)]
+        if not isinstance(value, dict):
+            return value
+        if _KEY not in value:
+            return {name: self._resolve(document, (*key_path, name), item) for name, item in value.items()}
+        try:
+            return self._read_reference(document, value)
+        except ValueError as error:
+            field = ".".join(map(str, key_path))
+            self.field_errors.append(FieldError(f"{document.locate((*key_path, _KEY))}: {field}.{_KEY}", str(error)))
+            # A placeholder, so that the field is not reported twice.
+            return "unresolved"
+
+    def _read_reference(self, document: SourceDocument, value: dict[str, Any]) -> str:
+        reference = value[_KEY]
+        if len(value) != 1 or not isinstance(reference, dict) or len(reference) != 1:
+            raise ValueError(_REFERENCE_FORM)
+        ((kind, name),) = reference.items()
+        if kind not in {"env", "file"} or not isinstance(name, str) or not name:
+            raise ValueError(_REFERENCE_FORM)
+        return self._read_variable(name) if kind == "env" else _read_file(document.file, name)
+
+    def _read_variable(self, name: str) -> str:
+        if name.upper().startswith(PREFIX):
+            # A manifest of somebody else must not copy the command's own key into an object.
+            raise ValueError(f"env {name}: is a setting of the command; use a variable with another prefix")
+        if not self.environ.get(name):
+            raise ValueError(f"env {name}: is not set or empty; set it in the environment of `lagscale`")
+        return self.environ[name]
+
+
+def _read_file(manifest: str, name: str) -> str:
+    path = Path(manifest).parent / name
+    try:
+        if not path.is_file():
+            raise ValueError(f"file {name}: not found; paths are relative to the manifest's directory")
+        with path.open("rb") as opened:
+            content = opened.read(_MAX_FILE_BYTES + 1)
+        text = content.decode("utf-8")
+    except OSError as error:
+        raise ValueError(f"file {name}: cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError:
+        raise ValueError(f"file {name}: is not UTF-8") from None
+    if len(content) > _MAX_FILE_BYTES or not text.strip():
+        raise ValueError(f"file {name}: must have 1 to {_MAX_FILE_BYTES} bytes")
+    # Editors and `echo` end a file with a line break that is not part of a password.
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+def walk_leaves(value: Any, key_path: KeyPath = ()) -> Iterator[tuple[KeyPath, Any]]:
+    """Every value that is not a mapping, with its path."""
+    if isinstance(value, Mapping) and value:
+        for name, item in value.items():
+            yield from walk_leaves(item, (*key_path, name))
+    else:
+        yield key_path, value

@@ -1,8 +1,8 @@
-"""The kinds of objects that files declare, as one table: their names, where the API keeps them, what order they need."""
+"""The kinds of objects in manifests as one table: names, REST paths, and the order in which they depend on each other."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
@@ -16,10 +16,10 @@ class ObjectKind:
     """One kind.
 
     Attributes:
-        name: as files write it.
-        plural: as URLs write it.
-        input_schema, output_schema: the names of what the API takes and answers in its OpenAPI document.
-        columns: what a table shows beside the name: title -> the answer's field.
+        name: `kind` of a manifest.
+        plural: the name in REST paths.
+        input_schema, output_schema: schemas of request and response in the API's OpenAPI document.
+        columns: of a table, after the name: title -> field of the response.
     """
 
     name: str
@@ -29,25 +29,25 @@ class ObjectKind:
     columns: Mapping[str, str]
 
     @property
-    def word(self) -> str:
-        """As sentences write it."""
+    def label(self) -> str:
+        """The name in sentences and arguments."""
         return self.name.lower()
 
     @property
     def method(self) -> str:
-        """The method by which the API makes an object so."""
+        """The HTTP method that creates or replaces an object."""
         return "post" if self.name == "Binding" else "put"
 
     @property
     def route(self) -> str:
-        """The path of that operation, as the OpenAPI document writes it."""
+        """The path of that operation in the OpenAPI document."""
         listing = "/v1/tenants" if self.name == "Tenant" else f"/v1/tenants/{{tenant}}/{self.plural}"
-        return listing if self.method == "post" else f"{listing}/{{{self.word}}}"
+        return listing if self.method == "post" else f"{listing}/{{{self.label}}}"
 
 
 TENANT = ObjectKind(
     "Tenant", "tenants", "TenantIn", "TenantOut",
-    {"display name": "displayName", "auto-register": "autoRegister", "most monitors": "maxMonitors"},
+    {"display name": "displayName", "auto-register": "autoRegister", "max monitors": "maxMonitors"},
 )  # fmt: skip
 CLUSTER = ObjectKind(
     "Cluster", "clusters", "ClusterIn", "ClusterOut",
@@ -56,39 +56,39 @@ CLUSTER = ObjectKind(
 MONITOR = ObjectKind(
     "Monitor", "monitors", "MonitorIn", "MonitorOut",
     {"cluster": "cluster", "group": "consumerGroup", "topics": "measuredTopics", "auto": "autoRegistered",
-     "topics' state": "scope"},
+     "topic discovery": "scope"},
 )  # fmt: skip
 BINDING = ObjectKind(
     "Binding", "bindings", "BindingIn", "BindingOut", {"instance": "instance", "namespace": "namespace"}
 )  # fmt: skip
-#: In the order in which they need each other.
+#: In dependency order: what others need first.
 KINDS = (TENANT, CLUSTER, MONITOR, BINDING)
 KINDS_BY_NAME: Mapping[str, ObjectKind] = {kind.name: kind for kind in KINDS}
 
 
 class ObjectRef(NamedTuple):
-    """Which object: a tenant's own name is empty, a binding's is INSTANCE/NAMESPACE."""
+    """Identity of an object: a tenant's own name is empty, a binding's is INSTANCE/NAMESPACE."""
 
     kind: ObjectKind
     tenant: str
     name: str = ""
 
     def __str__(self) -> str:
-        return f"{self.kind.word} {self.tenant}" + (f"/{self.name}" if self.name else "")
+        return f"{self.kind.label} {self.tenant}" + (f"/{self.name}" if self.name else "")
 
     @property
     def sort_key(self) -> tuple[int, str, str]:
-        """By which objects are sorted: what others need first, then by name."""
+        """Sort key: dependency order, then by name."""
         return KINDS.index(self.kind), self.tenant, self.name
 
     @property
     def collection(self) -> str:
         """The path of its listing."""
-        return collection(self.kind, self.tenant)
+        return build_collection_path(self.kind, self.tenant)
 
     @property
     def path(self) -> str:
-        """Its own path; a binding's with the query that names it."""
+        """The path of the object; a binding's with the query that identifies it."""
         if self.kind is TENANT:
             return f"/v1/tenants/{quote(self.tenant, safe='')}"
         if self.kind is BINDING:
@@ -97,7 +97,7 @@ class ObjectRef(NamedTuple):
         return f"{self.collection}/{quote(self.name, safe='')}"
 
 
-def collection(kind: ObjectKind, tenant: str) -> str:
+def build_collection_path(kind: ObjectKind, tenant: str) -> str:
     """The path of a listing."""
     return "/v1/tenants" if kind is TENANT else f"/v1/tenants/{quote(tenant, safe='')}/{kind.plural}"
 
@@ -114,27 +114,28 @@ def split_binding_name(name: str) -> tuple[str, str]:
 
 
 def build_ref(kind: ObjectKind, answer: Mapping[str, Any], tenant: str) -> ObjectRef:
-    """Which object an answer of the API shows."""
+    """The identity of an object that the API returned."""
     if kind is TENANT:
         return ObjectRef(kind, str(answer["name"]))
     return ObjectRef(kind, tenant, build_binding_name(answer) if kind is BINDING else str(answer["name"]))
 
 
 def parse_kind(text: str) -> ObjectKind:
-    """The kind that an argument names: `monitor`, `monitors`, `Monitor`.
+    """The kind of an argument: `monitor`, `monitors`, `Monitor`.
 
     Raises:
-        InvalidInput: none is called that.
+        InvalidInput: there is no such kind.
     """
     for kind in KINDS:
-        if text.lower() in {kind.word, kind.plural}:
+        if text.lower() in {kind.label, kind.plural}:
             return kind
-    raise InvalidInput([FieldError("KIND", describe_unknown_kind(text))])
+    raise InvalidInput([FieldError("KIND", describe_unknown_name(text, KINDS_BY_NAME, "unknown kind"))])
 
 
-def describe_unknown_kind(text: str) -> str:
-    """Why a text names no kind, with the nearest that does."""
-    near = suggest_names(text, [kind.word for kind in KINDS], 1)
-    named = [kind for kind in KINDS if near and kind.word == near[0]]
-    names = ", ".join(KINDS_BY_NAME)
-    return f"is no kind; did you mean {named[0].name}?" if named else f"is no kind of Lagscale's; known are {names}"
+def describe_unknown_name(name: str, valid: Iterable[str], text: str) -> str:
+    """`text` with the nearest valid name, or with all of them if none is near."""
+    names = sorted(valid)
+    # Names here are camelCase, and typing errors are often of case.
+    near = suggest_names(name, [one.lower() for one in names], 1)
+    suggested = [one for one in names if near and one.lower() == near[0]]
+    return f"{text}; did you mean {suggested[0]}?" if suggested else f"{text}; valid: {', '.join(names)}"

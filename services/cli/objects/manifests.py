@@ -1,14 +1,17 @@
-"""Documents -> manifests: objects as they shall be, checked against what the API takes; every fault with its line."""
+"""Manifests: parsed from documents and validated against the API's schemas, and built from the objects of the API."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lagscale.domain.tenancy import is_name, suggest_names
+from ruamel.yaml.scalarstring import LiteralScalarString
+
+from lagscale.domain.tenancy import NAME_FORM, is_name
 from lagscale.errors import FieldError
-from services.cli.objects.documents import KeyPath, SourceDocument
+from services.cli.objects.documents import KeyPath, SourceDocument, ValueFromResolver
 from services.cli.objects.kinds import (
     BINDING,
     KINDS_BY_NAME,
@@ -16,27 +19,28 @@ from services.cli.objects.kinds import (
     ObjectKind,
     ObjectRef,
     build_binding_name,
-    describe_unknown_kind,
+    describe_unknown_name,
 )
-from services.cli.objects.references import ValueFromResolver
-from services.cli.objects.schemas import ApiSchemas, Spec
+from services.cli.objects.schemas import ApiSchemas, Spec, format_policy_value
+from services.cli.output import dump_yaml
 
 API_VERSION = "lagscale/v1"
 _TOP = ("apiVersion", "kind", "metadata", "spec")
 _METADATA = ("name", "tenant", "hasSecrets")
-_NAME = "must be 1 to 63 of a-z, 0-9 and -, with no - at either end"
+#: Longer lines of exported YAML are folded.
+_WIDTH = 120
 
 
 @dataclass(frozen=True, slots=True)
 class Manifest:
-    """One object as it shall be.
+    """Desired state of one object.
 
     Attributes:
-        ref: which.
-        spec: the API's body, without the name.
-        document: where it stands.
-        has_secrets: it came from an export of a cluster whose secrets are stored.
-        valid_alone: it has no faults of its own.
+        ref: the object.
+        spec: the body of the API request, without the name.
+        document: its source.
+        has_secrets: exported from a cluster with stored secrets.
+        valid_alone: the manifest itself has no errors.
     """
 
     ref: ObjectRef
@@ -46,12 +50,12 @@ class Manifest:
     valid_alone: bool = True
 
     def build_error(self, key_path: KeyPath, text: str) -> FieldError:
-        """A fault of it at a way in its document, as in spec.policy.lagThreshold."""
+        """An error at a path of the document, as in spec.policy.lagThreshold."""
         field = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in key_path).lstrip(".")
         return FieldError(f"{self.document.locate(key_path)}: {self.ref}: {field or 'document'}", text)
 
     def build_field_error(self, field: str, text: str) -> FieldError:
-        """A fault that the API found, by the field's name in its answer, as in policy.lagThreshold."""
+        """An error that the API reported, by its field, as in policy.lagThreshold."""
         steps: list[str | int] = [int(step) if step.isdecimal() else step for step in field.split(".") if step]
         key_path: KeyPath = ("metadata", "name") if field == "name" else ("spec", *steps)
         return self.build_error(key_path, text)
@@ -59,11 +63,11 @@ class Manifest:
 
 @dataclass(frozen=True, slots=True)
 class DeclaredObjects:
-    """What the files declare.
+    """The objects of all files.
 
     Attributes:
-        manifests: in the order in which they need each other.
-        complete: of no document it is unknown which object it means.
+        manifests: in dependency order.
+        complete: the object of every document could be identified.
     """
 
     manifests: Sequence[Manifest]
@@ -77,9 +81,9 @@ def parse_manifests(
 
     Args:
         documents: of all files.
-        schemas: what the API takes.
+        schemas: of the API.
         environ: for `valueFrom`.
-        field_errors: takes every fault of every document; those of reading them are in it.
+        field_errors: receives all errors; contains those of reading the files.
     """
     reader = _ManifestParser(schemas, ValueFromResolver(environ, field_errors), field_errors)
     complete = not field_errors
@@ -92,7 +96,7 @@ def parse_manifests(
         first = by_ref.setdefault(manifest.ref, manifest)
         if first is not manifest:
             field_errors.append(
-                manifest.build_error((), f"is declared at {first.document.locate()} already; keep one of the two")
+                manifest.build_error((), f"duplicate object, already declared at {first.document.locate()}")
             )
     return DeclaredObjects(sorted(by_ref.values(), key=lambda one: one.ref.sort_key), complete)
 
@@ -100,10 +104,10 @@ def parse_manifests(
 def read_refs(
     documents: Iterable[SourceDocument], environ: Mapping[str, str], field_errors: list[FieldError]
 ) -> list[ObjectRef]:
-    """Which objects the documents mean, whatever else they say of them: what `delete -f` needs."""
+    """The objects of the documents, whether valid or not: what `delete -f` needs."""
     by_ref = set()
     for document in documents:
-        # Of a spec only a binding's names the object; a secret that is not at hand is no hindrance.
+        # Only the spec of a binding identifies the object; unresolved secrets of others do not matter.
         of_binding = isinstance(document.value, dict) and document.value.get("kind") == BINDING.name
         spec = ValueFromResolver(environ, field_errors).resolve_spec(document) if of_binding else None
         by_ref.add(_parse_ref(document, spec, field_errors))
@@ -134,7 +138,7 @@ class _ManifestParser:
 
 
 def _parse_ref(document: SourceDocument, spec: Any, field_errors: list[FieldError]) -> ObjectRef | None:
-    """Which object a document means; None, with its faults, if that cannot be told."""
+    """The object of a document; None, with errors, if it cannot be identified."""
     value = document.value
     before = len(field_errors)
 
@@ -147,20 +151,24 @@ def _parse_ref(document: SourceDocument, spec: Any, field_errors: list[FieldErro
         return None
     kind = KINDS_BY_NAME.get(value["kind"]) if isinstance(value.get("kind"), str) else None
     if kind is None:
-        text = "must be given" if value.get("kind") is None else describe_unknown_kind(str(value["kind"]))
+        text = (
+            "is required"
+            if value.get("kind") is None
+            else describe_unknown_name(str(value["kind"]), KINDS_BY_NAME, "unknown kind")
+        )
         add_error(("kind",), text)
     if value.get("apiVersion", API_VERSION) != API_VERSION:
-        add_error(("apiVersion",), f"must be {API_VERSION}, or left out")
+        add_error(("apiVersion",), f"must be {API_VERSION}, or omitted")
     for name in value:
         if name not in _TOP:
-            add_error((name,), _describe_unknown_key(name, _TOP))
+            add_error((name,), describe_unknown_name(name, _TOP, "unknown field"))
     metadata = value.get("metadata")
     if not isinstance(metadata, dict):
-        add_error(("metadata",), "must be given, with the name and the tenant")
+        add_error(("metadata",), "is required, with the name and the tenant")
         return None
     for name in metadata:
         if name not in _METADATA:
-            add_error(("metadata", name), _describe_unknown_key(name, _METADATA))
+            add_error(("metadata", name), describe_unknown_name(name, _METADATA, "unknown field"))
     if kind is None:
         return None
     ref = _parse_ref_name(kind, metadata, spec, add_error)
@@ -168,26 +176,79 @@ def _parse_ref(document: SourceDocument, spec: Any, field_errors: list[FieldErro
 
 
 def _parse_ref_name(kind: ObjectKind, metadata: dict[str, Any], spec: Any, add_error: Any) -> ObjectRef | None:
-    """The name and the tenant of the metadata; a binding is named by its spec."""
+    """The object by name and tenant of its metadata; a binding is identified by its spec."""
     needed = ("name",) if kind is TENANT else ("tenant",) if kind is BINDING else ("name", "tenant")
     for field in _METADATA[:2]:
         text = metadata.get(field)
         if text is None and field in needed:
-            add_error(("metadata", field), "must be given")
+            add_error(("metadata", field), "is required")
         elif text is not None and not (isinstance(text, str) and (is_name(text) or field not in needed)):
-            add_error(("metadata", field), f"{_NAME}{'' if isinstance(text, str) else '; put it in quotes'}")
+            add_error(("metadata", field), f"{NAME_FORM}{'' if isinstance(text, str) else '; quote it'}")
     if not isinstance(metadata.get("hasSecrets", False), bool):
         add_error(("metadata", "hasSecrets"), "must be true or false")
     if kind is TENANT:
         if metadata.get("tenant") not in {None, metadata.get("name")}:
-            add_error(("metadata", "tenant"), "must be the tenant's own name, or left out")
+            add_error(("metadata", "tenant"), "must be the tenant's own name, or omitted")
         return ObjectRef(kind, str(metadata.get("name")))
     if kind is BINDING:
         return ObjectRef(kind, str(metadata.get("tenant")), build_binding_name(spec if isinstance(spec, dict) else {}))
     return ObjectRef(kind, str(metadata.get("tenant")), str(metadata.get("name")))
 
 
-def _describe_unknown_key(name: str, valid: Sequence[str]) -> str:
-    near = suggest_names(name, [one.lower() for one in valid], 1)
-    meant = [one for one in valid if near and one.lower() == near[0]]
-    return f"is not known; did you mean {meant[0]}?" if meant else f"is not known; known are {', '.join(valid)}"
+def build_manifest(ref: ObjectRef, answer: Mapping[str, Any], schemas: ApiSchemas) -> dict[str, Any]:
+    """The manifest of an object of the API: without defaults and without secrets.
+
+    `metadata.hasSecrets` marks stored secrets, so that `apply` does not create a cluster without them.
+    """
+    metadata: dict[str, Any] = {} if ref.kind is BINDING else {"name": ref.name or ref.tenant}
+    if ref.kind is not TENANT:
+        metadata["tenant"] = ref.tenant
+    spec = schemas.normalize_spec(ref.kind, answer)
+    if answer.get("hasSecrets"):
+        metadata["hasSecrets"] = True
+    elif answer.get("secretReferences"):
+        # References are not secret. With stored secrets they cannot be exported: given secrets replace all of them.
+        spec["secrets"] = answer["secretReferences"]
+    for name in ("policy", "policyDefaults", "policyLimits"):
+        if name in spec:
+            spec[name] = _simplify(spec[name])
+    return {"apiVersion": API_VERSION, "kind": ref.kind.name, "metadata": metadata, "spec": spec}
+
+
+def dump_manifests(manifests: Sequence[Mapping[str, Any]]) -> str:
+    """Manifests as YAML, one document each."""
+    return dump_yaml([_use_literal_blocks(one) for one in manifests], width=_WIDTH, explicit_start=True)
+
+
+def dump_json(manifests: Sequence[Mapping[str, Any]]) -> str:
+    """Manifests as JSON: one object alone, several as a `List`."""
+    if len(manifests) == 1:
+        return json.dumps(manifests[0], indent=2)
+    return json.dumps({"apiVersion": API_VERSION, "kind": "List", "items": manifests}, indent=2)
+
+
+def _simplify(text: Any) -> Any:
+    """Values of a policy as numbers and booleans, if they are stored as the same text."""
+    if isinstance(text, Mapping):
+        return {name: _simplify(item) for name, item in text.items()}
+    if isinstance(text, list):
+        return [_simplify(item) for item in text]
+    if text in {"true", "false"}:
+        return text == "true"
+    for kind in (int, float):
+        try:
+            number = kind(text)
+        except ValueError:
+            continue
+        if format_policy_value(number) == text:
+            return number
+    return text
+
+
+def _use_literal_blocks(value: Any) -> Any:
+    """The same with strings of several lines, such as certificates, as literal blocks."""
+    if isinstance(value, Mapping):
+        return {name: _use_literal_blocks(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [_use_literal_blocks(item) for item in value]
+    return LiteralScalarString(value) if isinstance(value, str) and "\n" in value else value

@@ -1,4 +1,4 @@
-"""Objects as they shall be against objects as they are: what is to be created, changed and deleted. Changes nothing."""
+"""Plans: desired state against current state, as objects to create, change and delete. Changes nothing."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ from lagscale.domain.policy.keys import KEYS_BY_NAME
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.tenancy import suggest_names
 from lagscale.errors import FieldError, InvalidInput, LagscaleError, NotAuthenticated, StoreUnavailable
+from services.cli.objects.documents import walk_leaves
 from services.cli.objects.kinds import BINDING, CLUSTER, KINDS, MONITOR, TENANT, ObjectRef
 from services.cli.objects.manifests import DeclaredObjects, Manifest
-from services.cli.objects.references import walk_leaves
-from services.cli.objects.remote import ApiObject, ObjectClient
+from services.cli.objects.requests import ApiObject, ObjectClient, ObjectWriteResult
 from services.cli.objects.schemas import format_policy_value
-from services.cli.objects.writes import ObjectWriteResult
 
-#: People put secrets where none belong; until the API refuses them they are not shown either.
+#: Secrets in fields where they do not belong are hidden too, until the API rejects them.
 _SECRET_PROPERTY = re.compile(r"(security|properties)\..*(pass|secret|token|key|credential|jaas)", re.IGNORECASE)
-#: In place of a value that is never shown.
-HIDDEN = "(not shown)"
+#: Placeholder of a value that is never printed.
+HIDDEN = "(hidden)"
 _AUTOMATIC = "autoRegistered"
 
 
 class PlanAction(StrEnum):
-    """What is to be done with an object."""
+    """Action of a step."""
 
     CREATE = "create"
     CHANGE = "change"
@@ -37,7 +36,7 @@ class PlanAction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FieldChange:
-    """A field that differs; None where it is not given."""
+    """A field that differs; None if it is not set."""
 
     name: str
     before: Any
@@ -46,14 +45,14 @@ class FieldChange:
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """What is to be done with one object.
+    """Action for one object.
 
     Attributes:
-        manifest: as it shall be; None for one that is to be deleted.
-        seen: the version that this stands on.
+        manifest: desired state; None for an object to delete.
+        version: the version that was read.
         differences: by field.
-        rejection: why the API would not do it now.
-        warnings: what will not work although it can be done.
+        rejection: why the API would reject the step now.
+        warnings: problems that do not prevent the step.
     """
 
     action: PlanAction
@@ -67,7 +66,7 @@ class PlanStep:
 
 @dataclass(slots=True)
 class _CurrentState:
-    """What is there now, as far as it was asked for."""
+    """Objects that were read from the API."""
 
     objects: dict[ObjectRef, ApiObject] = field(default_factory=dict)
     clusters: dict[str, set[str]] = field(default_factory=dict)
@@ -77,38 +76,38 @@ class _CurrentState:
 
 
 class PlanBuilder:
-    """Makes plans."""
+    """Builds plans."""
 
-    def __init__(self, remote: ObjectClient, advance: Callable[[], None]) -> None:
+    def __init__(self, objects_api: ObjectClient, advance: Callable[[], None]) -> None:
         """Prepare.
 
         Args:
-            remote: the API.
-            advance: called after each object that was looked at.
+            objects_api: the API.
+            advance: called after each compared object.
         """
-        self._remote = remote
-        self._schemas = remote.schemas
+        self._objects_api = objects_api
+        self._schemas = objects_api.schemas
         self._advance = advance
 
     def build(self, declared: DeclaredObjects, *, prune: bool, field_errors: list[FieldError]) -> list[PlanStep]:
-        """One step for each object, what others need first; then what is to be deleted, what needs others first.
+        """One step per object in dependency order, then the deletions in reverse order.
 
         Args:
-            declared: by the files; those that have faults of their own get no step.
-            prune: delete what the files do not declare: only of kinds that they declare in the same tenant, never a
-                tenant, and no monitor that registered itself.
-            field_errors: takes every fault that is found.
+            declared: the objects of the files; invalid ones get no step.
+            prune: delete undeclared objects: only of kinds that the files declare in the same tenant, never a tenant
+                or a monitor that registered itself.
+            field_errors: receives all errors.
 
         Raises:
-            LagscaleError: the API does not answer, or refuses the key.
+            LagscaleError: the API is not reachable, or rejects the key.
         """
         current = self._fetch_state(declared.manifests, prune=prune)
         by_ref = {one.ref: one for one in declared.manifests}
         to_compare = []
         for manifest in declared.manifests:
-            own_faults = list(self._validate(manifest, by_ref, current, complete=declared.complete))
-            field_errors += own_faults
-            if manifest.valid_alone and not own_faults:
+            own_errors = list(self._validate(manifest, by_ref, current, complete=declared.complete))
+            field_errors += own_errors
+            if manifest.valid_alone and not own_errors:
                 to_compare.append(manifest)
         steps = self._compare(to_compare, current, field_errors)
         return steps + (list(_build_deletions(by_ref, current)) if prune else [])
@@ -117,24 +116,26 @@ class PlanBuilder:
         current = _CurrentState()
         tenants = {ObjectRef(TENANT, one.ref.tenant) for one in manifests}
         for tenant in sorted(tenants, key=lambda ref: ref.sort_key):
-            current.objects |= self._remote.get_many({tenant})
+            current.objects |= self._objects_api.get_many({tenant})
         for tenant in current.objects.copy():
             for kind in KINDS[1:]:
                 refs = {one.ref for one in manifests if one.ref.kind is kind and one.ref.tenant == tenant.tenant}
                 if refs:
                     current.objects |= (
-                        self._remote.list_objects(kind, tenant.tenant) if prune else self._remote.get_many(refs)
+                        self._objects_api.list_objects(kind, tenant.tenant)
+                        if prune
+                        else self._objects_api.get_many(refs)
                     )
             used = {ObjectRef(CLUSTER, tenant.tenant, name) for name in _list_cluster_names(manifests, tenant.tenant)}
             if used - current.objects.keys():
-                clusters = self._remote.list_objects(CLUSTER, tenant.tenant)
+                clusters = self._objects_api.list_objects(CLUSTER, tenant.tenant)
                 current.clusters[tenant.tenant] = {ref.name for ref in clusters}
         return current
 
     def _validate(
         self, manifest: Manifest, declared: Mapping[ObjectRef, Manifest], current: _CurrentState, *, complete: bool
     ) -> Iterator[FieldError]:
-        """What is wrong with an object beside the others; what it needs may stand where nothing could be read."""
+        """Errors of an object that depend on others; if documents are unreadable, its requirements may be in them."""
         ref = manifest.ref
         tenant = ObjectRef(TENANT, ref.tenant)
         if ref.kind is MONITOR:
@@ -142,9 +143,7 @@ class PlanBuilder:
         if not current.has(tenant) and tenant not in declared:
             if not complete:
                 return
-            text = (
-                f"{ref.tenant} is no tenant that this key may see, and these files declare none; add a `kind: Tenant`"
-            )
+            text = f"tenant {ref.tenant} not found, or not visible with this API key, and not declared in these files"
             yield manifest.build_error(("metadata", "tenant"), text)
             return
         if ref.kind is MONITOR and isinstance(manifest.spec.get("cluster"), str):
@@ -155,12 +154,12 @@ class PlanBuilder:
             }
             if complete and not current.has(cluster) and cluster not in declared and name not in available:
                 near = suggest_names(name, available, 1)
-                text = f"{name} is no cluster of tenant {ref.tenant}, and these files declare none"
+                text = f"cluster {name} not found in tenant {ref.tenant}, and not declared in these files"
                 yield manifest.build_error(("spec", "cluster"), text + (f"; did you mean {near[0]}?" if near else ""))
         if manifest.has_secrets and not self._has_secrets_given(manifest):
             stored = current.objects.get(ref, {}).get("hasSecrets")
             if not stored:
-                text = "must be given: an export leaves secrets out, and there are none stored here"
+                text = "is required: the export contains no secrets, and none are stored here"
                 yield manifest.build_error(("spec", "secrets"), text)
 
     def _has_secrets_given(self, manifest: Manifest) -> bool:
@@ -178,7 +177,7 @@ class PlanBuilder:
                 dry_run_candidates.append(manifest)
             else:
                 self._advance()
-        results = self._remote.dry_run_all(
+        results = self._objects_api.dry_run_all(
             dry_run_candidates, lambda *_: self._advance(), lambda ref: steps[ref].version
         )
         for manifest, dry_result in zip(dry_run_candidates, results, strict=True):
@@ -198,7 +197,7 @@ class PlanBuilder:
         return list(steps.values())
 
     def _build_step(self, manifest: Manifest, existing: ApiObject | None) -> PlanStep:
-        """By what the files say alone; the API knows better what is the same to it."""
+        """The step by the files alone; a dry run corrects what the API considers equal."""
         kind = manifest.ref.kind
         desired = self._schemas.normalize_spec(kind, manifest.spec)
         hidden = tuple(
@@ -213,7 +212,7 @@ class PlanBuilder:
                 warnings=tuple(_find_warnings(manifest)),
             )  # fmt: skip
         version = existing.get("version")
-        # Who declares a monitor takes it over from the ScaledObject that registered it.
+        # Declaring a monitor takes it over from the ScaledObject that registered it.
         adoption = [FieldChange(_AUTOMATIC, True, False)] if existing.get(_AUTOMATIC) else []
         differences = (*_compare_fields(self._schemas.normalize_spec(kind, existing), desired), *hidden, *adoption)
         action = PlanAction.CHANGE if differences else PlanAction.SAME
@@ -229,7 +228,7 @@ class PlanBuilder:
         return self._schemas.supports_dry_run(ref.kind) and all(current.has(one) for one in needed)
 
     def _apply_dry_run(self, step: PlanStep, dry_result: ObjectWriteResult, existing: ApiObject | None) -> PlanStep:
-        """The step after the API told what it would come to."""
+        """The step corrected by the result of its dry run."""
         warnings = (*step.warnings, *dry_result.warnings)
         if existing is None or step.version is None:
             return replace(step, warnings=warnings)
@@ -244,7 +243,7 @@ class PlanBuilder:
                     self._schemas.normalize_spec(kind, existing), self._schemas.normalize_spec(kind, dry_result.answer)
                 )
             )
-            # What no spec says, but this change comes to.
+            # Changes that are not fields of the spec.
             shown += [one for one in step.differences if one.after == HIDDEN or one.name == _AUTOMATIC]
         return replace(step, differences=tuple(shown), warnings=warnings)
 
@@ -263,17 +262,17 @@ def _find_tenant(ref: ObjectRef, declared: Mapping[ObjectRef, Manifest], current
 
 
 def _check_policy(manifest: Manifest, tenant: Mapping[str, Any]) -> Iterator[FieldError]:
-    """Faults of the policy that need no API: the rules are the domain's, the tenant's defaults count."""
+    """Errors of the policy by the domain's rules, with the tenant's defaults."""
     texts: dict[str, str] = {}
     for given in (tenant.get("policyDefaults"), manifest.spec.get("policy")):
         if isinstance(given, Mapping):
             available = {name: format_policy_value(value) for name, value in given.items() if name in KEYS_BY_NAME}
             texts |= {name: text for name, text in available.items() if text}
     try:
-        # The tick of the scraper is the API's to know.
+        # Only the API knows the scraper's tick.
         Policy.parse(texts, tick_seconds=0.0, minimum_interval=int(tenant.get("minSamplingSeconds", 1)))
-    except InvalidInput as wrong:
-        for field_error in wrong.field_errors:
+    except InvalidInput as error:
+        for field_error in error.field_errors:
             yield manifest.build_error(("spec", "policy", field_error.field), field_error.text)
 
 
@@ -287,26 +286,26 @@ def _compare_fields(before: Mapping[str, Any], after: Mapping[str, Any]) -> Iter
 
 
 def _find_warnings(manifest: Manifest) -> Iterator[str]:
-    """What a new cluster lacks."""
+    """Missing secrets of a new cluster."""
     if manifest.ref.kind is not CLUSTER:
         return
     security = manifest.spec.get("security") or {}
     secrets = manifest.spec.get("secrets") or {}
     mechanism = str(security.get("mechanism") or security.get("sasl") or "").upper().replace("_", "-")
     if (mechanism in {"PLAIN", "PLAINTEXT"} or mechanism.startswith("SCRAM")) and not secrets.get("password"):
-        yield "no password is given for it (spec.secrets.password), so the broker will refuse it"
+        yield "no password (spec.secrets.password); the broker will reject the connection"
     if (security.get("certificate") or security.get("cert")) and not secrets.get("key"):
-        yield "a certificate is given without its key (spec.secrets.key)"
+        yield "certificate without its key (spec.secrets.key)"
 
 
 def _build_deletions(declared: Mapping[ObjectRef, Manifest], current: _CurrentState) -> Iterator[PlanStep]:
-    # Only what the files name was listed: kinds that they declare, in the tenants of these.
+    # Only kinds that the files declare were listed, in the tenants of the files.
     undeclared = [
         (ref, answer)
         for ref, answer in current.objects.items()
         if ref not in declared
         and ref.kind is not TENANT
-        # KEDA registered it, and it goes when KEDA stops asking.
+        # Registered by KEDA; it expires when KEDA stops asking.
         and not answer.get(_AUTOMATIC)
     ]
     for ref, answer in sorted(undeclared, key=lambda one: one[0].sort_key, reverse=True):

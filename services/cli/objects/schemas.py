@@ -1,4 +1,4 @@
-"""What the API takes and answers, from its own OpenAPI document: the command knows no field that the API does not."""
+"""Request and response schemas of the API, from its own OpenAPI document: the command declares no fields itself."""
 
 from __future__ import annotations
 
@@ -9,82 +9,82 @@ from typing import Any
 from jsonschema import Draft202012Validator, ValidationError  # type: ignore[import-untyped]
 
 from lagscale.domain.policy.keys import KEYS_BY_NAME
-from lagscale.domain.tenancy import NAME_PATTERN, suggest_names
+from lagscale.domain.tenancy import NAME_FORM, NAME_PATTERN
 from lagscale.errors import LagscaleError
 from services.cli.objects.documents import KeyPath
-from services.cli.objects.kinds import KINDS, ObjectKind
+from services.cli.objects.kinds import KINDS, ObjectKind, describe_unknown_name
 
 Spec = dict[str, Any]
 
-_NAMES = {
-    "string": "a text", "integer": "a whole number", "number": "a number", "boolean": "true or false",
+_TYPE_NAMES = {
+    "string": "a string", "integer": "an integer", "number": "a number", "boolean": "true or false",
     "array": "a list", "object": "a mapping", "null": "null",
 }  # fmt: skip
-_PATTERNS = {f"^{NAME_PATTERN.pattern}$": "must be 1 to 63 of a-z, 0-9 and -, with no - at either end"}
-#: What a keyword of the schema asks for, of which its own value is all that needs to be said.
-_TEXTS = {
+_PATTERNS = {f"^{NAME_PATTERN.pattern}$": NAME_FORM}
+#: Keyword of a schema -> its error, with the keyword's value.
+_CONSTRAINTS = {
     "minimum": "must be at least {:g}", "maximum": "must be at most {:g}",
     "minLength": "must have at least {} character(s)", "maxLength": "must have at most {} characters",
-    "minItems": "must have at least {} entry", "maxItems": "must have at most {} entries",
+    "minItems": "must have at least {} item(s)", "maxItems": "must have at most {} items",
     "enum": "must be one of {}",
 }  # fmt: skip
-#: Mappings whose keys are those of a policy; their values mean the same as texts and as numbers.
+#: Mappings with policy keys; their values may be strings, numbers or booleans.
 _POLICIES = ("policy", "policyDefaults")
 _LIMITS = "policyLimits"
-#: Never compared and never shown, whatever an API answers.
+#: Never compared and never printed, whatever the API returns.
 _SECRET_FIELDS = frozenset({"secrets"})
-#: Switches of the API for looks at a cluster that take their time.
-_PREFLIGHT_SWITCHES = frozenset({"preflight", "validate"})
+#: Parameters of the API that turn off slow probes of a cluster.
+_PREFLIGHT_PARAMETERS = frozenset({"preflight", "validate"})
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
 
 
 class ApiSchemas:
-    """The bodies of every kind."""
+    """The schemas of all kinds."""
 
     def __init__(self, document: Mapping[str, Any]) -> None:
-        """Read an OpenAPI document.
+        """Parse an OpenAPI document.
 
         Raises:
-            LagscaleError: it is not that of a Lagscale that knows all kinds.
+            LagscaleError: it is not that of a Lagscale API with all kinds.
         """
         try:
             self._all = document["components"]["schemas"]
             self._input_schemas = {kind.name: self._all[kind.input_schema] for kind in KINDS}
             self._output_schemas = {kind.name: self._all[kind.output_schema] for kind in KINDS}
             self._write_operations = {kind.name: document["paths"][kind.route][kind.method] for kind in KINDS}
-        except (KeyError, TypeError) as wrong:
+        except (KeyError, TypeError) as error:
             raise LagscaleError(
-                "The OpenAPI document at LAGSCALE_API_URL is not that of a Lagscale of this version."
-            ) from wrong
+                "The OpenAPI document at LAGSCALE_API_URL is not that of this version of Lagscale."
+            ) from error
         self._validators = {
             name: Draft202012Validator({**_without_name(schema), "components": {"schemas": self._all}})
             for name, schema in self._input_schemas.items()
         }
 
     def fields(self, kind: ObjectKind) -> Mapping[str, Any]:
-        """What a spec may hold: name -> schema."""
+        """The fields of a spec: name -> schema."""
         return {name: schema for name, schema in self._input_schemas[kind.name]["properties"].items() if name != "name"}
 
     def write_only_fields(self, kind: ObjectKind) -> frozenset[str]:
-        """What the API takes and never shows again."""
+        """Fields that the API accepts and never returns."""
         fields = frozenset(self.fields(kind))
         return (fields - frozenset(self._output_schemas[kind.name]["properties"])) | (fields & _SECRET_FIELDS)
 
     def supports_dry_run(self, kind: ObjectKind) -> bool:
-        """Whether the API can tell what a change would come to, without making it."""
+        """Whether the API supports a dry run for this kind."""
         return "dryRun" in self._parameters(kind)
 
     def query(self, kind: ObjectKind, *, dry_run: bool, preflight: bool) -> str:
         """The query of a write.
 
         Args:
-            kind: what is written.
-            dry_run: only ask what it would come to; what looks at the network is then left to the change itself.
-            preflight: look at the network.
+            kind: of the object.
+            dry_run: validate without changing anything; probes of the network are left to the change itself.
+            preflight: probe the network.
         """
         parts = ["dryRun=true"] if dry_run else []
         if dry_run or not preflight:
-            parts += [f"{name}=false" for name in sorted(_PREFLIGHT_SWITCHES & self._parameters(kind))]
+            parts += [f"{name}=false" for name in sorted(_PREFLIGHT_PARAMETERS & self._parameters(kind))]
         return "?" + "&".join(parts) if parts else ""
 
     def _parameters(self, kind: ObjectKind) -> frozenset[str]:
@@ -92,23 +92,23 @@ class ApiSchemas:
 
     @property
     def max_bulk_changes(self) -> int:
-        """How many monitors one bulk request takes; 1 where there are none."""
+        """The maximum number of monitors in one bulk request; 1 if the API has no such request."""
         items = self._all.get("ChangesIn", {}).get("properties", {}).get("items", {})
         return int(items.get("maxItems", 1))
 
     def field_errors(self, kind: ObjectKind, spec: Mapping[str, Any]) -> Iterator[tuple[KeyPath, str]]:
-        """The way to each fault and its text, which never holds a value."""
+        """Path and text of each error; the text never contains a value."""
         errors = self._validators[kind.name].iter_errors(spec)
-        # The library tells of each missing field in an error of its own, which names all that are needed.
-        yield from dict.fromkeys(told for error in errors for told in self._explain_error(kind, error))
+        # The library reports each missing field separately, and each report names all required fields.
+        yield from dict.fromkeys(found for error in errors for found in self._explain_error(kind, error))
         for name in _POLICIES:
             policy = spec.get(name)
             for key in policy if isinstance(policy, Mapping) else ():
                 if key not in KEYS_BY_NAME:
-                    yield (name, key), _describe_unknown_key(key, KEYS_BY_NAME, "is no key of a policy")
+                    yield (name, key), describe_unknown_name(key, KEYS_BY_NAME, "unknown policy key")
 
     def normalize_spec(self, kind: ObjectKind, spec: Mapping[str, Any]) -> Spec:
-        """A spec in the one form in which equal ones are equal: no defaults, nothing empty, nothing hidden."""
+        """A spec in canonical form: without defaults, empty values and write-only fields."""
         write_only_fields = self.write_only_fields(kind)
         normalized: Spec = {}
         for name, schema in self.fields(kind).items():
@@ -118,7 +118,7 @@ class ApiSchemas:
         return normalized
 
     def split_lists(self, kind: ObjectKind, spec: Mapping[str, Any]) -> Spec:
-        """The spec with lists where the API takes a comma list too."""
+        """The spec with comma-separated strings split where the API expects a list."""
         fields = self.fields(kind)
         return {
             name: [part.strip() for part in value.split(",") if part.strip()]
@@ -136,10 +136,10 @@ class ApiSchemas:
                 if name not in valid:
                     yield (
                         (*key_path, name),
-                        _explain_misplaced(kind, key_path, name) or _describe_unknown_key(name, valid, "is not known"),
+                        _explain_misplaced(kind, key_path, name) or describe_unknown_name(name, valid, "unknown field"),
                     )
         elif error.validator == "required":
-            yield from (((*key_path, name), "must be given") for name in constraint if name not in error.instance)
+            yield from (((*key_path, name), "is required") for name in constraint if name not in error.instance)
         elif error.validator == "anyOf":
             yield from self._explain_choice(kind, error)
         elif error.validator == "type":
@@ -147,10 +147,10 @@ class ApiSchemas:
         elif error.validator == "pattern":
             yield key_path, _PATTERNS.get(constraint, f"must match {constraint}")
         else:
-            yield key_path, _TEXTS.get(error.validator, "is not as the API takes it").format(constraint)
+            yield key_path, _CONSTRAINTS.get(error.validator, "is not valid").format(constraint)
 
     def _explain_choice(self, kind: ObjectKind, error: ValidationError) -> Iterator[tuple[KeyPath, str]]:
-        """The faults of the one alternative that is meant, else which kinds there are to choose from."""
+        """The errors of the alternative with the right type, else the types of all alternatives."""
         branches: dict[Any, list[ValidationError]] = {}
         for inner in error.context:
             branches.setdefault(inner.schema_path[0], []).append(inner)
@@ -164,7 +164,7 @@ class ApiSchemas:
 
 
 def _without_name(schema: Mapping[str, Any]) -> dict[str, Any]:
-    # The name stands in `metadata`; twice is once too often.
+    # The name is in `metadata` only.
     return {**schema, "properties": {name: one for name, one in schema["properties"].items() if name != "name"}}
 
 
@@ -177,22 +177,16 @@ def _list_types(schema: Mapping[str, Any]) -> Iterator[str]:
 
 def _expected(kinds: Iterable[str], value: object) -> str:
     expected = [kind for kind in dict.fromkeys(kinds) if kind != "null"]
-    text = "must be " + " or ".join(_NAMES.get(kind, kind) for kind in expected)
-    return f"{text}; put it in quotes" if expected == ["string"] and isinstance(value, int | float) else text
+    text = "must be " + " or ".join(_TYPE_NAMES.get(kind, kind) for kind in expected)
+    return f"{text}; quote it" if expected == ["string"] and isinstance(value, int | float) else text
 
 
 def _explain_misplaced(kind: ObjectKind, key_path: KeyPath, name: str) -> str | None:
     return (
-        f"stands in metadata, not in the spec of a {kind.name}" if not key_path and name in {"name", "tenant"} else None
+        f"belongs in metadata, not in the spec of a {kind.name}"
+        if not key_path and name in {"name", "tenant"}
+        else None
     )
-
-
-def _describe_unknown_key(name: str, valid: Iterable[str], text: str) -> str:
-    names = sorted(valid)
-    # Names here are camelCase, and a slip is often one of case.
-    near = suggest_names(name, [one.lower() for one in names], 1)
-    meant = [one for one in names if near and one.lower() == near[0]]
-    return f"{text}; did you mean {meant[0]}?" if meant else f"{text}; known are {', '.join(names)}"
 
 
 def _normalize_value(name: str, value: Any) -> Any:
@@ -210,17 +204,17 @@ def _normalize_value(name: str, value: Any) -> Any:
 
 
 def _normalize_bounds(value: Any) -> Any:
-    """The bounds of a policy's key as texts."""
+    """The limits of a policy key as strings."""
     if isinstance(value, Mapping):
         return {name: _normalize_bounds(item) for name, item in sorted(value.items()) if item is not None}
     return [format_policy_value(item) for item in value] if isinstance(value, list) else format_policy_value(value)
 
 
 def format_policy_value(value: Any) -> str:
-    """The value of a policy's key as the API stores it; empty for one that is not given."""
+    """The value of a policy key as the API stores it; empty if it is not set."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, float):
-        # Never in the exponent's form, which the policy's language does not know.
+        # Never with an exponent, which a policy does not accept.
         return format(Decimal(repr(value)).normalize(), "f")
     return "" if value is None else str(value).strip()

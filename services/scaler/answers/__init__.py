@@ -1,1 +1,1 @@
-"""From registrations to answers, and the log of decisions."""
+"""From resolved monitors to answers: snapshots, last-known and frozen answers, rate limit, decision log."""

@@ -1,4 +1,4 @@
-"""From a monitor to what KEDA is told: measured, held, waking, held from this replica's memory, or an error."""
+"""The answer to KEDA for one monitor: measured, last-known, activation, frozen, or an error."""
 
 from __future__ import annotations
 
@@ -26,46 +26,50 @@ from lagscale.errors import (
     StoreUnavailable,
 )
 from lagscale.store.records import InlineMonitor, RegistrationStore
-from services.scaler import metrics
+from services.scaler import metrics, timing
 from services.scaler.answers.decision_log import DecisionLog
 from services.scaler.answers.frozen import FrozenAnswerCache
 from services.scaler.answers.last_known import LastKnownAnswers
 from services.scaler.answers.rate_limit import CallRateLimiter
 from services.scaler.answers.snapshots import Snapshot, SnapshotCache
-from services.scaler.triggers.directory import ResolvedMonitor, ResolvedTrigger
+from services.scaler.triggers.directory import ResolvedMonitor
 
 log = structlog.get_logger(__name__)
 
-#: Unknown for these reasons is a history too short, or nothing to measure; for all others data that are not there.
+#: With these reasons, an unknown verdict means that the history is too short or that there is nothing to measure; with
+#: all others, that data is unavailable.
 _TOO_SHORT: Final = frozenset(
     {Reason.NO_DATA, Reason.NOTHING_TO_MEASURE, Reason.NO_TOPIC, Reason.START_UNKNOWN, Reason.ACTIVITY_UNDETERMINED}
 )
-_NO_SAMPLES_YET: Final = "Measuring begins: the monitor is registered, and its first samples come within two intervals."
-_REGISTRATION_MEMO_SECONDS: Final = 20.0
+_NO_SAMPLES_YET: Final = (
+    "No samples yet: the monitor was just registered; its first samples arrive within two sampling intervals."
+)
+#: Inline monitors whose registration outcome is cached.
+_CACHE_SIZE: Final = 10_000
 
 
-class AnswerKind(StrEnum):
-    """Where an answer came from."""
+class AnswerSource(StrEnum):
+    """Where an answer comes from: the values of the metric's label."""
 
     MEASURED = "measured"
-    LAST_KNOWN = "held"
-    LAST_KNOWN_LOCAL = "held_locally"
-    ACTIVATING = "waking"
+    LAST_KNOWN = "last_known"
+    LAST_KNOWN_LOCALLY = "last_known_locally"
+    ACTIVATION = "activation"
     FROZEN = "frozen"
     ERROR = "error"
 
 
 @dataclass(frozen=True, slots=True)
 class MonitorAnswer:
-    """What KEDA is told of one monitor, and from which judgement; None when the store was silent."""
+    """The answer for one monitor, and the judgment behind it; None if it does not come from the store."""
 
     answer: Answer
-    kind: AnswerKind
+    source: AnswerSource
     judgment: Judgment | None
 
 
 class AnswerService:
-    """Answers for one monitor at a time, within the caller's deadline (of the event loop's clock)."""
+    """Answers for one monitor at a time, within the caller's deadline (event loop time)."""
 
     def __init__(
         self,
@@ -83,29 +87,27 @@ class AnswerService:
         self._decision_log = decision_log
         self._frozen = frozen
         self._call_limiter = call_limiter
-        # What became of registering an inline monitor, so that each call of a poll does not try again.
-        self._registering: TTLCache[tuple[int, str], asyncio.Task[None]] = TTLCache(10_000, _REGISTRATION_MEMO_SECONDS)
+        # The outcome of registering an inline monitor, so that the calls of one poll do not try again.
+        self._registering: TTLCache[tuple[int, str], asyncio.Task[None]] = TTLCache(
+            _CACHE_SIZE, timing.REGISTRATION_TTL_SECONDS
+        )
         self._tasks: set[asyncio.Task[None]] = set()
-
-    def admit_stream(self, resolved: ResolvedTrigger) -> None:
-        """Count the opening of a stream.
-
-        Raises:
-            LagscaleError: the tenant makes too many calls, or no monitor is there at all.
-        """
-        self._call_limiter.admit_stream(resolved)
 
     async def get_answer(
         self, monitor: ResolvedMonitor, deadline: float, *, begins_poll: bool = False, counted: bool = True
     ) -> MonitorAnswer:
-        """What KEDA is told of the monitor; `GetMetrics` begins a poll, and `IsActive` follows it.
+        """The answer for the monitor.
 
-        Calls are counted, what an open stream looks at is not.
+        Args:
+            monitor: the monitor.
+            deadline: event loop time by which the answer or error is due.
+            begins_poll: True for `GetMetrics`, which KEDA calls before `IsActive`.
+            counted: whether the call counts against the tenant's quota; evaluations of open streams do not.
 
         Raises:
-            Unknown: the lag is not known, and nothing can be held.
-            StoreUnavailable: the store is silent, and nothing can be held.
-            QuotaExceeded: an inline monitor is one too many for its tenant, or it makes too many calls.
+            Unknown: lag is unknown, and there is no last-known answer.
+            StoreUnavailable: the store is unavailable, and there is no last-known answer.
+            QuotaExceeded: the tenant's quota of inline monitors or of calls is exceeded.
         """
         rate_error = self._call_limiter.count_calls(monitor) if counted else None
         try:
@@ -116,13 +118,13 @@ class AnswerService:
                 answer = await self._answer_from_store(monitor, freezes, deadline, begins_poll)
         except LagscaleError as error:
             if isinstance(error, QuotaExceeded):
-                metrics.OVER_QUOTA.labels(monitor.tenant, error.facts.get("quota", ""), "refused").inc()
-            metrics.ANSWERS.labels(AnswerKind.ERROR.value).inc()
+                metrics.QUOTA_EXCEEDED.labels(monitor.tenant, error.facts.get("quota", ""), "rejected").inc()
+            metrics.ANSWERS.labels(AnswerSource.ERROR.value).inc()
             self._decision_log.record_error(monitor, error)
             raise
-        metrics.ANSWERS.labels(answer.kind.value).inc()
+        metrics.ANSWERS.labels(answer.source.value).inc()
         self._decision_log.record_answer(
-            monitor, answer.answer, answer.judgment, frozen=answer.kind is AnswerKind.FROZEN
+            monitor, answer.answer, answer.judgment, frozen=answer.source is AnswerSource.FROZEN
         )
         return answer
 
@@ -134,7 +136,7 @@ class AnswerService:
             if not freezes:
                 raise HistoryTooShort(_NO_SAMPLES_YET)
         if freezes or monitor.request is None:
-            return MonitorAnswer(await self._frozen.get_answer(monitor, freezes, deadline), AnswerKind.FROZEN, None)
+            return MonitorAnswer(await self._frozen.get_answer(monitor, freezes, deadline), AnswerSource.FROZEN, None)
         return await self._answer_from_snapshot(monitor, monitor.request, deadline, begins_poll)
 
     async def _answer_from_snapshot(
@@ -143,27 +145,27 @@ class AnswerService:
         try:
             async with asyncio.timeout_at(deadline):
                 snapshot = await self._snapshots.get(request, begins_poll=begins_poll)
-        except TimeoutError as slow:
-            return self._answer_last_known(monitor, StoreTimeout(), slow)
-        except StoreUnavailable as away:
-            return self._answer_last_known(monitor, away, away)
+        except TimeoutError as timeout:
+            return self._answer_last_known(monitor, StoreTimeout(), timeout)
+        except StoreUnavailable as error:
+            return self._answer_last_known(monitor, error, error)
         return _build_answer(monitor, snapshot)
 
     def _answer_over_rate(
         self, monitor: ResolvedMonitor, rate_error: RateExceeded, freezes: Sequence[Freeze]
     ) -> MonitorAnswer:
-        """What costs nothing: a frozen answer; a reading that still serves; else a held answer that asks for replicas.
+        """An answer without a query: frozen, from a cached snapshot, or a last-known answer that requests replicas.
 
         Raises:
-            RateExceeded: there is none of them.
+            RateExceeded: none of them is available.
         """
         if freezes:
-            # Frozen stays frozen: what was measured since is not told, also where nothing was kept.
+            # A frozen monitor stays frozen: later samples do not count, even where no answer was stored.
             frozen_answer = self._frozen.find_cached(monitor, freezes)
             if frozen_answer is None:
                 raise rate_error
-            metrics.OVER_QUOTA.labels(monitor.tenant, Quota.CALLS.value, "from_memory").inc()
-            return MonitorAnswer(frozen_answer, AnswerKind.FROZEN, None)
+            metrics.QUOTA_EXCEEDED.labels(monitor.tenant, Quota.CALLS.value, "cached").inc()
+            return MonitorAnswer(frozen_answer, AnswerSource.FROZEN, None)
         snapshot = None if monitor.request is None else self._snapshots.find_cached(monitor.request)
         if snapshot is not None:
             try:
@@ -171,23 +173,23 @@ class AnswerService:
             except LagscaleError as unknown:
                 raise rate_error from unknown
         else:
-            # Whose turn is never reached would be told an old 0 for as long as answers are held.
+            # A monitor that never gets its turn would report a stale 0 for as long as holdSeconds lasts.
             last_known = None if monitor.partial else self._last.find_answer(monitor.key, monitor.policy)
             if last_known is None or _is_zero(last_known):
                 raise rate_error
-            answer = MonitorAnswer(last_known, AnswerKind.LAST_KNOWN_LOCAL, None)
-        metrics.OVER_QUOTA.labels(monitor.tenant, Quota.CALLS.value, "from_memory").inc()
+            answer = MonitorAnswer(last_known, AnswerSource.LAST_KNOWN_LOCALLY, None)
+        metrics.QUOTA_EXCEEDED.labels(monitor.tenant, Quota.CALLS.value, "cached").inc()
         return answer
 
     def _answer_last_known(self, monitor: ResolvedMonitor, error: StoreUnavailable, cause: Exception) -> MonitorAnswer:
-        # What was known of a part is not the last known answer.
+        # An answer for some of the topics is not a last-known answer of the monitor.
         last_known = None if monitor.partial else self._last.find_answer(monitor.key, monitor.policy)
         if last_known is None:
             raise error from cause
-        return MonitorAnswer(last_known, AnswerKind.LAST_KNOWN_LOCAL, None)
+        return MonitorAnswer(last_known, AnswerSource.LAST_KNOWN_LOCALLY, None)
 
     async def _register(self, monitor: ResolvedMonitor, deadline: float) -> None:
-        """Create the inline monitor; one attempt serves all calls that ask meanwhile."""
+        """Register the inline monitor; concurrent calls share one attempt."""
         inline = monitor.inline
         if inline is None:
             return
@@ -200,13 +202,13 @@ class AnswerService:
         try:
             async with asyncio.timeout_at(deadline):
                 await asyncio.shield(task)
-        except TimeoutError as slow:
-            raise StoreTimeout from slow
-        except QuotaExceeded as full:
-            raise QuotaExceeded(full.message, **full.facts) from full
-        except LagscaleError as away:
+        except TimeoutError as timeout:
+            raise StoreTimeout from timeout
+        except QuotaExceeded as exceeded:
+            raise QuotaExceeded(exceeded.message, **exceeded.facts) from exceeded
+        except LagscaleError as error:
             self._registering.pop(key, None)
-            raise type(away)(away.message) from away
+            raise type(error)(error.message) from error
 
     async def _create(self, inline: InlineMonitor) -> None:
         try:
@@ -224,15 +226,15 @@ def _build_answer(monitor: ResolvedMonitor, snapshot: Snapshot) -> MonitorAnswer
         judgment, last_known = apply_partial_coverage(judgment, monitor.policy), None
     answer = choose_answer(judgment, monitor.policy, last_known)
     if answer is not None and answer.last_known_ms is not None and monitor.over_quota and _is_zero(answer):
-        # What is not measured for want of a quota is no calm, also where it was calm once.
+        # Targets over the quota are not sampled: an earlier calm says nothing about them.
         answer = None
     if answer is None:
         error = _build_error(monitor, judgment)
         error.facts["snapshot_ms"] = judgment.at_ms
         raise error
     if answer.last_known_ms is not None:
-        return MonitorAnswer(answer, AnswerKind.LAST_KNOWN, judgment)
-    return MonitorAnswer(answer, AnswerKind.ACTIVATING if judgment.value is None else AnswerKind.MEASURED, judgment)
+        return MonitorAnswer(answer, AnswerSource.LAST_KNOWN, judgment)
+    return MonitorAnswer(answer, AnswerSource.ACTIVATION if judgment.value is None else AnswerSource.MEASURED, judgment)
 
 
 def _is_zero(last_known: Answer) -> bool:
@@ -242,7 +244,7 @@ def _is_zero(last_known: Answer) -> bool:
 def _build_error(monitor: ResolvedMonitor, judgment: Judgment) -> LagscaleError:
     if monitor.over_quota:
         return QuotaExceeded(monitor.over_quota, quota=Quota.PARTITIONS.value, reason=judgment.reason.value)
-    family = HistoryTooShort if judgment.reason in _TOO_SHORT else DataUnavailable
+    error_type = HistoryTooShort if judgment.reason in _TOO_SHORT else DataUnavailable
     if monitor.partial:
-        return family(monitor.partial, reason=judgment.reason.value)
-    return family(describe_verdict(judgment, monitor.policy, monitor.topics), reason=judgment.reason.value)
+        return error_type(monitor.partial, reason=judgment.reason.value)
+    return error_type(describe_verdict(judgment, monitor.policy, monitor.topics), reason=judgment.reason.value)

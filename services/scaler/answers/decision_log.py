@@ -1,4 +1,4 @@
-"""Writes down what KEDA was told, beside the answers: on change, and every five minutes. Losses are counted."""
+"""Records the answers to KEDA in the background: each change, and every five minutes. Dropped rows are counted."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lagscale.domain.explain.decision_diff import FROZEN
 from lagscale.domain.verdict.contract import Answer, Judgment
 from lagscale.errors import LagscaleError
 from lagscale.store.registrations.answers import Decision
-from services.scaler import metrics
+from services.scaler import metrics, timing
 from services.scaler.grpc.status_codes import find_code
 from services.scaler.triggers.directory import ResolvedMonitor
 
@@ -23,48 +23,45 @@ log = structlog.get_logger(__name__)
 
 _MAX_QUEUED: Final = 10_000
 _BATCH_SIZE: Final = 500
-_FLUSH_SECONDS: Final = 1.0
-_REPEAT_MS: Final = 300_000
-_REQUEST_REPEAT_MS: Final = 3_600_000
 _CACHE_SIZE: Final = 50_000
 
 
 class DecisionStore(Protocol):
-    """Where decisions go."""
+    """Stores decisions."""
 
     async def append(self, decisions: list[Decision]) -> None:
         """Store the decisions."""
         ...
 
     async def mark_asked(self, monitor_ids: list[int]) -> None:
-        """Note that these monitors were asked for just now."""
+        """Record that these monitors were requested just now."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _LoggedDecision:
-    """What KEDA was told, as far as a change of it is worth a row."""
+    """The part of a decision whose change is recorded at once. Its fields are those of the log event."""
 
     verdict: str
     reason: str
     code: str
     value: float | None = None
     active: bool | None = None
-    held: bool = False
+    last_known: bool = False
 
     def is_change_from(self, other: _LoggedDecision | None) -> bool:
-        """Whether a person wants to read of it: values change all the time."""
-        return other is None or (self.verdict, self.code, self.active, self.held) != (
+        """Whether the change is logged; values alone change all the time."""
+        return other is None or (self.verdict, self.code, self.active, self.last_known) != (
             other.verdict,
             other.code,
             other.active,
-            other.held,
+            other.last_known,
         )
 
 
 @dataclass(slots=True)
 class _LastDecision:
-    """Of one monitor, as one kind of trigger asks for it: by `key`, which changes with the policy."""
+    """The last decision of one monitor for one set of overrides; `key` changes with the policy."""
 
     decision: _LoggedDecision | None = None
     key: str = ""
@@ -76,15 +73,15 @@ _Requester = tuple[int, tuple[tuple[str, str], ...]]
 
 
 class DecisionLog:
-    """A bounded queue between the answers and the store."""
+    """A bounded queue between answers and store."""
 
     def __init__(self, store: DecisionStore, replica: str, now_ms: Callable[[], int | None]) -> None:
-        """`now_ms` is the database's clock, None while it is not known: then nothing can be recorded."""
+        """`now_ms` is the database's clock; None while it is unknown, when nothing can be recorded."""
         self._store = store
         self._replica = replica
         self._now_ms = now_ms
         self._last: LRUCache[_Requester, _LastDecision] = LRUCache(_CACHE_SIZE)
-        # A row is named by monitor, time and replica, so two of one millisecond would be one.
+        # Rows are identified by monitor, time and replica: two in one millisecond would collide.
         self._decided_ms: LRUCache[int, int] = LRUCache(_CACHE_SIZE)
         self._queue: deque[Decision] = deque()
         self._requested: set[int] = set()
@@ -92,16 +89,17 @@ class DecisionLog:
     def record_answer(
         self, monitor: ResolvedMonitor, answer: Answer, judgment: Judgment | None, *, frozen: bool = False
     ) -> None:
-        """An answer was given; without a judgement the monitor was frozen, or the store silent."""
+        """Record an answer; without a judgment the monitor is frozen, or the store is unavailable."""
         verdict = "unknown" if judgment is None else judgment.verdict.value
-        silent = FROZEN if frozen else "store_silent"
-        reason = silent if judgment is None else judgment.reason.value
-        held = answer.last_known_ms is not None
-        decision = _LoggedDecision(verdict, reason, "OK", answer.value, answer.active, held)
+        # The reason is stored: `lagscale.domain.explain.decision_diff` reads both texts.
+        without_judgment = FROZEN if frozen else "store_silent"
+        reason = without_judgment if judgment is None else judgment.reason.value
+        last_known = answer.last_known_ms is not None
+        decision = _LoggedDecision(verdict, reason, "OK", answer.value, answer.active, last_known)
         self._record(monitor, decision, None if judgment is None else judgment.at_ms)
 
     def record_error(self, monitor: ResolvedMonitor, error: LagscaleError) -> None:
-        """An error was given in the place of an answer."""
+        """Record an error that was returned instead of an answer."""
         reason = str(error.facts.get("reason", type(error).__name__))
         snapshot_ms = error.facts.get("snapshot_ms")
         decision = _LoggedDecision("unknown", reason, find_code(error).name)
@@ -116,15 +114,18 @@ class DecisionLog:
         if last is None:
             last = self._last[requester] = _LastDecision()
         if now_ms is None:
-            # No time to write it down under: it is lost, and written as soon as the time is known.
+            # A row needs a time: this one is dropped, and recorded once the clock is known.
             if decision != last.decision:
-                metrics.DECISIONS_LOST.inc()
-            last.decision, last.key, last.decided_ms = decision, monitor.key, -_REPEAT_MS
+                metrics.DECISIONS_DROPPED.inc()
+            last.decision, last.key, last.decided_ms = decision, monitor.key, -timing.DECISION_REPEAT_MS
             return
-        if now_ms - last.requested_ms > _REQUEST_REPEAT_MS:
+        if now_ms - last.requested_ms > timing.REQUEST_REPEAT_MS:
             last.requested_ms = now_ms
             self._requested.add(monitor_id)
-        if (decision, monitor.key) == (last.decision, last.key) and now_ms - last.decided_ms < _REPEAT_MS:
+        if (decision, monitor.key) == (
+            last.decision,
+            last.key,
+        ) and now_ms - last.decided_ms < timing.DECISION_REPEAT_MS:
             return
         if decision.is_change_from(last.decision):
             log.info("decision_changed", tenant=monitor.tenant, monitor=monitor.name, **asdict(decision))
@@ -141,7 +142,7 @@ class DecisionLog:
                     decision.verdict,
                     decision.value,
                     decision.active,
-                    decision.held,
+                    decision.last_known,
                     decision.reason,
                     decision.code,
                     monitor.version,
@@ -154,25 +155,25 @@ class DecisionLog:
         self._queue.extend(decisions)
         while len(self._queue) > _MAX_QUEUED:
             self._queue.popleft()
-            metrics.DECISIONS_LOST.inc()
+            metrics.DECISIONS_DROPPED.inc()
 
-    def compute_held_share(self) -> float:
-        """Share of monitors whose newest answer was held, 0 to 1; what a person froze is no alert."""
+    def compute_last_known_ratio(self) -> float:
+        """Ratio of monitors whose latest answer is last-known (0 to 1); frozen monitors do not count as such."""
         decisions = [last.decision for last in self._last.values() if last.decision is not None]
         return (
-            sum(decision.held and decision.reason != FROZEN for decision in decisions) / len(decisions)
+            sum(decision.last_known and decision.reason != FROZEN for decision in decisions) / len(decisions)
             if decisions
             else 0.0
         )
 
     async def run(self) -> None:
-        """Write what has queued, for ever."""
+        """Write queued decisions, without end."""
         while True:
-            await asyncio.sleep(_FLUSH_SECONDS)
+            await asyncio.sleep(timing.DECISION_FLUSH_SECONDS)
             await self.flush()
 
     async def flush(self) -> None:
-        """Write what has queued; while the store is away it stays queued, as far as there is room."""
+        """Write queued decisions; while the store is unavailable they stay queued, up to the limit."""
         try:
             while self._queue:
                 batch = [self._queue.popleft() for _ in range(min(_BATCH_SIZE, len(self._queue)))]
@@ -183,8 +184,8 @@ class DecisionLog:
         except LagscaleError as error:
             metrics.STORE_ERRORS.labels(type(error).__name__).inc()
         except Exception:
-            # A defect here may never stand in the way of an answer.
-            log.exception("decisions_not_written")
+            # A defect here must never block an answer.
+            log.exception("decision_write_failed")
 
     async def _write(self, batch: list[Decision]) -> None:
         try:
@@ -193,5 +194,5 @@ class DecisionLog:
             self._enqueue(batch)
             raise
         except Exception:
-            metrics.DECISIONS_LOST.inc(len(batch))
+            metrics.DECISIONS_DROPPED.inc(len(batch))
             raise

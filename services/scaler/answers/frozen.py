@@ -1,7 +1,7 @@
-"""What frozen monitors answer: the held answer of the moment at which they were, the same in every replica.
+"""Answers of frozen monitors: the last-known answer as of the freeze, the same in every replica.
 
-Whichever replica is asked first works it out from the samples until that moment and keeps it in the store; from then on
-it is remembered, on scratch too, so that neither a restart nor a silent store nor the retention changes it.
+The first replica that is asked computes it from the samples before the freeze and stores it. It is cached from then on,
+also in the local cache, so that neither a restart, nor an unavailable store, nor the retention changes it.
 """
 
 from __future__ import annotations
@@ -28,35 +28,35 @@ from services.scaler.triggers.directory import ResolvedMonitor
 log = structlog.get_logger(__name__)
 
 _CACHE_SIZE: Final = 50_000
-#: A tenant of thousands of monitors is frozen at once; the calls of all others go on meanwhile.
+#: A freeze may cover thousands of monitors of one tenant; this leaves connections for the calls of all others.
 _MAX_CONCURRENT: Final = 2
 
 
 class FreezeStore(Protocol):
-    """Where the answers of frozen monitors are kept for all replicas."""
+    """Stores the answers of frozen monitors for all replicas."""
 
     async def find_answer(self, key: FrozenAnswerKey, freeze_ids: Sequence[str]) -> FrozenAnswer | None:
-        """The answer that one of these freezes keeps; None while none does."""
+        """The answer stored under one of these freezes; None without any."""
         ...
 
     async def store_first(self, key: FrozenAnswerKey, freeze_ids: Sequence[str], answer: FrozenAnswer) -> FrozenAnswer:
-        """Keep the answer under these freezes, where nobody was faster; the one that is kept now."""
+        """Store the answer under these freezes unless there is one; returns the stored answer."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _StoredAnswer:
-    """An answer, and the freezes under which the store keeps it."""
+    """An answer, and the freezes under which it is stored."""
 
     freeze_ids: frozenset[str]
     answer: FrozenAnswer
 
 
 class FrozenAnswerCache:
-    """The answers of frozen monitors in this replica's memory, and the way to them."""
+    """Caches the answers of frozen monitors, and fetches or computes those that are missing."""
 
     def __init__(self, store: FreezeStore, verdicts: VerdictStore, last: LastKnownAnswers) -> None:
-        """`last` has the clock, and what can be held while the store is silent."""
+        """`last` provides the clock, and answers while the store is unavailable."""
         self.dirty = False
         self._store = store
         self._verdicts = verdicts
@@ -66,27 +66,27 @@ class FrozenAnswerCache:
         self._slots = asyncio.Semaphore(_MAX_CONCURRENT)
 
     def select_active(self, monitor: ResolvedMonitor) -> tuple[Freeze, ...]:
-        """The freezes of a monitor that have not ended, the oldest first."""
+        """The active freezes of a monitor, the oldest first."""
         return select_active(monitor.freezes, self._last.clock.now_ms()) if monitor.freezes else ()
 
     async def get_answer(self, monitor: ResolvedMonitor, freezes: Sequence[Freeze], deadline: float) -> Answer:
-        """What a frozen monitor answers.
+        """The answer of a frozen monitor.
 
         Args:
             monitor: the monitor.
-            freezes: those in force, the oldest first; at least one.
-            deadline: of the event loop's clock.
+            freezes: the active ones, the oldest first; at least one.
+            deadline: event loop time.
 
         Raises:
-            DataUnavailable: nothing was known before that could be held.
+            DataUnavailable: there was no last-known answer at the freeze.
         """
         return _require_answer(await self._find_answer(monitor, freezes, deadline), freezes)
 
     def find_cached(self, monitor: ResolvedMonitor, freezes: Sequence[Freeze]) -> Answer | None:
-        """What `get_answer` says, without a look into the store; None where memory does not tell.
+        """The answer of `get_answer` without a query; None if it is not in memory.
 
         Raises:
-            DataUnavailable: nothing was known before that could be held.
+            DataUnavailable: there was no last-known answer at the freeze.
         """
         if monitor.request is None or monitor.monitor_id is None or monitor.partial:
             return None
@@ -97,14 +97,14 @@ class FrozenAnswerCache:
 
     async def _find_answer(self, monitor: ResolvedMonitor, freezes: Sequence[Freeze], deadline: float) -> Answer | None:
         request = monitor.request
-        # What was known of a part is not the last known answer.
+        # An answer for some of the topics is not a last-known answer of the monitor.
         if request is None or monitor.monitor_id is None or monitor.partial:
             return None
         key = FrozenAnswerKey(monitor.tenant_id, monitor.monitor_id, _render_overrides(monitor))
         names = frozenset(one.freeze_id for one in freezes)
         stored = self._stored.get(key)
         if stored is not None and stored.freeze_ids & names:
-            # Another freeze has joined: the answer stays, and must be found under that one too.
+            # Another freeze has been added: the answer stays, and is stored under that one too.
             if not names <= stored.freeze_ids:
                 self._start(key, request, freezes, stored.answer)
             return stored.answer.last_known
@@ -112,7 +112,8 @@ class FrozenAnswerCache:
             async with asyncio.timeout_at(deadline):
                 return (await asyncio.shield(self._start(key, request, freezes, None))).last_known
         except Exception:
-            # Told when it landed. By the same rule from what this replica saw until then; the flight goes on for the next call.
+            # `_finish` logs it. The task goes on for the next call; this one gets the same rule applied to what this
+            # replica knows.
             return self._last.find_frozen_answer(monitor.key, monitor.policy, freezes[0].since_ms)
 
     def _start(
@@ -122,7 +123,7 @@ class FrozenAnswerCache:
         freezes: Sequence[Freeze],
         stored_answer: FrozenAnswer | None,
     ) -> asyncio.Task[FrozenAnswer]:
-        """The flight to the answer; one at a time for each monitor."""
+        """The task that fetches the answer; one at a time for each monitor and overrides."""
         task = self._pending.get(key)
         if task is None:
             task = asyncio.get_running_loop().create_task(self._run(key, request, freezes, stored_answer))
@@ -139,14 +140,14 @@ class FrozenAnswerCache:
     ) -> FrozenAnswer:
         names = [one.freeze_id for one in freezes]
         async with self._slots:
-            found = stored_answer or await self._store.find_answer(key, names)
-            if found is None:
+            answer = stored_answer or await self._store.find_answer(key, names)
+            if answer is None:
                 since_ms = freezes[0].since_ms
-                found = FrozenAnswer(await self._compute_answer(build_frozen_request(request, since_ms)), since_ms)
-            found = await self._store.store_first(key, names, found)
-        self._stored[key] = _StoredAnswer(frozenset(names), found)
+                answer = FrozenAnswer(await self._compute_answer(build_frozen_request(request, since_ms)), since_ms)
+            answer = await self._store.store_first(key, names, answer)
+        self._stored[key] = _StoredAnswer(frozenset(names), answer)
         self.dirty = True
-        return found
+        return answer
 
     async def _compute_answer(self, request: VerdictRequest) -> Answer | None:
         (judgment,) = await self._verdicts.judge([request])
@@ -161,23 +162,23 @@ class FrozenAnswerCache:
             log.error("frozen_answer_failed", exc_info=error)
 
     async def close(self) -> None:
-        """End the flights."""
+        """Cancel the running tasks."""
         tasks = list(self._pending.values())
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def retain(self, freezes: Iterable[Freeze]) -> None:
-        """Forget what no freeze of these keeps any more."""
+        """Drop the answers that none of these freezes refers to."""
         names = {one.freeze_id for one in freezes}
         for key in [key for key, stored in self._stored.items() if not stored.freeze_ids & names]:
             del self._stored[key]
 
     def dump(self) -> dict[str, Any]:
-        """Everything remembered, for scratch."""
+        """Everything cached, for the local cache."""
         self.dirty = False
         return {
-            "kept": [
+            "stored": [
                 [
                     [key.tenant_id, key.monitor_id, key.overrides],
                     sorted(stored.freeze_ids),
@@ -191,18 +192,18 @@ class FrozenAnswerCache:
         }
 
     def restore(self, content: Any) -> None:
-        """Go on from what another process kept; what cannot be read is passed over as a whole."""
+        """Restore what another process dumped; content that cannot be read is ignored as a whole."""
         try:
-            found = {
+            restored = {
                 FrozenAnswerKey(int(tenant), int(monitor), str(overrides)): _StoredAnswer(
                     frozenset(map(str, names)),
                     FrozenAnswer(None if last_known is None else Answer(*last_known), int(since)),
                 )
-                for (tenant, monitor, overrides), names, since, last_known in content["kept"]
+                for (tenant, monitor, overrides), names, since, last_known in content["stored"]
             }
         except (TypeError, ValueError, KeyError):
             return
-        self._stored.update(found)
+        self._stored.update(restored)
 
 
 def _require_answer(last_known: Answer | None, freezes: Sequence[Freeze]) -> Answer:

@@ -1,6 +1,6 @@
-"""What this replica last learned of each monitor, for the times when the store does not answer.
+"""Last-known answers from this replica's memory, for when the store is unavailable.
 
-The held answer is computed by the same rule as from the samples; only the instants are those that were asked for.
+The rule is the same as over the samples; only the points in time are those at which KEDA asked.
 """
 
 from __future__ import annotations
@@ -13,21 +13,20 @@ from typing import Any, Final
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict, pick_last_known
 from lagscale.domain.verdict.freezes import without_hold_limit
+from services.scaler import timing
 
 _MAX_MONITORS: Final = 50_000
-#: Within this a replica hears of a freeze.
-_FREEZE_DELAY_MS: Final = 5_000
 
 
 class StoreClock:
-    """The database's clock as of the last reading, carried on by the monotonic clock."""
+    """The database's clock: the last reading, advanced by the monotonic clock."""
 
     def __init__(self) -> None:
         self._read_ms: int | None = None
         self._read_at = 0.0
 
     def note(self, now_ms: int) -> None:
-        """A reading of the database's clock, made just now."""
+        """Take a reading of the database's clock, made just now."""
         self._read_ms, self._read_at = now_ms, time.monotonic()
 
     def now_ms(self) -> int | None:
@@ -41,14 +40,14 @@ class StoreClock:
         return self.now_ms(), time.time()
 
     def restore(self, now_ms: int | None, host_seconds: float) -> None:
-        """Go on from another process's reading; a host clock that went back counts as no time."""
+        """Continue from another process's reading; if the host's clock was set back, no time has passed."""
         if now_ms is not None:
             self.note(now_ms + int(max(0.0, time.time() - host_seconds) * 1000))
 
 
 @dataclass(slots=True)
 class _LastKnown:
-    """Of one monitor: K, the values of the window that can still be its greatest, and when it was last active."""
+    """Of one monitor: the last known point, the values that can still become the window's maximum, and activity."""
 
     known_ms: int | None = None
     peaks: list[tuple[int, float]] = field(default_factory=list)
@@ -57,7 +56,7 @@ class _LastKnown:
     members: int | None = None
 
     def note(self, judgment: Judgment, at_ms: int, window_ms: int) -> bool:
-        """Take a judgement in; whether there is something new to keep on scratch."""
+        """Add a judgment; True if the local cache must be written."""
         if at_ms >= self.newest_ms:
             self.newest_ms, self.members = at_ms, judgment.members
         if judgment.value is None or judgment.active is None or at_ms < (self.known_ms or 0):
@@ -79,7 +78,7 @@ class _LastKnown:
 
 
 class LastKnownAnswers:
-    """Remembers known judgements by a monitor's key, the most recently asked for; bounded."""
+    """Known judgments by monitor key: a bounded cache, the least recently evaluated is dropped first."""
 
     def __init__(self) -> None:
         self.clock = StoreClock()
@@ -87,7 +86,7 @@ class LastKnownAnswers:
         self._entries: OrderedDict[str, _LastKnown] = OrderedDict()
 
     def note(self, key: str, judgment: Judgment, policy: Policy) -> None:
-        """A judgement that the store made just now."""
+        """Add a judgment that the store has just made."""
         self.clock.note(judgment.now_ms)
         if judgment.at_ms is None:
             return
@@ -100,31 +99,33 @@ class LastKnownAnswers:
         self.dirty |= entry.note(judgment, judgment.at_ms, policy.hold_window_ms)
 
     def find_answer(self, key: str, policy: Policy) -> Answer | None:
-        """The held answer for a monitor while the store is silent; None when there is nothing to hold."""
+        """The last-known answer of a monitor while the store is unavailable; None without any."""
         entry, now_ms = self._entries.get(key), self.clock.now_ms()
         if entry is None or now_ms is None:
             return None
         return pick_last_known(entry.known_judgments(), entry.members, now_ms, policy)
 
     def find_frozen_answer(self, key: str, policy: Policy, since_ms: int) -> Answer | None:
-        """The answer that a frozen monitor keeps while the store is silent: as of the freeze, without a time limit.
+        """The last-known answer of a frozen monitor while the store is unavailable: as of the freeze, without expiry.
 
-        What was seen before this replica heard of the freeze counts: the last active instant may be one of that time.
+        Judgments from before this replica learned of the freeze count: the last active one may be among them.
         """
         entry = self._entries.get(key)
         if entry is None:
             return None
         known_judgments = [
-            one for one in entry.known_judgments() if one.at_ms is not None and one.at_ms <= since_ms + _FREEZE_DELAY_MS
+            one
+            for one in entry.known_judgments()
+            if one.at_ms is not None and one.at_ms <= since_ms + timing.FREEZE_DELAY_MS
         ]
         return pick_last_known(known_judgments, entry.members, since_ms, without_hold_limit(policy))
 
     def dump(self) -> dict[str, Any]:
-        """Everything remembered, for scratch."""
+        """Everything cached, for the local cache."""
         self.dirty = False
         return {
             "clock": self.clock.dump(),
-            "seen": {
+            "entries": {
                 key: (entry.known_ms, list(entry.peaks), entry.active_ms, entry.newest_ms, entry.members)
                 for key, entry in self._entries.items()
                 if entry.known_ms is not None
@@ -132,19 +133,19 @@ class LastKnownAnswers:
         }
 
     def restore(self, content: Any) -> None:
-        """Go on from what another process kept; what cannot be read is passed over as a whole."""
+        """Restore what another process dumped; content that cannot be read is ignored as a whole."""
         try:
             now_ms, host_seconds = content["clock"]
-            found = {
+            entries = {
                 str(key): _LastKnown(
                     known_ms, [(int(at), float(value)) for at, value in peaks], active, int(newest), members
                 )
-                for key, (known_ms, peaks, active, newest, members) in content["seen"].items()
+                for key, (known_ms, peaks, active, newest, members) in content["entries"].items()
             }
         except (TypeError, ValueError, KeyError, AttributeError):
             return
         self.clock.restore(now_ms, host_seconds)
-        self._entries.update(found)
+        self._entries.update(entries)
 
 
 def _build_judgment(at_ms: int, value: float, active: bool) -> Judgment:

@@ -1,33 +1,30 @@
-"""How many calls a tenant's ScaledObjects may make: counted for each replica and monitor, by a bucket per tenant."""
+"""The rate limit of calls: a token bucket per tenant in each replica; a call counts once per monitor."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable
 from math import ceil
-from typing import Final
 
 from lagscale.domain.quotas import DEFAULT_QUOTAS, Quota, describe_excess
 from lagscale.errors import LagscaleError, RateExceeded
 from lagscale.rate_limit import TokenBuckets
+from services.scaler import timing
 from services.scaler.triggers.directory import ResolvedMonitor, ResolvedTrigger
-
-#: KEDA asks without jitter: all of a tenant's monitors come in one moment of its `pollingInterval` of 30 s.
-_BURST_SECONDS: Final = 30.0
 
 
 class CallRateLimiter:
-    """The tenants' calls in this replica."""
+    """Counts the calls of each tenant in this replica."""
 
     def __init__(self, limit_of: Callable[[int], int | None], clock: Callable[[], float] = time.monotonic) -> None:
-        """`limit_of` is a tenant's quota by its number; None while it is not known."""
+        """`limit_of` returns a tenant's quota of calls per second by its id; None while it is unknown."""
         self._limit_of = limit_of
         self._buckets = TokenBuckets(clock)
 
     def count_calls(self, monitor: ResolvedMonitor, calls: int = 1) -> RateExceeded | None:
-        """Count calls; the error where they are too many."""
+        """Count calls; returns the error if they exceed the quota."""
         limit = self._limit_of(monitor.tenant_id) or DEFAULT_QUOTAS[Quota.CALLS]
-        wait = self._buckets.take(monitor.tenant_id, limit, limit * _BURST_SECONDS, calls)
+        wait = self._buckets.take(monitor.tenant_id, limit, limit * timing.CALL_BURST_SECONDS, calls)
         if wait == 0.0:
             return None
         return RateExceeded(
@@ -35,10 +32,10 @@ class CallRateLimiter:
         )
 
     def admit_stream(self, resolved: ResolvedTrigger) -> None:
-        """Count the opening of a stream; what it looks at later is no call.
+        """Count the opening of a stream; its later evaluations are not calls.
 
         Raises:
-            LagscaleError: the tenant makes too many calls, or no monitor is there at all.
+            LagscaleError: the tenant exceeds its call quota, or none of the monitors exists.
         """
         monitors = [entry for entry in resolved.entries if isinstance(entry, ResolvedMonitor)]
         if not monitors:

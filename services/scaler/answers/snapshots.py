@@ -1,6 +1,6 @@
-"""Judgements of about the last second, shared by the calls of one poll, and read together when the store is busy.
+"""Judgments of about the last second, shared by the calls of one poll, and read in batches when the store is busy.
 
-A memo, not state: losing it costs one query. `answers.py` and the streams ask here; nobody else asks the store.
+A cache, not state: losing it costs one query. All judgments of unfrozen monitors are read through it.
 """
 
 from __future__ import annotations
@@ -18,32 +18,30 @@ from cachetools import TTLCache
 from lagscale.domain.verdict.contract import Answer, Judgment, Verdict, VerdictRequest
 from lagscale.errors import LagscaleError, StoreUnavailable
 from lagscale.store.records import VerdictStore
-from services.scaler import metrics
+from services.scaler import metrics, timing
 
 log = structlog.get_logger(__name__)
 
-#: Monitors that one query judges for waiting calls, and for the streams.
+#: Monitors per query, for waiting calls and for streams.
 BATCH: Final = 16
 _STREAMS_BATCH: Final = 500
 _CACHE_SIZE: Final = 50_000
-#: A held answer changes only with a new row, and after this long it is read again all the same: rows may come late.
-_HOLD_SECONDS: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A judgement with the answer held in its place while it is unknown."""
+    """A judgment, and the last-known answer if it is unknown."""
 
     judgment: Judgment
     last_known: Answer | None
 
 
 _NOT_CACHED: Final = (float("-inf"), None)
-_HoldKey = tuple[VerdictRequest, int | None, Verdict, int | None]
+_LastKnownKey = tuple[VerdictRequest, int | None, Verdict, int | None]
 
 
 class SnapshotCache:
-    """Reads judgements with single flight, a memo, and coalescing without any timer."""
+    """Reads judgments: cached, one query at a time for each monitor, and batched without a timer."""
 
     def __init__(
         self,
@@ -54,33 +52,33 @@ class SnapshotCache:
         on_judgment: Callable[[VerdictRequest, Judgment], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        """`slots` queries run at once; a reading serves for `seconds`; `on_judgment` hears of each judgement read."""
+        """At most `slots` queries run at once; a snapshot is valid for `seconds`; `on_judgment` receives each judgment."""
         self._clock = clock
         self._store = store
         self._free = slots
         self._on_judgment = on_judgment
         self._seconds = seconds
-        self._memo: TTLCache[VerdictRequest, tuple[float, Snapshot | LagscaleError | None]] = TTLCache(
+        self._snapshots: TTLCache[VerdictRequest, tuple[float, Snapshot | LagscaleError | None]] = TTLCache(
             _CACHE_SIZE, seconds, timer=clock
         )
-        self._holds: TTLCache[_HoldKey, Answer | None] = TTLCache(_CACHE_SIZE, _HOLD_SECONDS)
+        self._last_known: TTLCache[_LastKnownKey, Answer | None] = TTLCache(_CACHE_SIZE, timing.LAST_KNOWN_TTL_SECONDS)
         self._pending: dict[VerdictRequest, asyncio.Future[Snapshot]] = {}
         self._queue: deque[VerdictRequest] = deque()
         self._tasks: set[asyncio.Task[None]] = set()
 
     async def get(self, request: VerdictRequest, *, begins_poll: bool = False) -> Snapshot:
-        """The monitor's reading; cancelling the caller leaves the flight to the others.
+        """The monitor's snapshot; cancelling a caller does not cancel the query for the others.
 
-        A call that begins a poll takes none that is about to be forgotten: the poll's next call must find the same
+        A call that begins a poll does not use a snapshot that expires soon: the poll's next call must find the same
         one, or value and activity would contradict each other.
 
         Raises:
-            StoreUnavailable: the store does not answer.
+            StoreUnavailable: the query failed.
         """
-        cached_at, cached = self._memo.get(request, _NOT_CACHED)
+        cached_at, cached = self._snapshots.get(request, _NOT_CACHED)
         if begins_poll and self._clock() - cached_at > self._seconds / 2:
             cached = None
-        metrics.MEMO.labels("snapshot", "miss" if cached is None else "hit").inc()
+        metrics.CACHE_LOOKUPS.labels("snapshot", "miss" if cached is None else "hit").inc()
         if isinstance(cached, LagscaleError):
             raise type(cached)(cached.message)
         if cached is not None:
@@ -88,42 +86,42 @@ class SnapshotCache:
         future = self._pending.get(request)
         if future is None:
             future = self._pending[request] = asyncio.get_running_loop().create_future()
-            # Nobody may be left to hear of a failure.
+            # Without a waiter left, asyncio would complain of an exception that was never retrieved.
             future.add_done_callback(lambda done: done.cancelled() or done.exception())
             self._queue.append(request)
             self._start()
         return await asyncio.shield(future)
 
     def find_cached(self, request: VerdictRequest) -> Snapshot | None:
-        """The reading that serves calls just now, without asking for one; None without any, or after a failure."""
-        _, cached = self._memo.get(request, _NOT_CACHED)
+        """The valid snapshot, without a query; None without any, or after a failure."""
+        _, cached = self._snapshots.get(request, _NOT_CACHED)
         return None if cached is None or isinstance(cached, LagscaleError) else cached
 
     async def refresh(self, requests: Iterable[VerdictRequest]) -> None:
-        """Read these monitors anew for the open streams, by as few queries as may be, outside the calls' slots."""
+        """Read these monitors again for the open streams, in as few queries as possible, outside the calls' slots."""
         waiting = list(dict.fromkeys(requests))
         for start in range(0, len(waiting), _STREAMS_BATCH):
             batch = waiting[start : start + _STREAMS_BATCH]
             try:
                 judgments = await self._judge(batch)
-                # What is known first: looking for held answers takes longer.
+                # Known verdicts first: reading last-known answers takes longer.
                 read = sorted(zip(batch, judgments, strict=True), key=lambda one: one[1].verdict is Verdict.UNKNOWN)
                 for request, judgment in read:
                     self._cache(request, await self._build_snapshot(request, judgment))
             except StoreUnavailable as error:
-                # Each stream would ask by itself otherwise, and wait.
+                # Otherwise each stream would query by itself, and wait.
                 for request in waiting[start:]:
                     self._cache(request, error.with_traceback(None))
                 return
 
     async def close(self) -> None:
-        """End the flights; who waits gets an error."""
+        """Cancel the running queries; waiters get an error."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     def _start(self) -> None:
-        """Start queries while there are free slots: what has queued goes together."""
+        """Start queries while there are free slots; what is queued becomes one batch."""
         while self._free and self._queue:
             batch = [self._queue.popleft() for _ in range(min(BATCH, len(self._queue)))]
             self._free -= 1
@@ -141,7 +139,7 @@ class SnapshotCache:
         try:
             await self._serve(batch)
         except Exception as error:
-            # One monitor's defect must not take the others of its batch with it.
+            # One monitor's defect must not fail the others of its batch.
             if len(batch) > 1 and not isinstance(error, LagscaleError):
                 for request in batch:
                     await self._run([request])
@@ -178,17 +176,17 @@ class SnapshotCache:
         if judgment.verdict is not Verdict.UNKNOWN or request.policy.hold_ms == 0:
             return Snapshot(judgment, None)
         key = (request, judgment.at_ms, judgment.verdict, judgment.members)
-        cached = key in self._holds
-        metrics.MEMO.labels("hold", "hit" if cached else "miss").inc()
-        last_known = self._holds[key] if cached else await self._store.find_last_known(request, judgment)
-        self._holds[key] = last_known
+        cached = key in self._last_known
+        metrics.CACHE_LOOKUPS.labels("last_known", "hit" if cached else "miss").inc()
+        last_known = self._last_known[key] if cached else await self._store.find_last_known(request, judgment)
+        self._last_known[key] = last_known
         since = None if last_known is None else last_known.last_known_ms
         if since is not None and judgment.now_ms - since > request.policy.hold_ms:
             last_known = None
         return Snapshot(judgment, last_known)
 
     def _cache(self, request: VerdictRequest, snapshot: Snapshot | LagscaleError) -> None:
-        self._memo[request] = self._clock(), snapshot
+        self._snapshots[request] = self._clock(), snapshot
 
     def _resolve(self, request: VerdictRequest, snapshot: Snapshot) -> None:
         self._cache(request, snapshot)
@@ -198,7 +196,7 @@ class SnapshotCache:
 
     def _fail(self, batch: Sequence[VerdictRequest], error: Exception | StoreUnavailable) -> None:
         if not isinstance(error, LagscaleError):
-            log.error("verdict_failed", exc_info=error)
+            log.error("evaluation_failed", exc_info=error)
             metrics.STORE_ERRORS.labels(type(error).__name__).inc()
             error = StoreUnavailable()
         for request in batch:

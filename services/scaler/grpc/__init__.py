@@ -1,1 +1,1 @@
-"""The gRPC edge: server, calls, streams, certificates, status codes."""
+"""The gRPC server: calls, streams, callers, TLS, status codes."""

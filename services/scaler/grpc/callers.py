@@ -1,4 +1,4 @@
-"""Who calls: the KEDA instance, from the client certificate of the connection. The servicer asks here."""
+"""Identifies the caller: the KEDA instance, by the client certificate of the connection."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from lagscale.domain.tenancy import DEFAULT_INSTANCE
 log = structlog.get_logger(__name__)
 
 Context = Any  # grpc has no types
-#: The instance of a call; None where nobody is bound to what the caller shows.
+#: Returns the KEDA instance of a call; None for a certificate that no binding can match.
 CallerIdentifier = Callable[[Context], str | None]
 _CERTIFICATE: Final = "x509_pem_cert"
-#: A KEDA instance has one certificate, and for a while the one before.
+#: Cached certificates: each KEDA instance has one, or two during rotation.
 _CACHE_SIZE: Final = 1024
 
 
 def identify_default(_context: Context) -> str | None:
-    """Of a process that asks no client for a certificate: there is one instance."""
+    """For a scaler that requests no client certificates: the one default instance."""
     return DEFAULT_INSTANCE
 
 
 def identify_by_certificate(context: Context) -> str | None:
-    """Of a process that asks for certificates at one address, and at another one does not."""
+    """For a scaler that requires client certificates at one of its two addresses."""
     return _identify(context) if _read_certificates(context) else DEFAULT_INSTANCE
 
 
 def identify_by_required_certificate(context: Context) -> str | None:
-    """Of a process that requires a certificate of every client."""
+    """For a scaler that requires client certificates at every address."""
     return _identify(context)
 
 
@@ -47,26 +47,26 @@ def _identify(context: Context) -> str | None:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def read_instance(certificate: bytes) -> str | None:
-    """The first URI of a client certificate's alternative names, else the first DNS name, as it is written there.
+    """The first URI of a client certificate's alternative names, else its first DNS name, unchanged.
 
     Args:
         certificate: PEM, verified by the handshake.
 
     Returns:
-        None without any, and for the name that callers without a certificate have: a certificate must not lend it.
+        None without such a name, and for `default`, which only callers without a certificate may have.
     """
     try:
         names = x509.load_pem_x509_certificate(certificate).extensions.get_extension_for_class(
             x509.SubjectAlternativeName
         )
     except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension, x509.InvalidVersion) as error:
-        log.warning("client_certificate_without_name", error=type(error).__name__)
+        log.warning("client_certificate_without_name", reason=type(error).__name__)
         return None
     candidates = [
         *names.value.get_values_for_type(x509.UniformResourceIdentifier),
         *names.value.get_values_for_type(x509.DNSName),
     ]
     if not candidates or not candidates[0] or candidates[0] == DEFAULT_INSTANCE:
-        log.warning("client_certificate_without_name", error="no URI or DNS name that can be bound")
+        log.warning("client_certificate_without_name", reason="certificate has no URI or DNS name that can be bound")
         return None
     return candidates[0]

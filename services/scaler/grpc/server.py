@@ -1,4 +1,4 @@
-"""The gRPC listener: options, health, reflection, and an end without a failed call."""
+"""The gRPC server: options, health, reflection, graceful shutdown."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from lagscale.settings import split_address
+from services.scaler import timing
 from services.scaler.grpc.proto import externalscaler_pb2 as pb
 from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
 from services.scaler.grpc.servicer import Servicer
@@ -22,14 +23,14 @@ _MAX_MESSAGE_BYTES: Final = 256 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Listener:
-    """One address as `host:port`, and its credentials; None is plain text."""
+    """An address as `host:port`, and its credentials; None for plain text."""
 
     address: str
     credentials: Any = None
 
 
 class GrpcServer:
-    """Serves the contract, gRPC health and reflection."""
+    """Serves the external scaler contract, gRPC health and reflection."""
 
     def __init__(self, servicer: Servicer, ages: ConnectionAges, *, reuse_address: bool) -> None:
         self._server = grpc.aio.server(options=_options(ages, reuse_address))
@@ -39,10 +40,10 @@ class GrpcServer:
         reflection.enable_server_reflection((SERVICE, health.SERVICE_NAME, reflection.SERVICE_NAME), self._server)
 
     async def start(self, listeners: Sequence[Listener]) -> list[int]:
-        """Begin to serve at every address; the ports in use, in order.
+        """Start serving at every address; returns the ports, in order.
 
         Raises:
-            OSError: an address is taken, or the library does not take a certificate.
+            OSError: an address is in use, or gRPC rejects a certificate.
         """
         ports = [self._listen(listener) for listener in listeners]
         await self._server.start()
@@ -61,25 +62,25 @@ class GrpcServer:
         return port
 
     async def set_serving(self, up: bool) -> None:
-        """Tie gRPC health to the store."""
+        """Set gRPC health, which follows the availability of the store."""
         serving = health_pb2.HealthCheckResponse.SERVING if up else health_pb2.HealthCheckResponse.NOT_SERVING
         for name in ("", SERVICE):
             await self._health.set(name, serving)
 
     async def drain(self) -> None:
-        """Say NOT_SERVING from now on, and go on serving."""
+        """Report NOT_SERVING from now on, and continue serving."""
         await self._health.enter_graceful_shutdown()
 
     async def stop(self, grace: float) -> None:
-        """Take no new calls, and give those that run so many seconds to end."""
+        """Accept no new calls, and give running ones `grace` seconds to end."""
         await self._server.stop(grace)
 
 
 def grpc_address(listen: str, port: str | None = None) -> str:
-    """The address as the library wants it, with another port if one is given.
+    """The listening address in gRPC's form; `port` replaces its port.
 
     Raises:
-        ValueError: the text is no address.
+        ValueError: `listen` is not an address.
     """
     host, given = split_address(listen)
     host = f"[{host}]" if ":" in host else host or "[::]"
@@ -91,10 +92,9 @@ def _options(ages: ConnectionAges, reuse_address: bool) -> list[tuple[str, Any]]
         ("grpc.so_reuseport", int(reuse_address)),
         ("grpc.max_connection_age_ms", int(ages.connection * 1000)),
         ("grpc.max_connection_age_grace_ms", int(ages.grace * 1000)),
-        # KEDA sends no pings: dead peers show only to ours.
-        ("grpc.keepalive_time_ms", 30_000),
-        ("grpc.keepalive_timeout_ms", 10_000),
+        ("grpc.keepalive_time_ms", timing.KEEPALIVE_MS),
+        ("grpc.keepalive_timeout_ms", timing.KEEPALIVE_TIMEOUT_MS),
         ("grpc.keepalive_permit_without_calls", 1),
-        ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
+        ("grpc.http2.min_ping_interval_without_data_ms", timing.MIN_PING_INTERVAL_MS),
         ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
     ]

@@ -1,4 +1,4 @@
-"""The five calls of KEDA: reads the trigger, finds the monitors, and encodes the answers. Every call is bounded."""
+"""The five calls of KEDA's external scaler: resolve the trigger, and encode the answers. Every call has a deadline."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ import structlog
 from lagscale.errors import DataUnavailable, LagscaleError
 from services.scaler import metrics
 from services.scaler.answers.answer import AnswerService
+from services.scaler.answers.rate_limit import CallRateLimiter
 from services.scaler.grpc.callers import CallerIdentifier
 from services.scaler.grpc.proto import externalscaler_pb2 as pb
 from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
@@ -31,7 +32,7 @@ Context = Any  # grpc has no types
 
 
 class Servicer(pb_grpc.ExternalScalerServicer):  # type: ignore[misc]
-    """Answers KEDA from memory and from the store."""
+    """Answers KEDA's calls."""
 
     def __init__(
         self,
@@ -41,19 +42,21 @@ class Servicer(pb_grpc.ExternalScalerServicer):  # type: ignore[misc]
         streams: Streams,
         call_seconds: float,
         *,
-        callers: CallerIdentifier,
+        call_limiter: CallRateLimiter,
+        identify_caller: CallerIdentifier,
     ) -> None:
         self._reader = reader
-        self._identify_caller = callers
+        self._identify_caller = identify_caller
+        self._call_limiter = call_limiter
         self._registrations = registrations
         self._answers = answers
         self._streams = streams
         self._call_seconds = call_seconds
-        #: When the newest call came, by the event loop's clock.
+        #: Event loop time of the latest call.
         self.called_at = 0.0
 
     async def GetMetricSpec(self, request: Any, context: Context) -> Any:
-        """One metric and its target for each monitor; the store is not asked."""
+        """One metric and its target for each monitor, without a query."""
 
         async def respond(resolved: ResolvedTrigger, _deadline: float) -> Any:
             return build_spec(resolved)
@@ -61,7 +64,7 @@ class Servicer(pb_grpc.ExternalScalerServicer):  # type: ignore[misc]
         return await self._bounded("GetMetricSpec", request, context, respond)
 
     async def GetMetrics(self, request: Any, context: Context) -> Any:
-        """The value of one metric, under the name that was asked for."""
+        """The value of one metric, under the requested name."""
 
         async def respond(resolved: ResolvedTrigger, deadline: float) -> Any:
             monitor = resolved.find_metric(request.metricName)
@@ -79,13 +82,13 @@ class Servicer(pb_grpc.ExternalScalerServicer):  # type: ignore[misc]
         return await self._bounded("IsActive", request, context, respond)
 
     async def StreamIsActive(self, request: Any, context: Context) -> AsyncIterator[Any]:
-        """The activity at once, on every change, and `true` again and again while active."""
+        """The activity at once and on every change; `true` is repeated while active."""
 
         async def read_activity(resolved: ResolvedTrigger, deadline: float) -> bool | None:
             return await is_active(self._answers, resolved, deadline, counted=False)
 
         async for active in self._streams.stream_activity(
-            self._bind_resolver(request, context), read_activity, context, self._answers.admit_stream
+            self._bind_resolver(request, context), read_activity, context, self._call_limiter.admit_stream
         ):
             yield pb.IsActiveResponse(result=active)
 
@@ -95,7 +98,7 @@ class Servicer(pb_grpc.ExternalScalerServicer):  # type: ignore[misc]
             yield spec
 
     def _bind_resolver(self, ref: Any, context: Context) -> Callable[[float], Coroutine[Any, Any, ResolvedTrigger]]:
-        """Resolves a stream's trigger; streams do so again and again, for registrations change."""
+        """A function that resolves a stream's trigger, which streams call repeatedly because registrations change."""
         metadata, instance = dict(ref.scalerMetadata), self._identify_caller(context)
         namespace, name = ref.namespace, ref.name
 
@@ -126,12 +129,12 @@ class Servicer(pb_grpc.ExternalScalerServicer):  # type: ignore[misc]
             code = grpc.StatusCode.CANCELLED
             raise
         except Exception as error:
-            log.exception("call_failed", method=method)
+            log.exception("unhandled_exception", method=method)
             code, failure = find_code(error), error
         finally:
             metrics.CALLS.labels(method, code.name).inc()
             metrics.CALL_SECONDS.labels(method).observe(time.perf_counter() - started)
-        log.debug("call_refused", method=method, namespace=ref.namespace, code=code.name)
+        log.debug("call_rejected", method=method, namespace=ref.namespace, code=code.name)
         await context.abort(code, render_status_text(failure))
         raise AssertionError("abort raises")
 
@@ -139,10 +142,10 @@ class Servicer(pb_grpc.ExternalScalerServicer):  # type: ignore[misc]
 async def is_active(
     answers: AnswerService, resolved: ResolvedTrigger, deadline: float, *, counted: bool = True
 ) -> bool:
-    """Whether any monitor is active, held ones too.
+    """Whether any monitor is active, by last-known answers, too.
 
     Raises:
-        LagscaleError: none is, and one of them is unknown or missing: the first one's error.
+        LagscaleError: none is active, and one of them is unknown or missing: the first one's error.
     """
     monitors = [entry for entry in resolved.entries if isinstance(entry, ResolvedMonitor)]
     if len(monitors) == len(resolved.entries) == 1:
@@ -157,7 +160,7 @@ async def is_active(
             return True
     if failure is not None:
         raise failure
-    list(resolved.iter_monitors())  # A monitor that is missing is an error as well.
+    list(resolved.iter_monitors())  # A missing monitor is an error, too.
     return False
 
 
@@ -165,7 +168,7 @@ def build_spec(resolved: ResolvedTrigger) -> Any:
     """One metric per monitor, with its target in both fields.
 
     Raises:
-        LagscaleError: the first monitor that is none.
+        LagscaleError: the error of the first monitor that cannot be resolved.
     """
     return pb.GetMetricSpecResponse(
         metricSpecs=[
@@ -180,9 +183,9 @@ def build_spec(resolved: ResolvedTrigger) -> Any:
 
 
 def _build_value(name: str, value: float) -> Any:
-    """A value in both fields: KEDA reads the float only above 0, else the integer."""
+    """A value in both fields: KEDA reads the float only if it is above 0, else the integer."""
     if not math.isfinite(value):
-        raise DataUnavailable("The value is not finite; look at the monitor's samples.")
+        raise DataUnavailable("Metric value is not finite; check the monitor's samples.")
     if value <= 0:
         return pb.MetricValue(metricName=name, metricValue=0, metricValueFloat=0.0)
     return pb.MetricValue(metricName=name, metricValue=_round_up(value), metricValueFloat=value)

@@ -1,4 +1,4 @@
-"""The family of errors -> gRPC codes, by table. Only the servicer and the streams turn errors into statuses."""
+"""gRPC status codes of our errors, by table. Servicer and streams turn errors into statuses with it."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ CODES: Final[Mapping[type[errors.LagscaleError], StatusCode]] = {
     errors.ClusterUnreachable: StatusCode.UNAVAILABLE,
     errors.SettingsInvalid: StatusCode.INTERNAL,
 }
-#: Texts reach Kubernetes events, which are short.
+#: The text ends up in Kubernetes events, which are limited; characters.
 _MAX_TEXT: Final = 900
-_INTERNAL_ERROR: Final = "The scaler failed inside; its log says why."
+_INTERNAL_ERROR: Final = "Internal error in the Lagscale scaler; see its logs."
 
 
 def find_code(error: BaseException) -> StatusCode:
-    """The code of an error; a defect is INTERNAL."""
+    """The status code of an error; INTERNAL for a defect."""
     return (
         CODES.get(type(error), StatusCode.INTERNAL) if isinstance(error, errors.LagscaleError) else StatusCode.INTERNAL
     )
 
 
 def render_status_text(error: BaseException) -> str:
-    """The status text of an error; a defect's own text stays in the log."""
+    """The status text of an error; the text of a defect appears in the log alone."""
     return error.message[:_MAX_TEXT] if isinstance(error, errors.LagscaleError) else _INTERNAL_ERROR

@@ -1,6 +1,6 @@
-"""KEDA's two streams: what changed is told at once, and every stream ends well before its connection must.
+"""KEDA's two streams: changes are sent at once, and every stream ends before its connection reaches its age limit.
 
-All open streams' monitors are read together, on each notification of new samples and every 1.5 s as the truth.
+The monitors of all open streams are read together, on each notification of new samples and at a fixed interval.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from cachetools import TTLCache
 
 from lagscale.domain.verdict.contract import VerdictRequest
 from lagscale.errors import LagscaleError, NotFound
-from services.scaler import metrics
+from services.scaler import metrics, timing
 from services.scaler.answers.snapshots import SnapshotCache
 from services.scaler.broadcast import Broadcast
 from services.scaler.grpc.status_codes import find_code, render_status_text
@@ -30,17 +30,13 @@ TriggerResolver = Callable[[float], Awaitable[ResolvedTrigger]]
 ActivityReader = Callable[[ResolvedTrigger, float], Awaitable[bool | None]]
 Message = TypeVar("Message")
 
-_POLL_SECONDS: Final = 1.5
-_MIN_INTERVAL_SECONDS: Final = 0.2
-#: KEDA loses an early `true`, so it is said again; it wants that at least every 30 s.
-_REPEAT_SECONDS: Final = 20.0
-#: gRPC spreads connection ages by a tenth in both directions.
-_SPREAD: Final = 0.8
+#: Connections whose first stream is remembered.
+_CACHE_SIZE: Final = 50_000
 
 
 @dataclass(frozen=True, slots=True)
 class ConnectionAges:
-    """How old connections may become, and how long calls may outlast that; seconds."""
+    """The maximum age of a connection, and the grace for calls beyond it; seconds."""
 
     connection: float
     grace: float
@@ -56,38 +52,38 @@ class Streams:
         ages: ConnectionAges,
         call_seconds: float,
         *,
-        frozen: Callable[[ResolvedMonitor], object] = lambda _: False,
+        is_frozen: Callable[[ResolvedMonitor], object] = lambda _: False,
     ) -> None:
-        """`frozen` says of a monitor whether its answer stands still: then it is not read."""
+        """`is_frozen` returns a true value for a monitor whose answer cannot change: it is not read."""
         self.samples = Broadcast()
         self._snapshots = snapshots
-        self._frozen = frozen
+        self._is_frozen = is_frozen
         self._registrations = registrations
         self._ages = ages
         self._call_seconds = call_seconds
         self._watched: Counter[VerdictRequest] = Counter()
         self._refreshed = Broadcast()
         self._ending = asyncio.Event()
-        self._first_seen: TTLCache[str, float] = TTLCache(50_000, ages.connection + ages.grace)
+        self._first_seen: TTLCache[str, float] = TTLCache(_CACHE_SIZE, ages.connection + ages.grace)
 
     def end(self) -> None:
-        """End all streams with OK, and any new one at once."""
+        """End all streams with OK, and new ones at once."""
         self._ending.set()
         self._refreshed.notify()
         self._registrations.changed.notify()
 
     async def run(self) -> None:
-        """Read what the open streams watch, for ever."""
+        """Read the monitors of the open streams, without end."""
         while True:
             sequence = self.samples.sequence
             try:
                 await self._snapshots.refresh(self._watched)
             except Exception as error:
-                # The streams ask for themselves then; this loop must go on.
-                log.warning("streams_not_refreshed", error=type(error).__name__)
+                # Each stream queries by itself then; this loop must go on.
+                log.warning("stream_refresh_failed", reason=type(error).__name__)
             self._refreshed.notify()
-            await asyncio.sleep(_MIN_INTERVAL_SECONDS)
-            await self.samples.wait(_POLL_SECONDS, sequence)
+            await asyncio.sleep(timing.STREAM_MIN_INTERVAL_SECONDS)
+            await self.samples.wait(timing.POLL_SECONDS, sequence)
 
     async def stream_activity(
         self,
@@ -96,9 +92,9 @@ class Streams:
         context: Any,
         admit: Callable[[ResolvedTrigger], object],
     ) -> AsyncIterator[bool]:
-        """The activity of a trigger: nothing is said while it is unknown and nothing is held.
+        """The activity of a trigger; nothing is sent while it is unknown and there is no last-known answer.
 
-        `admit` is called once, and refuses the stream by an error of the family.
+        `admit` is called once; an error that it raises rejects the stream.
         """
         now = asyncio.get_running_loop().time
         end = self._find_end(context)
@@ -110,16 +106,18 @@ class Streams:
                 watch(resolved)
                 sequence = self._refreshed.sequence
                 active = await self._read_activity(resolved, read_activity)
-                if active is not None and (active != sent or (active and now() - sent_at >= _REPEAT_SECONDS)):
+                if active is not None and (
+                    active != sent or (active and now() - sent_at >= timing.STREAM_REPEAT_SECONDS)
+                ):
                     sent, sent_at = active, now()
                     yield active
-                await self._refreshed.wait(max(0.0, min(end - now(), _REPEAT_SECONDS)), sequence)
+                await self._refreshed.wait(max(0.0, min(end - now(), timing.STREAM_REPEAT_SECONDS)), sequence)
                 resolved = await self._resolve_again(resolve)
 
     async def stream_specs(
         self, resolve: TriggerResolver, build_spec: Callable[[ResolvedTrigger], Message], context: Any
     ) -> AsyncIterator[Message]:
-        """The metrics of a trigger, at once and whenever they change; never an empty list."""
+        """The metrics of a trigger, at once and on every change; never an empty list."""
         end = self._find_end(context)
         sent: Message | None = None
         resolved: ResolvedTrigger | None = await self._resolve_first("StreamMetricSpec", resolve, context, build_spec)
@@ -139,7 +137,7 @@ class Streams:
     async def _resolve_first(
         self, method: str, resolve: TriggerResolver, context: Any, check: Callable[[ResolvedTrigger], object]
     ) -> ResolvedTrigger:
-        """Resolve a stream's trigger; its faults end the stream with an error, as they end a call."""
+        """Resolve a stream's trigger; errors end the stream as they end a call."""
         try:
             resolved = await resolve(asyncio.get_running_loop().time() + self._call_seconds)
             check(resolved)
@@ -151,14 +149,14 @@ class Streams:
         return resolved
 
     async def _resolve_again(self, resolve: TriggerResolver) -> ResolvedTrigger | None:
-        """Resolve it again; None where the trigger is answered no more: KEDA comes back, and a call tells it why."""
+        """Resolve it again; None if that fails: the stream ends, KEDA opens another, and gets the error from that one."""
         try:
             resolved = await resolve(asyncio.get_running_loop().time() + self._call_seconds)
             _require_any(resolved)
             return resolved
         except LagscaleError as error:
             if not isinstance(error, NotFound):
-                log.info("stream_ended", error=type(error).__name__)
+                log.info("stream_closed", reason=type(error).__name__)
             return None
 
     async def _read_activity(self, resolved: ResolvedTrigger, read_activity: ActivityReader) -> bool | None:
@@ -167,26 +165,28 @@ class Streams:
         except LagscaleError:
             return None
         except Exception:
-            log.exception("stream_state_failed")
+            log.exception("stream_evaluation_failed")
             return None
 
     def _is_over(self, end: float) -> bool:
         return self._ending.is_set() or asyncio.get_running_loop().time() >= end
 
     def _find_end(self, context: Any) -> float:
-        """When a stream must end: before its connection does, but not at once where that is old already."""
+        """Event loop time at which a stream ends: before its connection, but not at once if that is old already."""
         now = asyncio.get_running_loop().time()
         first_seen = self._first_seen.setdefault(context.peer(), now)
-        return max(first_seen + self._ages.connection * _SPREAD, now + self._ages.grace / 2)
+        return max(first_seen + self._ages.connection * timing.STREAM_AGE_RATIO, now + self._ages.grace / 2)
 
     @contextmanager
     def _track_stream(self, method: str) -> Iterator[Callable[[ResolvedTrigger], None]]:
-        """Counts a stream while it is open, and watches what it last said that it asks for."""
+        """Count a stream while it is open; yields a function that sets the monitors to read for it."""
         watched: list[VerdictRequest] = []
 
         def watch(resolved: ResolvedTrigger) -> None:
             self._unwatch(watched)
-            unfrozen = [one for one in resolved.entries if isinstance(one, ResolvedMonitor) and not self._frozen(one)]
+            unfrozen = [
+                one for one in resolved.entries if isinstance(one, ResolvedMonitor) and not self._is_frozen(one)
+            ]
             watched[:] = [one.request for one in unfrozen if one.request is not None]
             self._watched.update(watched)
 
@@ -205,6 +205,6 @@ class Streams:
 
 
 def _require_any(resolved: ResolvedTrigger) -> None:
-    """Nothing, where at least one monitor is there; else the error of the first."""
+    """Raise the first entry's error if no monitor could be resolved."""
     if not any(isinstance(entry, ResolvedMonitor) for entry in resolved.entries):
         list(resolved.iter_monitors())

@@ -1,1 +1,1 @@
-"""From trigger metadata to registrations."""
+"""From trigger metadata to resolved monitors."""

@@ -1,6 +1,6 @@
-"""From a caller and its trigger to monitors: whose tenant, which registrations, by which policy.
+"""Resolves a caller's trigger to monitors: which tenant, which registrations, which policy.
 
-Pure over the registrations in memory; the servicer and the streams call it.
+Works on the registrations in memory alone; the servicer calls it for unary calls and streams.
 """
 
 from __future__ import annotations
@@ -13,45 +13,49 @@ from functools import lru_cache
 from typing import Final
 from weakref import WeakKeyDictionary
 
+import structlog
+
 from lagscale.domain.policy.keys import KEYS_BY_NAME
 from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.tenant_rules import NO_RULES, PolicyRules
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash, find_tenant, suggest_names
 from lagscale.domain.topics import lacks_single_topic
 from lagscale.domain.verdict.contract import VerdictRequest
 from lagscale.domain.verdict.freezes import Freeze, Freezes
 from lagscale.errors import FieldError, InvalidInput, LagscaleError, NotFound
 from lagscale.store.records import InlineMonitor, Registration, Registrations, TenantEntry
-from services.scaler.triggers.inline_clusters import find_inline_cluster
 from services.scaler.triggers.metadata import TriggerMetadata, TriggerReader
-from services.scaler.triggers.tenant_rules import read_rules
 
-#: Keys that change what is measured: no registration opens them to override.
+log = structlog.get_logger(__name__)
+
+#: Keys that change what is sampled: never overridable.
 _NEVER_OVERRIDABLE: Final = frozenset(name for name, key in KEYS_BY_NAME.items() if key.affects_sampling)
-#: KEDA writes the index of the trigger before the name.
+#: KEDA prefixes metric names with the trigger's index.
 _INDEX: Final = re.compile(r"s\d+-")
-#: Monitors whose short names are remembered.
+#: Cached monitor keys.
 _CACHE_SIZE: Final = 50_000
-#: Of the names of an instance, a namespace and a ScaledObject, letters.
+#: Characters of an instance, namespace or ScaledObject name.
 _MAX_REQUESTER_LENGTH: Final = 253
 _HINT: Final = (
-    "check serviceType and the trigger's other keys, and that this namespace is bound to its tenant, or register it"
+    "check serviceType and the other trigger keys, check that the namespace is bound to the tenant, or register "
+    "the monitor"
 )
 
 
 @dataclass(frozen=True, slots=True)
 class ResolvedMonitor:
-    """One monitor as a caller asks for it.
+    """One monitor as a trigger requests it.
 
     Attributes:
-        name: of the metric.
-        request: None while an inline monitor has no registration yet; then `inline` says what to create.
-        topics: the names of the targets, for texts.
-        key: a short name of tenant, targets and policy, equal in every replica.
-        version: of the registration.
-        overrides: policy keys given beside it, None without any.
-        freezes: those that the monitor is under, if they have not ended meanwhile.
-        partial: why the targets are only a part of the monitor's topics; empty when they are all.
-        over_quota: why some of the targets are not measured; empty when all are.
+        name: metric name.
+        request: None while an inline monitor has no registration yet; then `inline` is the monitor to create.
+        topics: topic name by target id, for messages.
+        key: short hash of tenant, targets and policy, equal in every replica.
+        version: version of the registration.
+        overrides: policy keys set in the trigger next to `serviceType`, None without any.
+        freezes: freezes of the monitor as of loading; some may have ended since.
+        partial: why the targets cover only some of the monitor's topics; empty when they cover all.
+        over_quota: why some of the targets are not sampled; empty when all are.
     """
 
     tenant_id: int
@@ -72,15 +76,15 @@ class ResolvedMonitor:
 
 @dataclass(frozen=True, slots=True)
 class ResolvedTrigger:
-    """What a trigger asks for, in its order: a monitor, or the error in the place of one."""
+    """The monitors that a trigger requests, in its order; an error in place of one that cannot be resolved."""
 
     entries: tuple[ResolvedMonitor | LagscaleError, ...]
 
     def iter_monitors(self) -> Iterator[ResolvedMonitor]:
-        """Every monitor.
+        """Every monitor, in order.
 
         Raises:
-            LagscaleError: the first one that is none.
+            LagscaleError: the error of the first entry that is one.
         """
         for entry in self.entries:
             if isinstance(entry, LagscaleError):
@@ -88,7 +92,7 @@ class ResolvedTrigger:
             yield entry
 
     def with_requester(self, instance: str, namespace: str, scaled_object: str) -> ResolvedTrigger:
-        """The same, where a monitor is to be registered with who asks for it."""
+        """A copy whose inline monitors name the requester; itself where nothing is to be registered."""
         if all(not isinstance(entry, ResolvedMonitor) or entry.inline is None for entry in self.entries):
             return self
         names = {"instance": instance, "namespace": namespace, "scaled_object": scaled_object}
@@ -105,41 +109,41 @@ class ResolvedTrigger:
         )
 
     def find_metric(self, name: str) -> ResolvedMonitor:
-        """The monitor of a metric name, with or without KEDA's index before it, in any case.
+        """The monitor of a metric name, with or without KEDA's index prefix; case-insensitive.
 
         Raises:
             NotFound: the trigger has no such metric.
-            LagscaleError: its monitor has a fault.
+            LagscaleError: the error of a monitor that cannot be resolved; it is more specific than `NotFound`.
         """
         requested = name.lower()
         names = {requested, _INDEX.sub("", requested, count=1) if _INDEX.match(requested) else requested}
-        found = [entry for entry in self.entries if isinstance(entry, ResolvedMonitor)]
+        monitors = [entry for entry in self.entries if isinstance(entry, ResolvedMonitor)]
         for exact in (requested, *names):
-            for resolved in found:
-                if resolved.name == exact:
-                    return resolved
+            for monitor in monitors:
+                if monitor.name == exact:
+                    return monitor
         for _ in self.iter_monitors():
-            pass  # The metric of a missing monitor: its own error says more.
-        raise build_not_found(name, (resolved.name for resolved in found))
+            pass  # The metric may belong to a missing monitor, whose error says more.
+        raise build_not_found(name, (monitor.name for monitor in monitors))
 
 
 class MonitorDirectory:
-    """One version of the registrations, indexed, with what was resolved from it."""
+    """One version of the registrations, indexed; caches what triggers resolve to."""
 
     def __init__(self, registrations: Registrations, reader: TriggerReader) -> None:
         self.registrations = registrations
         self._reader = reader
         self.freezes = Freezes(registrations.freezes)
-        #: Quotas of calls by the tenant's number.
+        #: Call quota by tenant id.
         self.calls_per_second = {tenant.tenant_id: tenant.calls_per_second for tenant in registrations.tenants}
         self._tenants = {tenant.tenant_id: tenant for tenant in registrations.tenants}
-        self._rules = {tenant.tenant_id: read_rules(tenant) for tenant in registrations.tenants}
+        self._rules = {tenant.tenant_id: _read_rules(tenant) for tenant in registrations.tenants}
         self._by_name: dict[int, dict[str, Registration]] = {}
         self._by_content: dict[tuple[int, str], Registration] = {}
         for monitor in registrations.monitors:
             self._by_name.setdefault(monitor.tenant_id, {})[monitor.name] = monitor
             self._by_content[monitor.tenant_id, monitor.content_hash] = monitor
-        # By trigger and tenant; forgotten with the trigger, or with this version of the registrations.
+        # By trigger and tenant; dropped with the trigger, or with this version of the registrations.
         self._resolved: WeakKeyDictionary[TriggerMetadata, dict[int, ResolvedTrigger | LagscaleError]] = (
             WeakKeyDictionary()
         )
@@ -147,13 +151,17 @@ class MonitorDirectory:
     def resolve(
         self, trigger: TriggerMetadata, instance: str | None, namespace: str, scaled_object: str = ""
     ) -> ResolvedTrigger:
-        """What the trigger asks for on behalf of (KEDA instance, Kubernetes namespace); None is bound to nobody.
+        """The monitors that the trigger requests for (KEDA instance, Kubernetes namespace).
 
-        The ScaledObject's name is only remembered with what it registers.
+        Args:
+            trigger: as parsed.
+            instance: None for a caller that no binding can match.
+            namespace: of the ScaledObject.
+            scaled_object: stored with the inline monitors that it registers, otherwise unused.
 
         Raises:
-            NotFound: the namespace is bound to no tenant, or not to the one that the trigger names.
-            InvalidInput: keys stand beside `serviceType` that may not.
+            NotFound: the namespace is not bound to a tenant, or not to the one that the trigger names.
+            InvalidInput: keys that cannot be combined with `serviceType`, or values that the tenant's rules forbid.
         """
         bound = None if instance is None else find_tenant(self.registrations.bindings, instance, namespace)
         tenant = self._tenants.get(bound or 0)
@@ -178,19 +186,19 @@ class MonitorDirectory:
             return error.with_traceback(None)
 
     def _resolve_services(self, trigger: TriggerMetadata, tenant: TenantEntry) -> ResolvedTrigger:
-        named = self._by_name.get(tenant.tenant_id, {})
+        monitors = self._by_name.get(tenant.tenant_id, {})
         entries: list[ResolvedMonitor | LagscaleError] = []
         field_errors: list[FieldError] = []
         for name in trigger.services:
-            monitor = named.get(name)
+            monitor = monitors.get(name)
             if monitor is None:
-                entries.append(build_not_found(name, named))
+                entries.append(build_not_found(name, monitors))
             elif not trigger.given:
                 entries.append(self._build_monitor(tenant, monitor, monitor.policy))
             else:
-                wrong = list(_check_overrides(trigger, monitor))
-                field_errors += wrong
-                entries += [] if wrong else [self._apply_overrides(trigger, tenant, monitor)]
+                errors = list(_check_overrides(trigger, monitor))
+                field_errors += errors
+                entries += [] if errors else [self._apply_overrides(trigger, tenant, monitor)]
         if field_errors:
             raise InvalidInput(field_errors)
         return ResolvedTrigger(tuple(entries))
@@ -198,15 +206,15 @@ class MonitorDirectory:
     def _apply_overrides(self, trigger: TriggerMetadata, tenant: TenantEntry, monitor: Registration) -> ResolvedMonitor:
         given = {**monitor.given, **trigger.given}
         interval = min(tenant.min_sampling_seconds, monitor.policy.sampling_ms // 1000)
-        # The interval stays the registration's, so the tick and the minimum were checked with it.
+        # The interval remains the registration's, so tick and minimum were checked when it was registered.
         policy = Policy.parse(given, tick_seconds=0.0, minimum_interval=interval)
-        # What the registration itself has is not the trigger's to answer for.
+        # Values of the registration itself are not checked again: the trigger cannot change them.
         if field_errors := self._rules[tenant.tenant_id].field_errors(policy, given, except_for=monitor.policy):
             raise InvalidInput(field_errors)
         return self._build_monitor(tenant, monitor, policy, overrides=trigger.given)
 
     def _resolve_inline(self, trigger: TriggerMetadata, tenant: TenantEntry) -> ResolvedTrigger:
-        cluster = find_inline_cluster(trigger, tenant)
+        cluster = _find_inline_cluster(trigger, tenant)
         group = trigger.group or ""
         scope = trigger.scope
         digest = compute_content_hash(
@@ -215,17 +223,17 @@ class MonitorDirectory:
         name = build_inline_name(group, scope.topics if scope.pattern is None else (scope.pattern,), digest)
         monitor = self._by_content.get((tenant.tenant_id, digest))
         if monitor is not None:
-            # What rules forbid today may be registered from before, and goes on.
+            # Registered before the tenant's rules forbade it: it stays valid.
             return ResolvedTrigger((self._build_monitor(tenant, monitor, monitor.policy, name),))
         rules = self._rules[tenant.tenant_id]
-        policy = self._reader.policy(trigger, tenant.min_sampling_seconds, rules)
+        policy = self._reader.resolve_policy(trigger, tenant.min_sampling_seconds, rules)
         if not tenant.auto_register:
             raise build_not_found(_find_display_name(trigger))
         inherited = rules.inherited(trigger.given)
         field_errors = rules.field_errors(policy, trigger.given)
         if inherited.get("partitionLimitation") and lacks_single_topic(scope):
             field_errors.append(
-                FieldError("partitionLimitation", "is the tenant's default, and needs exactly one topic")
+                FieldError("partitionLimitation", "is set by the tenant's defaults and needs exactly one topic")
             )
         if field_errors:
             raise InvalidInput(field_errors)
@@ -234,9 +242,9 @@ class MonitorDirectory:
             scope.pattern, scope.exclude, inherited, tenant.version,
         )  # fmt: skip
         freezes = self.freezes.of(tenant.tenant_id, cluster, None)
-        nothing: Mapping[int, str] = {}
+        no_topics: Mapping[int, str] = {}
         resolved = ResolvedMonitor(
-            tenant.tenant_id, tenant.name, name, policy, None, None, nothing, digest, requested, freezes=freezes
+            tenant.tenant_id, tenant.name, name, policy, None, None, no_topics, digest, requested, freezes=freezes
         )
         return ResolvedTrigger((resolved,))
 
@@ -253,22 +261,25 @@ class MonitorDirectory:
         return ResolvedMonitor(
             tenant.tenant_id, tenant.name, name or monitor.name, policy, monitor.monitor_id, request, topics, compute_monitor_key(request),
             partial=monitor.partial, over_quota=monitor.over_quota,
-            # With what its decisions are explained by.
+            # Recorded with its decisions, which are explained by them.
             version=monitor.version, overrides=dict(overrides) if overrides else None,
             freezes=self.freezes.of(tenant.tenant_id, monitor.cluster, monitor.monitor_id),
         )  # fmt: skip
 
 
 def build_not_found(name: str, visible: Iterable[str] = ()) -> NotFound:
-    """The one answer for a monitor that is missing, another tenant's, or asked for from an unbound namespace.
+    """The one error for a monitor that is missing, another tenant's, or requested from an unbound namespace.
 
     Args:
         name: as the caller wrote it.
-        visible: names of the caller's own tenant; near ones are listed.
+        visible: monitor names of the caller's own tenant; similar ones are suggested.
     """
-    near = suggest_names(name, visible)
-    listed = f" Near names: {', '.join(near)}." if near else ""
-    return NotFound(f"There is no monitor {name[:63]!r} for this namespace: {_HINT}.{listed}")
+    return NotFound(f"Monitor {name[:63]!r} not found for this namespace; {_HINT}.{_suggest(name, visible)}")
+
+
+def _suggest(name: str, visible: Iterable[str]) -> str:
+    similar = suggest_names(name, visible)
+    return f" Did you mean: {', '.join(similar)}?" if similar else ""
 
 
 def _find_display_name(trigger: TriggerMetadata) -> str:
@@ -277,15 +288,61 @@ def _find_display_name(trigger: TriggerMetadata) -> str:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def compute_monitor_key(request: VerdictRequest) -> str:
-    """A short name of tenant, targets and policy, equal in every replica and after a restart."""
+    """A short hash of tenant, targets and policy, equal in every replica and after a restart."""
     return hashlib.blake2b(repr(request).encode(), digest_size=12).hexdigest()
 
 
 def _check_overrides(trigger: TriggerMetadata, monitor: Registration) -> Iterator[FieldError]:
     for name in trigger.given:
         if name in _NEVER_OVERRIDABLE:
-            yield FieldError(name, f"changes what {monitor.name!r} measures, which its registration says; remove it")
+            yield FieldError(name, f"cannot be overridden: it changes what monitor {monitor.name!r} samples; remove it")
         elif not monitor.overridable:
             yield FieldError(
-                name, f"the registration of {monitor.name!r} rules; remove it, or mark the monitor as overridable"
+                name,
+                f"monitor {monitor.name!r} does not allow overrides; remove the key, or make the monitor overridable",
             )
+
+
+def _find_inline_cluster(trigger: TriggerMetadata, tenant: TenantEntry) -> str:
+    """The name of the tenant's cluster that an inline trigger refers to, by name or by addresses.
+
+    Raises:
+        NotFound: the tenant has no such cluster.
+        InvalidInput: name and addresses disagree, or several clusters have these addresses.
+    """
+    named = trigger.cluster
+    if named is not None and named not in tenant.clusters:
+        raise NotFound(
+            f"Cluster {named[:63]!r} not found in this namespace's tenant; register it or correct the name."
+            f"{_suggest(named, tenant.clusters)}"
+        )
+    if not trigger.bootstrap and named is not None:
+        return named
+    matching = [
+        name for name, addresses in sorted(tenant.clusters.items()) if frozenset(addresses) == trigger.bootstrap
+    ]
+    if named is not None:
+        if named not in matching:
+            raise InvalidInput(
+                [FieldError("bootstrapServers", f"do not match cluster {named!r}; set only one of the two keys")]
+            )
+        return named
+    if not matching:
+        raise NotFound(
+            "No cluster of this namespace's tenant has these bootstrapServers; register it or correct the addresses."
+        )
+    if len(matching) > 1:
+        raise InvalidInput(
+            [FieldError("bootstrapServers", f"match several clusters; set cluster to {' or '.join(matching)}")]
+        )
+    return matching[0]
+
+
+def _read_rules(tenant: TenantEntry) -> PolicyRules:
+    """The tenant's policy rules; none where they are invalid, so that registered monitors are still answered."""
+    try:
+        return PolicyRules.read(tenant.policy_defaults, tenant.policy_limits)
+    except InvalidInput as error:
+        # Another version of the API wrote them.
+        log.warning("stored_tenant_rules_invalid", tenant=tenant.name, reason=error.message)
+        return NO_RULES

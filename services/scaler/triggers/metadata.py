@@ -1,6 +1,6 @@
-"""Trigger metadata as a small language: one table of keys reads it, reports all its faults, and renders its page.
+"""Trigger metadata: one table of keys parses it, reports all errors together, and renders `docs/metadata.md`.
 
-`TriggerReader` serves every call; `render_docs` makes `docs/metadata.md`. Values of keys that are not ours are never kept.
+Values of keys that Lagscale does not read are never stored.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from lagscale.domain.topics import TopicScope, lacks_single_topic, normalize_nam
 from lagscale.errors import FieldError, InvalidInput
 
 _FROM_ENV: Final = "FromEnv"
-#: An unknown key this near to one of ours is a slip of the pen.
+#: An unknown key within this edit distance of one of ours is reported as a typo.
 _MAX_TYPO_DISTANCE: Final = 2
-#: Different triggers whose reading is remembered.
+#: Cached triggers.
 _CACHE_SIZE: Final = 20_000
-#: Longer metadata are read again each time, so that a caller cannot fill the memory; characters.
+#: Longer metadata are parsed each time, so that a caller cannot fill the memory; characters.
 _MAX_CACHED_LENGTH: Final = 8_192
 
 
 @dataclass(frozen=True, slots=True)
 class TriggerKey:
-    """A key that says what is asked for; the keys of the policy have their own table."""
+    """A key that selects monitors; policy keys have their own table in `lagscale.domain.policy.keys`."""
 
     name: str
     description: str
@@ -39,62 +39,65 @@ class TriggerKey:
 TRIGGER_KEYS: Final = (
     TriggerKey(
         "serviceType",
-        "the registered monitor, or several by commas; its registration rules, so of the keys below only the policy "
-        "keys of an overridable monitor may stand beside it",
+        "name of the registered monitor, or a comma-separated list; of the keys below, only policy keys can be combined "
+        "with it, and only if the monitor is overridable",
         "ingest-logs",
     ),
-    TriggerKey("tenant", "may be given as a check: it must be the tenant to whom the namespace is bound", "acme"),
-    TriggerKey("cluster", "inline: the name of a registered cluster of the tenant", "main"),
+    TriggerKey("tenant", "optional check: must be the tenant that the namespace is bound to", "acme"),
+    TriggerKey("cluster", "inline: name of a registered cluster of the tenant", "main"),
     TriggerKey(
         "bootstrapServers",
-        "inline, in place of `cluster`: equal, in any order, to the addresses of exactly one cluster of the tenant",
+        "inline, instead of `cluster`: the addresses of exactly one cluster of the tenant, in any order",
         "kafka-0:9092,kafka-1:9092",
     ),
-    TriggerKey("consumerGroup", "inline: the consumer group whose lag is judged", "orders"),
+    TriggerKey("consumerGroup", "inline: consumer group whose lag is evaluated", "orders"),
     TriggerKey(
         "topic",
-        "inline: the topic, or several by commas; without it and without `topicPattern` all topics are meant on which "
-        "the group has commits, and no other topic of the cluster is asked",
+        "inline: topic, or a comma-separated list; without it and without `topicPattern`, all topics on which the group "
+        "has committed offsets, and no other topic of the cluster",
         "orders.created",
     ),
     TriggerKey(
         "topicPattern",
-        "inline, in place of `topic`: a regular expression in RE2's syntax for the whole name of a topic; topics are "
-        "found and left as they come and go, those that begin with `__` are never meant",
+        "inline, instead of `topic`: regular expression in RE2 syntax that matches the whole topic name; topics are "
+        "added and removed as they are created and deleted, and topics that begin with `__` never match",
         "orders\\..*",
     ),
     TriggerKey(
         "excludeTopics",
-        "inline: names or patterns by commas that are left out of a pattern's topics, or of all topics of a group; an "
-        "entry of only letters, digits, `.`, `_` and `-` is a name",
+        "inline: comma-separated names or patterns to exclude from the topics of a pattern, or from all topics of a "
+        "group; an entry of only letters, digits, `.`, `_` and `-` is a name",
         "orders.test,.*\\.retry",
     ),
 )
-#: What KEDA puts beside a trigger's own keys.
-KEDA_KEYS: Final = ("scalerAddress", "enableTLS", "unsafeSsl", "caCert", "tlsClientCert", "tlsClientKey")
-#: Keys of KEDA's `kafka` trigger that a copied trigger still carries; the cluster's registration settles them.
+#: Keys that KEDA's external scaler itself reads.
+EXTERNAL_SCALER_KEYS: Final = ("scalerAddress", "enableTLS", "unsafeSsl", "caCert", "tlsClientCert", "tlsClientKey")
+#: Keys of KEDA's `kafka` trigger that a copied trigger still has; the cluster's registration defines their meaning.
 IGNORED_KEYS: Final = (
     "version", "fullMetadata", "sasl", "tls", "username", "password", "ca", "cert", "key", "keyPassword", "realm",
     "keytab", "kerberosConfig", "kerberosServiceName", "kerberosDisableFAST", "gssapi", "oauthTokenEndpointUri",
     "scopes", "oauthExtensions", "saslTokenProvider", "awsRegion", "awsEndpoint", "awsRoleArn", "awsAccessKeyID",
     "awsSecretAccessKey", "awsSessionToken", "awsExternalID", "excludePersistentLag",
 )  # fmt: skip
-_STUCK = "leaves out partitions that are stuck, and Lagscale judges those by time: remove it, and use stuckAfterSeconds"
+_STUCK = "is not supported: Lagscale detects stuck partitions by time; remove it and use stuckAfterSeconds"
 
 _SCOPE_NAMES: Final = {"topics": "topic", "pattern": "topicPattern", "exclude": "excludeTopics"}
 _KEYS_BY_NAME: Final = {key.name: key for key in TRIGGER_KEYS}
 _READ: Final = frozenset(_KEYS_BY_NAME) | frozenset(KEYS_BY_NAME) | {"excludePersistentLag"}
 _READ_OR_ENV: Final = _READ | {name + _FROM_ENV for name in _READ}
-_ACCEPTED: Final = _READ | frozenset(KEDA_KEYS) | frozenset(IGNORED_KEYS)
+_ACCEPTED: Final = _READ | frozenset(EXTERNAL_SCALER_KEYS) | frozenset(IGNORED_KEYS)
 
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class TriggerMetadata:
-    """A trigger's metadata, read: what is asked for, and the policy keys as given, without spaces around them.
+    """A parsed trigger: the monitors that it selects, and its policy keys as given, stripped.
 
-    Compared by identity: one content is read once.
+    Compared by identity, because equal metadata is parsed once.
 
-    `policies` remembers the policies that the given keys resolve to, by the tenant's least interval in seconds.
+    Attributes:
+        services: names of registered monitors; empty for an inline trigger.
+        given: policy keys as written.
+        policies: cache of the policies that `given` resolves to, by the tenant's minimum interval in seconds.
     """
 
     services: tuple[str, ...]
@@ -107,8 +110,8 @@ class TriggerMetadata:
     policies: dict[int, Policy] = field(default_factory=dict)
 
     @property
-    def measured(self) -> tuple[str, ...]:
-        """The given trigger keys that say what is measured."""
+    def scope_keys(self) -> tuple[str, ...]:
+        """The trigger's keys that select cluster, group and topics."""
         present = {
             "cluster": self.cluster,
             "bootstrapServers": self.bootstrap,
@@ -121,45 +124,46 @@ class TriggerMetadata:
 
 
 class TriggerReader:
-    """Reads metadata and remembers what it read by content, faults included."""
+    """Parses metadata; caches the result by content, errors included."""
 
-    def __init__(self, tick_seconds: float, on_memo: Callable[[bool], None] = lambda hit: None) -> None:
+    def __init__(self, tick_seconds: float, on_lookup: Callable[[bool], None] = lambda hit: None) -> None:
+        """`on_lookup` is called with whether the cache had the metadata."""
         self._tick = tick_seconds
-        self._on_memo = on_memo
-        self._memo: LRUCache[frozenset[tuple[str, str]], TriggerMetadata | InvalidInput] = LRUCache(_CACHE_SIZE)
+        self._on_lookup = on_lookup
+        self._cache: LRUCache[frozenset[tuple[str, str]], TriggerMetadata | InvalidInput] = LRUCache(_CACHE_SIZE)
 
     def read(self, metadata: Mapping[str, str]) -> TriggerMetadata:
         """The trigger that the metadata describes.
 
         Raises:
-            InvalidInput: with every fault at once.
+            InvalidInput: with all errors together.
         """
-        # What is not ours may be a credential; only the key's name can matter.
+        # Values of other keys may be credentials; only the names of those keys can matter.
         content = frozenset((name, text if name in _READ_OR_ENV else "") for name, text in metadata.items())
-        cached = self._memo.get(content)
-        self._on_memo(cached is not None)
+        cached = self._cache.get(content)
+        self._on_lookup(cached is not None)
         if cached is None:
             cached = self._parse(dict(content))
             if sum(len(text) for _, text in content) <= _MAX_CACHED_LENGTH:
-                self._memo[content] = cached
+                self._cache[content] = cached
         if isinstance(cached, InvalidInput):
-            # A new error each time: a raised one keeps the frames that it went through.
+            # A new error each time: a raised one keeps references to the frames that it passed.
             raise InvalidInput(cached.field_errors)
         return cached
 
-    def policy(self, trigger: TriggerMetadata, minimum_interval: int, rules: PolicyRules = NO_RULES) -> Policy:
+    def resolve_policy(self, trigger: TriggerMetadata, minimum_interval: int, rules: PolicyRules = NO_RULES) -> Policy:
         """The trigger's own policy, with every default resolved.
 
         Args:
-            trigger: as read.
-            minimum_interval: the tenant's least `samplingInterval`, in seconds.
-            rules: the tenant's.
+            trigger: as parsed.
+            minimum_interval: the tenant's minimum `samplingInterval`, in seconds.
+            rules: the tenant's policy rules.
 
         Raises:
-            InvalidInput: the tenant's minimum, or a default of its, forbids what is given.
+            InvalidInput: the given keys conflict with the tenant's minimum or with one of its defaults.
         """
         if rules.defaults:
-            # Not remembered here: the caller does, as long as the rules are these.
+            # Not cached here: the caller caches it for as long as these rules apply.
             return rules.policy(trigger.given, tick_seconds=self._tick, minimum_interval=minimum_interval)
         policy = trigger.policies.get(minimum_interval)
         if policy is None:
@@ -196,18 +200,18 @@ class TriggerReader:
 
 
 def _read_values(metadata: Mapping[str, str]) -> tuple[dict[str, str], list[FieldError]]:
-    """Our keys with their texts, `FromEnv` resolved, and a fault for each slip of the pen."""
+    """The values of our keys with `FromEnv` resolved, and an error for each likely typo."""
     values: dict[str, str] = {}
     field_errors: list[FieldError] = []
     for name in sorted(metadata):
         key = name.removesuffix(_FROM_ENV)
         text = metadata[name].strip()
         if key in _READ:
-            # As in KEDA an empty text is no text; a plain key goes before its `FromEnv`, and sorts before it too.
+            # As in KEDA, an empty string counts as absent, and a plain key, which sorts first, wins over its `FromEnv`.
             if text and key not in values:
                 values[key] = text
         elif key not in _ACCEPTED and name not in _ACCEPTED and (near := _find_nearest_key(key)) is not None:
-            field_errors.append(FieldError(name, f"is no key of Lagscale; did you mean {near}?"))
+            field_errors.append(FieldError(name, f"is an unknown key; did you mean {near}?"))
     return values, field_errors
 
 
@@ -223,12 +227,10 @@ def _check_trigger(trigger: TriggerMetadata, values: Mapping[str, str]) -> list[
         field_errors.append(FieldError("excludePersistentLag", _STUCK))
     if "serviceType" in values:
         if not trigger.services:
-            field_errors.append(FieldError("serviceType", "names no monitor; give one, or several by commas"))
+            field_errors.append(FieldError("serviceType", "must name at least one monitor (comma-separated)"))
         field_errors += [
-            FieldError(
-                name, "cannot stand beside serviceType: the registration says what is measured; remove one of them"
-            )
-            for name in trigger.measured
+            FieldError(name, "cannot be combined with serviceType: the registration defines it; remove one of them")
+            for name in trigger.scope_keys
         ]
         return field_errors
     return field_errors + _check_inline(trigger)
@@ -236,12 +238,12 @@ def _check_trigger(trigger: TriggerMetadata, values: Mapping[str, str]) -> list[
 
 def _check_inline(trigger: TriggerMetadata) -> list[FieldError]:
     field_errors = trigger.scope.field_errors(_SCOPE_NAMES)
-    if not trigger.measured:
-        return [FieldError("serviceType", "must name a registered monitor, or give cluster, consumerGroup and topic")]
+    if not trigger.scope_keys:
+        return [FieldError("serviceType", "must name a registered monitor; or set cluster, consumerGroup and topic")]
     if trigger.cluster is None and not trigger.bootstrap:
-        field_errors.append(FieldError("cluster", "must name a registered cluster, or give its bootstrapServers"))
+        field_errors.append(FieldError("cluster", "must name a registered cluster; or set bootstrapServers"))
     if trigger.group is None:
-        field_errors.append(FieldError("consumerGroup", "must be given without serviceType"))
+        field_errors.append(FieldError("consumerGroup", "is required without serviceType"))
     if trigger.given.get("partitionLimitation") and lacks_single_topic(trigger.scope):
         field_errors.append(FieldError("partitionLimitation", "needs exactly one topic"))
     return field_errors
@@ -252,35 +254,35 @@ def _split_list(text: str) -> tuple[str, ...]:
 
 
 def render_docs() -> str:
-    """The page of all keys, in Markdown."""
+    """`docs/metadata.md`: every key, in Markdown."""
     lines = [
         "# Trigger metadata",
         "",
-        "Values are texts, and spaces around them are nothing; an empty text counts as absent. `NAMEFromEnv` counts "
-        "for `NAME` where `NAME` is absent. All faults are reported together. An unknown key that looks like one of "
-        "these is an error, any other unknown key is passed over.",
+        "Values are strings; surrounding whitespace is ignored, and an empty string counts as absent. `NAMEFromEnv` is "
+        "used if `NAME` is absent. All errors are reported together. An unknown key that resembles a key on this page "
+        "is an error; other unknown keys are ignored.",
         "",
-        "## What is asked for",
+        "## Monitor selection",
         "",
     ]
     for key in TRIGGER_KEYS:
         lines += [f"### `{key.name}`", "", f"{_render_sentence(key.description)} Example: `{key.example}`.", ""]
     lines += ["## The policy", ""]
     for policy_key in KEYS:
-        override_note = " Never beside `serviceType`." if policy_key.affects_sampling else ""
+        override_note = " Cannot be combined with `serviceType`." if policy_key.affects_sampling else ""
         lines += [
             f"### `{policy_key.name}`",
             "",
-            f"{_render_sentence(policy_key.description)} Kind: {policy_key.value_type.value}; default: {policy_key.default}.{override_note}",
+            f"{_render_sentence(policy_key.description)} Type: {policy_key.value_type.value}; default: {policy_key.default}.{override_note}",
             "",
         ]
     lines += [
-        "## Passed over",
+        "## Ignored keys",
         "",
-        "KEDA's own keys are passed over, and so are those keys of its `kafka` trigger that the cluster's "
-        "registration settles. Their values are neither kept nor logged.",
+        "KEDA's own keys are ignored, and so are keys of its `kafka` trigger that the cluster's registration defines. "
+        "Their values are neither stored nor logged.",
         "",
-        *(f"- `{name}`" for name in (*KEDA_KEYS, *IGNORED_KEYS) if name != "excludePersistentLag"),
+        *(f"- `{name}`" for name in (*EXTERNAL_SCALER_KEYS, *IGNORED_KEYS) if name != "excludePersistentLag"),
         "",
         f'`excludePersistentLag: "true"` is an error: it {_STUCK}.',
         "",

@@ -1,1 +1,1 @@
-"""What runs in the stream's processes: leader, workers, writes."""
+"""The engine: leader, workers and writes, as they run in Spark's processes. Imports no pyspark."""

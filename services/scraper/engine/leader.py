@@ -1,4 +1,4 @@
-"""Ticks: the lease that is kept, and the plan of each tick. Lives in the one process beside the driver that plans."""
+"""The leader: renews the lease and plans each tick. Runs in Spark's planning process, beside the driver."""
 
 from __future__ import annotations
 
@@ -8,25 +8,28 @@ from typing import Any
 import structlog
 
 from lagscale.errors import LagscaleError
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.records import Lease
 from lagscale.store.scraping import leases, targets
-from lagscale.store.sync_connection import ScraperDatabase
+from services.scraper.deadlines import (
+    BACKGROUND_CLIENTS_DIVISOR,
+    MAX_PROBES,
+    MIN_BACKGROUND_CLIENTS,
+    RESERVED_CLIENTS_DIVISOR,
+    compute_lease_seconds,
+)
 from services.scraper.engine.large_groups import LargeGroupPoller, build_provider
-from services.scraper.engine.opening import build_opener
-from services.scraper.engine.options import EngineOptions
-from services.scraper.planning.backoff import PROBE_LIMIT
-from services.scraper.planning.planner import PollPlanner, Slot
+from services.scraper.engine.options import EngineOptions, build_opener
+from services.scraper.planning.plan import Slot
+from services.scraper.planning.planner import PollPlanner
 from services.scraper.topics.discovery import DiscoveryLimits, TopicDiscovery
-from services.scraper.worker_reports import report
+from services.scraper.worker_reports import send_report
 
 log = structlog.get_logger(__name__)
 
-#: The lease lasts two ticks, and never less than this; seconds.
-_MIN_LEASE_SECONDS = 4.0
-
 
 class Leader:
-    """Keeps the lease while ticks go on, so that a scraper whose query hangs loses it."""
+    """Renews the lease at each tick, so that a scraper whose query hangs loses it."""
 
     def __init__(self, options: EngineOptions) -> None:
         self._options = options
@@ -34,7 +37,7 @@ class Leader:
         self._planner = PollPlanner(options.tick_ms, options.slots, options.tenant_partitions, _count_probes(options))
         self._polling = targets.PollInventory(-1)
         self.lease: Lease | None = None
-        self._discovery = _discovery(options, lambda: self.lease)
+        self._discovery = _build_discovery(options, lambda: self.lease)
         self._discovery.start()
         self._large_poller = LargeGroupPoller(
             options,
@@ -45,26 +48,26 @@ class Leader:
         self._large_poller.start()
 
     def keep_lease(self) -> bool:
-        """Whether this scraper leads; takes the lease where it is free."""
-        seconds = max(2 * self._options.tick_ms / 1000, _MIN_LEASE_SECONDS)
+        """Renew the lease, or take it if it is free; whether this scraper leads."""
+        seconds = compute_lease_seconds(self._options.tick_ms / 1000)
         try:
             self.lease = leases.acquire(self._database, self._options.holder, seconds)
         except LagscaleError as error:
-            # Whether the lease still stands is not known; the sink will ask again before it writes.
-            self._report(store=False, error=error.message)
+            # Whether the lease is still valid is unknown; the sink checks it again before it writes.
+            self._report(store=False, reason=error.message)
             return False
         self._report(store=True)
         return self.lease is not None
 
     def plan(self) -> tuple[list[Slot], float]:
-        """The slots of this tick, and when it was planned by the database's clock; none when the store is away."""
+        """The slots of this tick, and its time by the database's clock; no slots while the store is unavailable."""
         try:
             at_ms, version = self._database.now_ms()
             if version != self._polling.version:
                 self._polling = targets.read(self._database)
             failed = targets.failed_clusters(self._database)
         except LagscaleError as error:
-            self._report(store=False, error=error.message)
+            self._report(store=False, reason=error.message)
             return [], 0.0
         slots = self._planner.plan(self._polling, failed, at_ms)
         self._large_poller.set_plans(self._planner.large)
@@ -72,36 +75,36 @@ class Leader:
         return slots, at_ms
 
     def stop(self) -> None:
-        """Give the lease back, so that a standby takes over at once."""
+        """Release the lease, so that a standby takes over at once."""
         self._large_poller.stop()
         self._discovery.stop()
         if self.lease is not None:
             try:
                 leases.release(self._database, self._options.holder)
             except LagscaleError as error:
-                log.warning("lease_not_released", error=error.message)
+                log.warning("lease_release_failed", reason=error.message)
         self._database.close()
 
     def _report(self, **facts: Any) -> None:
         epoch = 0 if self.lease is None else self.lease.epoch
-        report(self._options.reports, "plan", leading=self.lease is not None, epoch=epoch, **facts)
+        send_report(self._options.reports, "plan", leading=self.lease is not None, epoch=epoch, **facts)
 
 
 def _count_probes(options: EngineOptions) -> int:
-    """Clusters that do not answer, asked at one tick: as many as can count on a client."""
-    return min(PROBE_LIMIT, options.clients_limit // 4)
+    """Unresponsive clusters polled at one tick: as many as have a client reserved."""
+    return min(MAX_PROBES, options.clients_limit // RESERVED_CLIENTS_DIVISOR)
 
 
 def _count_background_clients(options: EngineOptions) -> int:
-    """Clients of those who work beside the ticks."""
-    return max(options.clients_limit // 4, 8)
+    """Clients of each background thread."""
+    return max(options.clients_limit // BACKGROUND_CLIENTS_DIVISOR, MIN_BACKGROUND_CLIENTS)
 
 
-def _discovery(options: EngineOptions, lease: Callable[[], Lease | None]) -> TopicDiscovery:
+def _build_discovery(options: EngineOptions, lease: Callable[[], Lease | None]) -> TopicDiscovery:
     opener = build_opener(options, _count_background_clients(options))
 
     def on_pass(counts: Mapping[str, int]) -> None:
-        report(options.reports, "topics", counts=dict(counts))
+        send_report(options.reports, "topics", counts=dict(counts))
 
     discovery = TopicDiscovery(
         ScraperDatabase(options.database_url, application="lagscale-scraper-topics"),

@@ -1,26 +1,33 @@
-"""What the pipeline's processes need, as plain options of the stream: they share no memory with the service."""
+"""Options of the stream: all that its processes need, because they share no memory with the service."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from services.scraper.kafka.open import ClusterOpener
 
 
 @dataclass(frozen=True, slots=True)
 class EngineOptions:
-    """The options; Spark redacts names with `url` and `secret` in whatever it prints.
+    """The options. Spark redacts names with `url`, `secret` or `reports` in what it prints.
 
     Attributes:
-        tick_ms: the system's tick.
-        slots: tasks for the clusters in good health.
-        holder: the name under which this scraper holds the lease.
-        reports: the address of the service's `WorkerReports`.
-        topics_seconds: the least time between two look-ups of a cluster's topics.
-        clients_limit: the most Kafka clients of one process.
-        tenant_partitions: partitions of one tenant that are polled at one tick.
-        topics_limit: the greatest number of topics of a monitor that does not list them.
-        addresses: `AddressRules.text` of what may be connected to.
-        secret_directory: where tenants' secrets stand as files; empty for nowhere.
+        database_url: the store.
+        secret_keys: keys that decrypt stored secrets, the newest first.
+        tick_ms: the tick of the system.
+        slots: tasks for responsive clusters.
+        holder: name under which this scraper holds the lease.
+        reports: address of the service's `WorkerReports`.
+        topics_seconds: minimum interval between two topic discoveries on a cluster.
+        topics_limit: maximum number of topics of a monitor that does not list them.
+        addresses: `AddressRules.text` of the addresses that clusters may have.
+        secret_directory: directory of tenants' secret files; empty for none.
+        clients_limit: maximum number of Kafka clients of one process.
+        tenant_partitions: maximum number of partitions polled per tenant and tick.
     """
 
     database_url: str
@@ -29,32 +36,40 @@ class EngineOptions:
     slots: int
     holder: str
     reports: str
-    topics_seconds: float = 5.0
-    topics_limit: int = 100
-    addresses: str = ""
-    secret_directory: str = ""
-    clients_limit: int = 64
-    tenant_partitions: int = 60_000
+    topics_seconds: float
+    topics_limit: int
+    addresses: str
+    secret_directory: str
+    clients_limit: int
+    tenant_partitions: int
 
     @classmethod
-    def read(cls, given: Mapping[str, str]) -> EngineOptions:
+    def from_texts(cls, given: Mapping[str, str]) -> EngineOptions:
         """From the stream's options, whose names Spark compares without case."""
         texts = {name.lower(): text for name, text in given.items()}
-        return cls(
-            database_url=texts["database_url"],
-            secret_keys=texts.get("secret_keys", ""),
-            tick_ms=int(texts["tick_ms"]),
-            slots=int(texts["slots"]),
-            holder=texts["holder"],
-            reports=texts["reports"],
-            topics_seconds=float(texts["topics_seconds"]),
-            topics_limit=int(texts["topics_limit"]),
-            addresses=texts.get("addresses", ""),
-            secret_directory=texts.get("secret_directory", ""),
-            clients_limit=int(texts["clients_limit"]),
-            tenant_partitions=int(texts["tenant_partitions"]),
-        )
+        types = {"int": int, "float": float, "str": str}
+        return cls(**{field.name: types[str(field.type)](texts[field.name]) for field in fields(cls)})
 
-    def texts(self) -> dict[str, str]:
-        """As the stream's options."""
+    def to_texts(self) -> dict[str, str]:
+        """As options of the stream."""
         return {field.name: str(getattr(self, field.name)) for field in fields(self)}
+
+
+def build_opener(options: EngineOptions, limit: int) -> ClusterOpener:
+    """An opener with at most `limit` clients.
+
+    Tenants' secret variables are those of this process, so executors need them too.
+    """
+    # Spark's planning and committing processes read the options, too, and need no Kafka client for it.
+    from lagscale.kafka.addresses import AddressRules
+    from lagscale.kafka.secrets import SecretSources
+    from lagscale.settings import read_tenant_variables
+    from lagscale.store.encryption import Keyring
+    from services.scraper.kafka.clients import Clients
+    from services.scraper.kafka.open import ClusterOpener
+
+    rules = AddressRules.from_text(options.addresses)
+    directory = Path(options.secret_directory) if options.secret_directory else None
+    return ClusterOpener(
+        Clients(limit, rules), Keyring(options.secret_keys), SecretSources(directory, read_tenant_variables()), rules
+    )

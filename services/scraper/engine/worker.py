@@ -1,4 +1,4 @@
-"""What a worker process keeps between tasks: clients, a connection, the clock; and the poll of one slot with them."""
+"""A worker process: the clients and the connection that it keeps between tasks, and the poll of one slot with them."""
 
 from __future__ import annotations
 
@@ -12,28 +12,25 @@ import pyarrow as pa
 import structlog
 
 from lagscale.errors import LagscaleError
-from lagscale.store.sync_connection import ScraperDatabase
-from services.scraper.engine.opening import build_opener
-from services.scraper.engine.options import EngineOptions
+from lagscale.store.connection import ScraperDatabase
+from services.scraper.deadlines import POLL_THREADS, compute_start_delay_seconds
+from services.scraper.engine.options import EngineOptions, build_opener
+from services.scraper.engine.rows import build_batches, build_rows
 from services.scraper.kafka.cluster import KafkaCluster
 from services.scraper.kafka.open import ClusterOpener
 from services.scraper.kafka.status import PollProblem
-from services.scraper.planning.planner import ClusterPlan, Slot
-from services.scraper.polling.poll import MAX_CLUSTER_THREADS, ClusterPollResult, poll
-from services.scraper.spark import rows
-from services.scraper.worker_reports import report
+from services.scraper.planning.plan import ClusterPlan, Slot
+from services.scraper.polling.poll import poll_slot
+from services.scraper.worker_reports import send_report
 
 log = structlog.get_logger(__name__)
-
-#: A slot that starts later than this after its plan polls nothing: an honest gap. Milliseconds, or two ticks.
-_MAX_START_DELAY_MS = 5000
 
 
 @dataclass(slots=True)
 class DatabaseClock:
-    """The database's clock: the monotonic one plus an offset that is learnt at each tick.
+    """The database's clock: the monotonic clock plus an offset that is measured at each tick.
 
-    `error_ms` is the greatest error of that offset: the database may have answered at once, or just before the end.
+    `error_ms` is the maximum error of the offset: the database may have read its clock at any time of the round trip.
     """
 
     offset_ms: float = 0.0
@@ -41,7 +38,7 @@ class DatabaseClock:
 
     @classmethod
     def learn(cls, database: ScraperDatabase) -> DatabaseClock:
-        """Ask the database; half of the round trip is taken for the way back.
+        """Measure the offset; the answer is assumed to take half of the round trip.
 
         Raises:
             StoreUnavailable: it did not answer.
@@ -57,7 +54,7 @@ class DatabaseClock:
 
 @dataclass(slots=True)
 class WorkerResources:
-    """One process's clients and connection."""
+    """The clients and the connection of one process."""
 
     database: ScraperDatabase
     opener: ClusterOpener
@@ -71,7 +68,7 @@ _resources: dict[EngineOptions, WorkerResources] = {}
 
 
 def get_resources(options: EngineOptions) -> WorkerResources:
-    """What this process keeps."""
+    """The resources of this process, created with the first call."""
     if options not in _resources:
         database = ScraperDatabase(options.database_url, application="lagscale-scraper-worker")
         _resources[options] = WorkerResources(database, build_opener(options, options.clients_limit))
@@ -79,40 +76,46 @@ def get_resources(options: EngineOptions) -> WorkerResources:
 
 
 def close_resources(options: EngineOptions) -> None:
-    """Close what this process keeps."""
+    """Close the resources of this process."""
     resources = _resources.pop(options, None)
     if resources is not None:
         resources.opener.close()
         resources.database.close()
 
 
-def read(options: EngineOptions, slot: Slot | None, epoch: int, planned_ms: float) -> Iterator[pa.RecordBatch]:
-    """Poll one slot, unless it comes too late."""
+def run_task(options: EngineOptions, slot: Slot | None, epoch: int, planned_ms: float) -> Iterator[pa.RecordBatch]:
+    """Poll one slot, unless the task starts too late. Without a slot the task only warms up the process."""
     resources = get_resources(options)
     try:
         clock = DatabaseClock.learn(resources.database)
     except LagscaleError as error:
-        report(options.reports, "skipped", reason=error.message, clusters=0 if slot is None else len(slot.clusters))
+        send_report(
+            options.reports, "skipped", reason=error.message, clusters=0 if slot is None else len(slot.clusters)
+        )
         return
     if slot is None:
         return
     started_ms = clock()
-    if started_ms - planned_ms > max(_MAX_START_DELAY_MS, 2 * options.tick_ms):
-        report(options.reports, "skipped", reason="the task came too late", clusters=len(slot.clusters))
+    if started_ms - planned_ms > compute_start_delay_seconds(options.tick_ms / 1000) * 1000:
+        send_report(options.reports, "skipped", reason="the task started too late", clusters=len(slot.clusters))
         return
-    threads = min(MAX_CLUSTER_THREADS, options.clients_limit)
-    answers: list[ClusterPollResult] = poll(
-        slot, resources.open, clock, clock.error_ms, close_cluster=resources.opener.release, threads=threads
+    results = poll_slot(
+        slot,
+        resources.open,
+        clock,
+        clock.error_ms,
+        close_cluster=resources.opener.release,
+        threads=min(POLL_THREADS, options.clients_limit),
     )
-    report(
+    send_report(
         options.reports,
         "polled",
         milliseconds=clock() - started_ms,
-        clusters=len(answers),
+        clusters=len(results),
         clients_open=len(resources.opener.clients),
     )
-    yield from rows.build_batches(answers, epoch, int(planned_ms))
+    yield from build_batches(build_rows(results, epoch, int(planned_ms)))
 
 
-# Every task ends with a collection; without this it would walk all modules again.
+# Each task ends with a garbage collection; without this it would traverse all modules again.
 gc.freeze()

@@ -1,4 +1,4 @@
-"""Rows of samples from a batch and the newest stored rows, written by COPY under the lease. Runs in the workers.
+"""Writes the rows of a task: samples by COPY under the lease, states, and a notification. Runs in the workers.
 
 The database is the state: a restart or a takeover needs nothing else.
 """
@@ -7,43 +7,43 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Any
 
 from lagscale.domain.lag.rounds import SampleRow
 from lagscale.errors import LagscaleError, LeaseLost
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.records import AppendResult, Lease
-from lagscale.store.samples.write import PostgresSamples, TargetBaseline, TopicIncarnation
+from lagscale.store.samples.write import PostgresSamples, TopicIncarnation
 from lagscale.store.scraping import targets
-from lagscale.store.sync_connection import ScraperDatabase
-from services.scraper.engine import worker
-from services.scraper.engine.options import EngineOptions
-from services.scraper.polling.round import StoredTarget, build_next_row
-from services.scraper.spark import rows as wire
-from services.scraper.spark.sink import BatchPart
+from services.scraper.engine.rows import CLUSTER, TARGET, Row, read_polled
+from services.scraper.polling.round import build_next_row
+from services.scraper.worker_reports import BatchPart
 
-_KINDS = {wire.CLUSTER: "cluster", wire.TARGET: "target"}
+_KINDS = {CLUSTER: "cluster", TARGET: "target"}
 
 
-def write(options: EngineOptions, rows: list[dict[str, Any]], database: ScraperDatabase | None = None) -> BatchPart:
-    """Store one task's rows: a transaction for the samples, one for the states, one for the hint.
+def write_rows(holder: str, rows: Sequence[Row], database: ScraperDatabase) -> BatchPart:
+    """Store the rows of one task: one transaction for the samples, one for the states, one for the notification.
 
-    On this worker's connection unless another one is given.
+    Args:
+        holder: name under which this scraper holds the lease.
+        rows: all of one epoch.
+        database: a connection that no other thread uses.
     """
     part = BatchPart()
     if not rows:
         return part
-    lease = Lease(options.holder, rows[0]["epoch"])
+    lease = Lease(holder, rows[0]["epoch"])
     try:
-        _store_rows(database or worker.get_resources(options).database, rows, lease, part)
+        _store_rows(database, rows, lease, part)
     except LeaseLost:
         part.lost_lease = True
     except LagscaleError as error:
-        # A gap is honest; a failed query would only cost the rounds after it, too.
+        # This leaves a gap; a failed query would cost the rounds after it, too.
         part.store_error = error.message
     return part
 
 
-def _store_rows(database: ScraperDatabase, rows: list[dict[str, Any]], lease: Lease, part: BatchPart) -> None:
+def _store_rows(database: ScraperDatabase, rows: Sequence[Row], lease: Lease, part: BatchPart) -> None:
     store = PostgresSamples(database)
     built, topic_ids = _build_rows(rows, store, part)
     part.built = len(built)
@@ -53,29 +53,29 @@ def _store_rows(database: ScraperDatabase, rows: list[dict[str, Any]], lease: Le
     part.samples = sum(sample is not None for _, _, stored in built for sample in stored.round.samples)
     part.since_plan_ms = int(now_ms - rows[0]["planned_ms"])
     for row in rows:
-        if row["at_ms"] is not None:
+        if row.get("at_ms") is not None:
             age = max(int(now_ms) - row["at_ms"], 0)
             part.ages_ms[row["cluster_id"]] = min(age, part.ages_ms.get(row["cluster_id"], age))
     part.codes = dict(Counter(f"{_KINDS[row['kind']]}:{row['code']}" for row in rows))
-    clusters = _collect_states(rows, wire.CLUSTER)
-    targets.write_states(database, clusters, _collect_states(rows, wire.TARGET), lease)
+    clusters = _collect_states(rows, CLUSTER)
+    targets.write_states(database, clusters, _collect_states(rows, TARGET), lease)
     if written.stored:
         store.notify()
 
 
 def _build_rows(
-    rows: Sequence[dict[str, Any]], store: PostgresSamples, part: BatchPart
+    rows: Sequence[Row], store: PostgresSamples, part: BatchPart
 ) -> tuple[list[tuple[int, int, SampleRow]], list[TopicIncarnation]]:
-    polled = {row["id"]: row for row in rows if row["kind"] == wire.TARGET and row["at_ms"] is not None}
+    polled = {row["id"]: row for row in rows if row["kind"] == TARGET and row.get("at_ms") is not None}
     baseline = store.baseline(list(polled)) if polled else {}
     built: list[tuple[int, int, SampleRow]] = []
     topic_ids: list[TopicIncarnation] = []
     for target_id, row in polled.items():
-        before: TargetBaseline | None = baseline.get(target_id)
-        this = wire.read_polled(row)
+        before = baseline.get(target_id)
+        this = read_polled(row)
         if before is None or this is None:
-            continue  # The target was removed in the meantime.
-        result = build_next_row(StoredTarget(before.topic_id, before.incarnation, before.row), this)
+            continue  # The target was removed since the plan.
+        result = build_next_row(before, this)
         if result is None:
             part.late += 1
             continue
@@ -85,10 +85,10 @@ def _build_rows(
     return built, topic_ids
 
 
-def _collect_states(rows: Sequence[dict[str, Any]], kind: int) -> list[targets.PollState]:
-    """Of a cluster that is divided among rows, the worst state counts: any error before none."""
+def _collect_states(rows: Sequence[Row], kind: int) -> list[targets.PollState]:
+    """The states of clusters or targets; of a cluster that is split among rows, an error comes before `ok`."""
     states: dict[int, targets.PollState] = {}
     for row in rows:
         if row["kind"] == kind and (row["id"] not in states or states[row["id"]].code == "ok"):
-            states[row["id"]] = targets.PollState(row["id"], row["code"], row["message"], row["partitions"])
+            states[row["id"]] = targets.PollState(row["id"], row["code"], row["message"], row.get("partitions"))
     return list(states.values())

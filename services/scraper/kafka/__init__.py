@@ -1,1 +1,1 @@
-"""The only room of the scraper that knows the Kafka client."""
+"""Kafka clients and requests: the only package of the scraper that imports confluent_kafka."""

@@ -1,6 +1,6 @@
-"""Clients of clusters, kept per process with an upper bound that holds however many clusters there are.
+"""Kafka clients of one process, with an upper limit however many clusters there are.
 
-Each client costs four threads and one for each broker, so their number is what bounds a process's threads.
+Each client costs four threads and one per broker, so the number of clients bounds the threads of a process.
 """
 
 from __future__ import annotations
@@ -9,20 +9,72 @@ import threading
 import time
 from collections import Counter, OrderedDict
 from collections.abc import Callable, Hashable, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
 from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
-from services.scraper.kafka.background_opener import BackgroundOpener, ClientKey
-from services.scraper.kafka.cluster import MIN_LIFETIME_SECONDS, KafkaCluster
+from services.scraper.deadlines import (
+    MAX_CLIENT_LIFETIME_SECONDS,
+    MIN_CLIENT_LIFETIME_SECONDS,
+    OPENER_THREADS,
+    RESERVED_CLIENTS_DIVISOR,
+    UNRESPONSIVE_CLIENTS_DIVISOR,
+)
+from services.scraper.kafka.cluster import KafkaCluster
 
-_MAX_LIFETIME_SECONDS = 60.0
-#: Clients of a process where no setting says otherwise.
-DEFAULT_CLIENTS_LIMIT = 64
-#: The share of them that clusters which do not answer, or never did, can count on.
-_RESERVED_DIVISOR = 4
-#: And the greatest one, so that there is room for the others however busy these are.
-_LIMIT_DIVISOR = 2
+#: A cluster, and the version of its settings.
+ClientKey = tuple[int, Hashable]
+
+
+class _BackgroundOpener:
+    """Opens clients in threads: one with a token blocks its caller for a second, at worst for ten."""
+
+    def __init__(self) -> None:
+        self._threads: ThreadPoolExecutor | None = None
+        self._pending: dict[ClientKey, Future[KafkaCluster]] = {}
+        self._unresponsive: set[ClientKey] = set()
+
+    def open(self, key: ClientKey, make: Callable[[], KafkaCluster], *, responsive: bool = True) -> KafkaCluster | None:
+        """The client that an earlier call requested; None while it is being opened.
+
+        Args:
+            key: the cluster, and the version of its settings and token.
+            make: opens the client.
+            responsive: whether the cluster answered its last poll.
+
+        Raises:
+            ValueError: from `make`.
+        """
+        for other in [other for other in self._pending if other[0] == key[0] and other != key]:
+            self._pending.pop(other).cancel()
+        pending = self._pending.get(key)
+        if pending is None:
+            self._threads = self._threads or ThreadPoolExecutor(OPENER_THREADS, "opener")
+            self._pending[key] = self._threads.submit(make)
+            self._unresponsive &= self._pending.keys()
+            if not responsive:
+                self._unresponsive.add(key)
+            return None
+        if not pending.done():
+            return None
+        return self._pending.pop(key).result()
+
+    def __contains__(self, key: ClientKey) -> bool:
+        return key in self._pending
+
+    def __len__(self) -> int:
+        return len(self._pending)
+
+    def count_unresponsive(self) -> int:
+        """Clients being opened for unresponsive clusters."""
+        return len(self._unresponsive & self._pending.keys())
+
+    def close(self) -> None:
+        """Stop opening clients."""
+        self._pending.clear()
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,7 +86,7 @@ class _ClientRequest:
 
     @property
     def opener_key(self) -> ClientKey:
-        """Under which it is opened beside."""
+        """Of the client in the opener: each token has a client of its own."""
         return self.key[0], (self.key[1], self.token)
 
 
@@ -48,23 +100,23 @@ class _CachedClient:
     in_use: int = 0
 
     def is_idle(self, now: float) -> bool:
-        """Whether it can be closed: nobody asks, and nothing that was given up may be under way."""
+        """Whether it can be closed: no user, and no abandoned request under way."""
         return not self.in_use and self.client.busy_until < now
 
 
 class Clients:
-    """Clients of one process; each keeps to the rules of addresses. For several threads."""
+    """Clients of one process; each obeys the address rules. Thread-safe."""
 
-    def __init__(self, limit: int = DEFAULT_CLIENTS_LIMIT, rules: AddressRules = ANY_ADDRESS) -> None:
-        """`limit` clients at most, those included that were let go and whose last requests are under way."""
+    def __init__(self, limit: int, rules: AddressRules = ANY_ADDRESS) -> None:
+        """At most `limit` clients, including retired ones whose last requests are under way."""
         self._limit = limit
         self._rules = rules
-        self._unresponsive_reserved = max(1, limit // _RESERVED_DIVISOR)
-        self._unresponsive_limit = max(1, limit // _LIMIT_DIVISOR)
+        self._unresponsive_reserved = max(1, limit // RESERVED_CLIENTS_DIVISOR)
+        self._unresponsive_limit = max(1, limit // UNRESPONSIVE_CLIENTS_DIVISOR)
         self._cached: OrderedDict[ClientKey, _CachedClient] = OrderedDict()
         # A client with requests under way must not be destroyed: the library crashes. They end by themselves.
         self._retired: list[_CachedClient] = []
-        self._opener = BackgroundOpener()
+        self._opener = _BackgroundOpener()
         self._lock = threading.Lock()
 
     def get(
@@ -77,17 +129,17 @@ class Clients:
         responsive: bool = True,
         token: int | None = None,
     ) -> KafkaCluster | None:
-        """The cluster's client at this version of its settings and secrets, until `release`; None while none is free.
+        """The cluster's client with these settings and secrets, until `release`; None while none is free.
 
         Args:
-            cluster_id: whose.
+            cluster_id: the cluster.
             version: changes with the settings and the secrets.
-            config: the client's settings.
-            tenant_id: whose share of the clients it takes.
-            responsive: whether the cluster answered when it was asked last.
-            token: the number of its token. With one it is opened in another thread, and None until it is there. A
-                later token has another client, while the one before serves on: librdkafka 2.16 can abort its process
-                when it shows a new token on a connection that is in use.
+            config: builds the client's settings.
+            tenant_id: the tenant whose share of the clients it takes.
+            responsive: whether the cluster answered its last poll.
+            token: number of the access token. A client with a token is opened in another thread; until then the result
+                is None. A new token gets a new client, and the previous one serves until that is open: librdkafka 2.16
+                can abort its process when it sends a new token on a connection in use.
 
         Raises:
             ValueError: the client refuses the settings, or `config` does.
@@ -113,19 +165,19 @@ class Clients:
                 self._cached.move_to_end(key)
                 return cached.client
         finally:
-            # Closing joins the client's threads: not under the lock.
+            # Closing joins the client's threads, so it happens outside the lock.
             for one in to_close:
                 one.client.close()
 
     def release(self, client: KafkaCluster) -> None:
-        """A user of this client has ended."""
+        """End one use of this client."""
         with self._lock:
             for one in (*self._cached.values(), *self._retired):
                 if one.client is client:
                     one.in_use -= 1
 
     def close(self) -> None:
-        """Let all clients go; they end with their last reference."""
+        """Drop all clients; each ends with its last reference."""
         self._opener.close()
         self._cached.clear()
         self._retired.clear()
@@ -140,16 +192,16 @@ class Clients:
         config: Callable[[], Mapping[str, Any]],
         to_close: list[_CachedClient],
     ) -> KafkaCluster | None:
-        """Another client in place of the kept one; None while there is none."""
-        # What is being opened has its room already.
+        """Another client in place of the cached one; None while there is none."""
+        # A client that is being opened has its room already.
         if request.opener_key not in self._opener and not self._make_room(request, to_close):
             return None
-        # What stays silent, as a lost coordinator may for hours, gets another one less and less often.
+        # A cluster that stays silent, as a lost coordinator may for hours, gets a new client less and less often.
         is_expired = cached is not None and cached.client.needs_replacement
         lifetime = (
-            min(2 * cached.client.lifetime_seconds, _MAX_LIFETIME_SECONDS)
+            min(2 * cached.client.lifetime_seconds, MAX_CLIENT_LIFETIME_SECONDS)
             if cached is not None and is_expired
-            else MIN_LIFETIME_SECONDS
+            else MIN_CLIENT_LIFETIME_SECONDS
         )
 
         def make() -> KafkaCluster:
@@ -162,7 +214,7 @@ class Clients:
         except ValueError:
             if cached is None:
                 raise
-            # The same settings were taken once, so the one that there is serves on.
+            # The client accepted the same settings before, so the cached one goes on serving.
             return None
 
     def _make_room(self, request: _ClientRequest, to_close: list[_CachedClient]) -> bool:
@@ -178,10 +230,10 @@ class Clients:
         return True
 
     def _retire_others(self, key: ClientKey, to_close: list[_CachedClient]) -> None:
-        """Retire the cluster's clients of other versions, and close those that can be: the library may still wake them."""
+        """Retire the cluster's clients of other versions, and close the idle ones."""
         for stale in [other for other in self._cached if other[0] == key[0] and other != key]:
             self._retired.append(self._cached.pop(stale))
-        # Closing takes its time, which is the cluster's own.
+        # Only this cluster's: closing takes time.
         self._release_idle([cached for cached in self._retired if cached.key[0] == key[0]], to_close, time.monotonic())
 
     def _release_idle(
@@ -196,7 +248,7 @@ class Clients:
         return cached + self._opener.count_unresponsive()
 
     def _select_victim(self, tenant_id: int, responsive: bool, now: float) -> ClientKey | None:
-        """Whose client is given up for another one: the longest unused one of the tenant that has the most of them."""
+        """The client to close for another one: the longest unused one of the tenant with the most clients."""
         idle = {key: cached for key, cached in self._cached.items() if cached.is_idle(now)}
         unresponsive = {key: cached for key, cached in idle.items() if not cached.responsive}
         responsive_idle = {key: cached for key, cached in idle.items() if cached.responsive}
@@ -205,7 +257,7 @@ class Clients:
         if not responsive and self._count_unresponsive() < self._unresponsive_reserved:
             candidates = responsive_idle or unresponsive
         else:
-            # Nobody's client goes to a tenant that has more of them: that one waits, or closes one of its own.
+            # A tenant with more clients than the others never takes one of theirs: it waits, or closes one of its own.
             candidates = {
                 key: cached for key, cached in unresponsive.items() if counts[cached.tenant_id] >= counts[tenant_id]
             }

@@ -1,17 +1,19 @@
-"""The only room that knows the Kafka client: requests to one cluster, and clients kept per process.
+"""Requests to one Kafka cluster, for `polling/poll.py` and `topics/discovery.py`.
 
-librdkafka up to 2.16 can abort its process when a coordinator is told too late (`coordinated.py`), when one moves
-(confluentinc/librdkafka#5040), and when it authenticates anew on a connection that is in use. That ends a worker and
-fails a batch; the query is then started again.
+librdkafka up to 2.16 can abort its process when a coordinator is looked up too late (`coordinators.py`), when a
+coordinator moves (confluentinc/librdkafka#5040), and when a client authenticates again on a connection in use. That ends
+a worker and fails a batch; the query is then restarted.
 """
 
 from __future__ import annotations
 
+import logging
 import time
 import warnings
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
+from functools import cache
 from typing import Any
 
 from confluent_kafka import (
@@ -27,12 +29,22 @@ from confluent_kafka.admin import OffsetSpec as _Spec
 from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
 from lagscale.kafka.errors import ERROR_STATES, ROOT_CAUSES
 from lagscale.kafka.resolver_guard import open_admin
-from services.scraper.kafka import responses
-from services.scraper.kafka.client_log import get_client_logger
-from services.scraper.kafka.coordinator_requests import CoordinatorRequests
+from services.scraper.deadlines import (
+    ABANDONED_SECONDS,
+    CLIENT_LOG_SECONDS,
+    CLIENT_MARGIN_SECONDS,
+    COORDINATOR_CHECK_SHARE,
+    COORDINATOR_OK_SECONDS,
+    GROUP_KIND_SECONDS,
+    MAX_UNLISTED_GROUPS,
+    MIN_CLIENT_LIFETIME_SECONDS,
+    MIN_TIMEOUT_SECONDS,
+    REASON_MAX_AGE_SECONDS,
+)
 from services.scraper.kafka.coordinators import (
     DEFAULT_OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,
+    CoordinatorRequests,
     find_move_problem,
     find_offsets_partition,
     pick_group_per_partition,
@@ -42,38 +54,53 @@ from services.scraper.polling.round import Committed, Ends, GroupDescription, Pa
 
 _EARLIEST: Any = _Spec.earliest()
 _LATEST: Any = _Spec.latest()
-#: The client's own limit is a little shorter than ours, so that its reason arrives.
-_CLIENT_MARGIN_SECONDS = 0.1
-_MIN_TIMEOUT_SECONDS = 0.2
-#: A client that met silence is replaced, but not before it is so many seconds old.
-MIN_LIFETIME_SECONDS = 5.0
-#: Longer than requests to a lost coordinator are under way; where nobody ever answered there are none.
-_PENDING_SECONDS = 30.0
 _CODES: Mapping[int, PollCode] = {number: PollCode(kind) for number, kind in ERROR_STATES.items()}
 _REASONS = tuple(PollCode(kind) for kind in ROOT_CAUSES)
-#: A client tries again at least every second, so an older reason is none any more.
-_REASON_MAX_AGE_SECONDS = 10.0
-_GROUP_KIND_SECONDS = 30.0
-#: A coordinator that answered serves for so long: the rest of the round.
-_COORDINATOR_OK_SECONDS = 1.0
-#: What is left for the others when a coordinator does not answer, as a share of the time that there is.
-_OTHER_COORDINATORS_SHARE = 0.5
-_MAX_UNLISTED_GROUPS = 20
+_GROUP_STATES = {"UNKNOWN": 0, "PREPARING_REBALANCING": 1, "COMPLETING_REBALANCING": 2, "STABLE": 3, "DEAD": 4,
+                 "EMPTY": 5}  # fmt: skip
+
+
+class _ClientLogThrottle(logging.Filter):
+    """Passes one line of each kind a minute: for a dead broker the client repeats the same line many times a second."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._logged_at: dict[str, float] = {}
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        kind = str(record.args[0] if isinstance(record.args, tuple) and record.args else record.msg)[:40]
+        now = time.monotonic()
+        if now - self._logged_at.get(kind, -CLIENT_LOG_SECONDS) < CLIENT_LOG_SECONDS:
+            return False
+        self._logged_at[kind] = now
+        return True
+
+
+@cache
+def _open_client_log() -> logging.Logger:
+    log = logging.getLogger(f"{__name__}.client")
+    log.addFilter(_ClientLogThrottle())
+    return log
 
 
 class KafkaCluster:
-    """Requests to one cluster; the seam that `poll.py` speaks to. All times are `time.monotonic()` seconds."""
+    """Requests to one cluster. All times are `time.monotonic()` seconds."""
 
     def __init__(
         self,
         config: Mapping[str, Any],
-        lifetime_seconds: float = MIN_LIFETIME_SECONDS,
+        lifetime_seconds: float = MIN_CLIENT_LIFETIME_SECONDS,
         rules: AddressRules = ANY_ADDRESS,
     ) -> None:
-        """Open a client, which serves for so many seconds also where it meets silence; nothing is connected yet.
+        """Create a client; nothing is connected yet.
+
+        Args:
+            config: the client's settings.
+            lifetime_seconds: the client serves this long even if its requests are not answered.
+            rules: addresses that it may connect to.
 
         Raises:
-            ValueError: the client refuses the settings, or this build of it cannot keep to the rules of addresses.
+            ValueError: the client refuses the settings, or this build of it cannot enforce the address rules.
         """
         self._reasons: dict[PollCode, float] = {}
         self._opened_at = time.monotonic()
@@ -87,19 +114,19 @@ class KafkaCluster:
         self._coordinator_ok_at: dict[int, float] = {}
         settings: dict[str, Any] = {**config, "error_cb": self._on_error}
         try:
-            self._admin, self._guard = open_admin(settings, rules, get_client_logger())
+            self._admin, self._guard = open_admin(settings, rules, _open_client_log())
         except (KafkaException, ValueError, TypeError, RuntimeError) as refused:
             raise ValueError("the client refuses the settings") from refused
 
-    def topics(self, names: Sequence[str], until: float) -> dict[str, TopicDescription | PollProblem]:
-        """Each topic's id and partitions; a Problem for one that is unknown or forbidden, or for all."""
+    def describe_topics(self, names: Sequence[str], until: float) -> dict[str, TopicDescription | PollProblem]:
+        """Id and partitions of each topic; a problem for a topic that is unknown or forbidden, or for all."""
         if (refused := self._check_addresses(until)) is not None:
             return dict.fromkeys(names, refused)
         asked = self._admin.describe_topics(TopicCollection(list(names)), request_timeout=_compute_timeout(until))
-        return {name: self._await_result(asked[name], until, responses.topic) for name in names}
+        return {name: self._await_result(asked[name], until, _read_topic) for name in names}
 
     def list_topics(self, until: float) -> frozenset[str] | PollProblem:
-        """Names of all topics that the cluster's user may see."""
+        """Names of all topics that the cluster's user may describe."""
         if (refused := self._check_addresses(until)) is not None:
             return refused
         try:
@@ -107,40 +134,40 @@ class KafkaCluster:
         except KafkaException as failed:
             return self._to_problem(failed.args[0])
 
-    def commits(
+    def request_commits(
         self, groups: Mapping[str, Sequence[Partition]], until: float
     ) -> Callable[[], dict[str, Committed | PollProblem]]:
-        """Ask for the groups' committed offsets; the answers are collected by calling the result."""
+        """Request the committed offsets of groups, of all topics where no partition is named; call the result to collect."""
         moving_groups = self._find_moving_coordinators(list(groups), until)
 
         def send(group: str, timeout: float) -> Future[Any]:
-            # No partition named means all that the group has commits of.
+            # None requests all partitions with commits.
             requested = [TopicPartition(topic, number) for topic, number in groups[group]] or None
             request = [ConsumerGroupTopicPartitions(group, requested)]
             asked: Mapping[str, Future[Any]] = self._admin.list_consumer_group_offsets(request, request_timeout=timeout)
             return asked[group]
 
         collect = self._commits.ask([group for group in groups if group not in moving_groups], send, until)
-        return lambda: moving_groups | collect(lambda future: self._await_result(future, until, responses.committed))
+        return lambda: moving_groups | collect(lambda future: self._await_result(future, until, _read_commits))
 
     def _find_moving_coordinators(self, groups: list[str], until: float) -> dict[str, PollProblem]:
         """The groups whose coordinator is moving, or does not answer.
 
-        Asked for commits, a broker that does not coordinate the group brings the library down
-        (confluentinc/librdkafka#5040), as brokers do while they restart; asked for the state it only says so. One
-        group tells it for all of its coordinator's partition.
+        A request for commits to a broker that is not the group's coordinator, as while brokers restart, crashes the
+        library (confluentinc/librdkafka#5040); a request for the state only fails. One group is checked for all whose
+        commits are in the same partition.
         """
         now = time.monotonic()
         partition_count = self._offsets_partition_count or self._count_offsets_partitions(until)
         due = {
             offsets_partition: group
             for offsets_partition, group in pick_group_per_partition(groups, partition_count).items()
-            if now - self._coordinator_ok_at.get(offsets_partition, float("-inf")) > _COORDINATOR_OK_SECONDS
+            if now - self._coordinator_ok_at.get(offsets_partition, float("-inf")) > COORDINATOR_OK_SECONDS
         }
         if not due:
             return {}
-        # Commits kept in a partition without a leader have no coordinator, for hours perhaps: other groups have one.
-        descriptions = self.groups(list(due.values()), until - (until - now) * _OTHER_COORDINATORS_SHARE)()
+        # Groups of an offsets partition without a leader have no coordinator, perhaps for hours; the others have one.
+        descriptions = self.request_groups(list(due.values()), now + (until - now) * COORDINATOR_CHECK_SHARE)()
         moving = {
             offsets_partition: answer
             for offsets_partition, group in due.items()
@@ -148,7 +175,7 @@ class KafkaCluster:
         }
         self._coordinator_ok_at |= dict.fromkeys(due.keys() - moving.keys(), now)
         if moving:
-            # The client remembers coordinators for long; another one looks them up anew.
+            # The client caches coordinators for long; a new one looks them up again.
             self._mark_silent()
         return {
             group: moving[offsets_partition]
@@ -157,17 +184,17 @@ class KafkaCluster:
         }
 
     def _count_offsets_partitions(self, until: float) -> int:
-        """Partitions that keep commits; the usual number while the cluster does not tell."""
-        answer = self.topics([OFFSETS_TOPIC], until)[OFFSETS_TOPIC]
+        """Partitions of `__consumer_offsets`; the default while the cluster does not describe the topic."""
+        answer = self.describe_topics([OFFSETS_TOPIC], until)[OFFSETS_TOPIC]
         if isinstance(answer, PollProblem) or not answer.partitions:
             return DEFAULT_OFFSETS_PARTITIONS
         self._offsets_partition_count = len(answer.partitions)
         return self._offsets_partition_count
 
-    def ends(
+    def request_ends(
         self, partitions: Iterable[Partition], committed_only: Iterable[Partition], until: float
     ) -> Callable[[], Ends]:
-        """Ask for log starts and high watermarks, and for last stable offsets of some; collected by the result."""
+        """Request log starts and high watermarks, and last stable offsets of some; call the result to collect."""
         every = {TopicPartition(topic, number): None for topic, number in partitions}
         stable = {TopicPartition(topic, number): None for topic, number in committed_only}
         timeout = _compute_timeout(until)
@@ -186,8 +213,10 @@ class KafkaCluster:
         lasts = ask(stable, _LATEST, IsolationLevel.READ_COMMITTED)
         return lambda: Ends(*(self._collect_offsets(asked, until) for asked in (starts, highs, lasts)))
 
-    def groups(self, names: Sequence[str], until: float) -> Callable[[], dict[str, GroupDescription | PollProblem]]:
-        """Ask for the groups' states and member counts; collected by calling the result."""
+    def request_groups(
+        self, names: Sequence[str], until: float
+    ) -> Callable[[], dict[str, GroupDescription | PollProblem]]:
+        """Request states and member counts of groups; call the result to collect."""
         if (refused := self._check_addresses(until)) is not None:
             return lambda: dict.fromkeys(names, refused)
 
@@ -196,31 +225,31 @@ class KafkaCluster:
             return asked[name]
 
         collect = self._states.ask(names, send, until)
-        return lambda: collect(lambda future: self._await_result(future, until, responses.group))
+        return lambda: collect(lambda future: self._await_result(future, until, _read_group))
 
     def find_share_groups(self, names: Sequence[str], until: float) -> frozenset[str]:
         """Which of the groups are share groups; looked up for new names, and every half minute for all.
 
-        The client does not know the kind. It leaves such a group out of the consumer groups; the older listing of
-        all groups names it, but its description is that of a dead one, and it has no commits, unlike one of Streams.
+        The client does not support the kind. It omits such a group from the consumer groups; the older listing of all
+        groups names it with the state Dead, and it has no commits, unlike a group of Kafka Streams.
         """
         now = time.monotonic()
         due = [
-            name for name in names if now - self._kind_checked_at.get(name, -_GROUP_KIND_SECONDS) >= _GROUP_KIND_SECONDS
+            name for name in names if now - self._kind_checked_at.get(name, -GROUP_KIND_SECONDS) >= GROUP_KIND_SECONDS
         ]
         if not due:
             return self._share_groups
         listed = self._await_result(
-            self._admin.list_consumer_groups(request_timeout=_compute_timeout(until)), until, responses.listed
+            self._admin.list_consumer_groups(request_timeout=_compute_timeout(until)), until, _read_group_names
         )
         if isinstance(listed, PollProblem):
             return self._share_groups
-        unlisted = [name for name in due if name not in listed][:_MAX_UNLISTED_GROUPS]
+        unlisted = [name for name in due if name not in listed][:MAX_UNLISTED_GROUPS]
         shares = {name for name in unlisted if self._is_unsupported_group(name, until)}
         if shares:
-            committed = self.commits(dict.fromkeys(shares, ()), until)()
+            committed = self.request_commits(dict.fromkeys(shares, ()), until)()
             shares = {name for name, answer in committed.items() if answer == {}}
-        # Names beyond the greatest number have their turn at the next poll.
+        # Names beyond the limit are checked at the next poll.
         checked = listed.intersection(due).union(unlisted)
         self._kind_checked_at |= dict.fromkeys(checked, now)
         self._share_groups = (self._share_groups - checked) | shares
@@ -229,7 +258,7 @@ class KafkaCluster:
     def _is_unsupported_group(self, name: str, until: float) -> bool:
         try:
             with warnings.catch_warnings():
-                # The listing is old, but nothing newer names groups of other kinds.
+                # The call is deprecated, but no newer one names groups of other kinds.
                 warnings.simplefilter("ignore", DeprecationWarning)
                 answer: Any = self._admin.list_groups(name, timeout=_compute_timeout(until))
         except KafkaException:
@@ -237,7 +266,7 @@ class KafkaCluster:
         return any(group.id == name and group.state == "Dead" for group in answer)
 
     def _check_addresses(self, until: float) -> PollProblem | None:
-        """Why nothing may be asked: an address of the cluster is refused, or it does not tell its addresses."""
+        """Why no request may be sent: an address of the cluster is denied, or its addresses cannot be read."""
         try:
             return (
                 PollProblem(PollCode.ADDRESS_REFUSED)
@@ -277,17 +306,17 @@ class KafkaCluster:
     def needs_replacement(self) -> bool:
         """Whether another client must take over.
 
-        After a broker's restart librdkafka may send no more requests for commits on the old connection, for ever.
+        After a restart of a broker librdkafka may never again send requests for commits on the old connection.
         """
         return self._silent and time.monotonic() - self._opened_at > self.lifetime_seconds
 
     def _explain_silence(self, code: PollCode, detail: str) -> PollProblem:
         self._mark_silent()
-        # Callbacks are served here: errors of connections come by them only.
+        # This serves callbacks, which alone report errors of connections.
         self._admin.poll(0)
-        if self._guard.refused(_REASON_MAX_AGE_SECONDS):
+        if self._guard.refused(REASON_MAX_AGE_SECONDS):
             return PollProblem(PollCode.ADDRESS_REFUSED)
-        recent = time.monotonic() - _REASON_MAX_AGE_SECONDS
+        recent = time.monotonic() - REASON_MAX_AGE_SECONDS
         for reason in _REASONS:
             if self._reasons.get(reason, recent) > recent:
                 return PollProblem(reason, detail)
@@ -295,16 +324,16 @@ class KafkaCluster:
 
     def _mark_silent(self) -> None:
         self._silent = True
-        self._abandoned_until = time.monotonic() + (_PENDING_SECONDS if self._answered else 2 * _MIN_TIMEOUT_SECONDS)
+        self._abandoned_until = time.monotonic() + (ABANDONED_SECONDS if self._answered else 2 * MIN_TIMEOUT_SECONDS)
 
     @property
     def busy_until(self) -> float:
-        """Until when the library may be at work on what was given up here: closed before that, it could crash."""
+        """Until when abandoned requests may be under way in the library, which can crash if it is closed before."""
         is_quiet = self._commits.is_quiet and self._states.is_quiet
         return self._abandoned_until if is_quiet else float("inf")
 
     def close(self) -> None:
-        """End the library's client and its threads now: errors' tracebacks keep this object until a collection."""
+        """End the library's client and its threads now: tracebacks of errors keep this object until a collection."""
         del self._admin
 
     def _on_error(self, error: KafkaError) -> None:
@@ -313,4 +342,28 @@ class KafkaCluster:
 
 
 def _compute_timeout(until: float) -> float:
-    return max(until - time.monotonic() - _CLIENT_MARGIN_SECONDS, _MIN_TIMEOUT_SECONDS)
+    return max(until - time.monotonic() - CLIENT_MARGIN_SECONDS, MIN_TIMEOUT_SECONDS)
+
+
+def _read_topic(described: Any) -> TopicDescription:
+    return TopicDescription(
+        str(described.topic_id),
+        {part.id: part.leader is not None and part.leader.id >= 0 for part in described.partitions},
+    )
+
+
+def _read_commits(answer: Any) -> Committed:
+    # A partition with an error is omitted, so it is missing; one without a commit is present with None.
+    return {
+        (part.topic, part.partition): part.offset if part.offset >= 0 else None
+        for part in answer.topic_partitions
+        if part.error is None
+    }
+
+
+def _read_group_names(listing: Any) -> set[str]:
+    return {one.group_id for one in listing.valid}
+
+
+def _read_group(described: Any) -> GroupDescription:
+    return GroupDescription(len(described.members), _GROUP_STATES.get(described.state.name, 0))

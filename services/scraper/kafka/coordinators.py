@@ -1,44 +1,123 @@
-"""Which groups share a coordinator: those whose commits are kept in the same partition of `__consumer_offsets`.
+"""Group coordinators: which groups share one, and requests to them, for `cluster.py`.
 
-For `kafka.py`. Kafka hashes the group's name as Java hashes a string.
+librdkafka up to 2.16 aborts its process when a request reaches its own time limit while its coordinator is looked up,
+and the lookup is answered later (confluentinc/librdkafka#5397). Thousands of groups requested at once make a healthy
+broker that late. So the library gets far more time than the caller, who goes on without an answer; an abandoned request
+is not repeated before it has ended; and no more requests are under way than a broker answers soon.
 """
 
 from __future__ import annotations
 
-from typing import Final
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future
+from typing import Any, Final, TypeVar
 
+from services.scraper.deadlines import MAX_PENDING_REQUESTS, MIN_LIBRARY_TIMEOUT_SECONDS
 from services.scraper.kafka.status import PollCode, PollProblem
 from services.scraper.polling.round import GroupDescription
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
-#: Its partitions unless a cluster was set up otherwise.
+#: Partitions of that topic, unless a cluster is configured otherwise.
 DEFAULT_OFFSETS_PARTITIONS: Final = 50
 _MOVING: Final = frozenset({"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"})
 
+Reply = TypeVar("Reply")
+Read = Callable[["Future[Any] | None"], Reply]
+
 
 def find_offsets_partition(group: str, partition_count: int = DEFAULT_OFFSETS_PARTITIONS) -> int:
-    """The partition, of so many, that keeps the group's commits."""
+    """The partition of `__consumer_offsets` that stores the group's commits; its leader is the group's coordinator.
+
+    Kafka hashes the name as Java hashes a string.
+    """
     code = 0
     units = group.encode("utf-16-be", "surrogatepass")
     for high, low in zip(units[::2], units[1::2], strict=True):
         code = (31 * code + (high << 8) + low) & 0xFFFFFFFF
     signed = code - 2**32 if code >= 2**31 else code
-    # Java has no absolute value of its least number; Kafka takes 0.
+    # Java has no absolute value of its smallest number; Kafka takes 0.
     return 0 if signed == -(2**31) else abs(signed) % partition_count
 
 
 def pick_group_per_partition(groups: list[str], partition_count: int = DEFAULT_OFFSETS_PARTITIONS) -> dict[int, str]:
-    """One group for each partition that keeps commits of these groups."""
-    found: dict[int, str] = {}
+    """One group for each partition that stores commits of these groups."""
+    first: dict[int, str] = {}
     for group in groups:
-        found.setdefault(find_offsets_partition(group, partition_count), group)
-    return found
+        first.setdefault(find_offsets_partition(group, partition_count), group)
+    return first
 
 
-def find_move_problem(found: GroupDescription | PollProblem) -> PollProblem | None:
-    """Why the coordinator cannot be asked for commits now; None when it can, or at least says why not."""
-    if isinstance(found, PollProblem) and (
-        found.code in {PollCode.TIMEOUT, PollCode.UNREACHABLE} or found.detail in _MOVING
+def find_move_problem(described: GroupDescription | PollProblem) -> PollProblem | None:
+    """Why the coordinator cannot be asked for commits now; None when it answers, be it with another error."""
+    if isinstance(described, PollProblem) and (
+        described.code in {PollCode.TIMEOUT, PollCode.UNREACHABLE} or described.detail in _MOVING
     ):
-        return found
+        return described
     return None
+
+
+class CoordinatorRequests:
+    """Requests of one kind to the coordinators of one cluster, by group. Thread-safe."""
+
+    def __init__(self) -> None:
+        self._pending: set[Future[Any]] = set()
+        self._abandoned: dict[str, Future[Any]] = {}
+        self._late: frozenset[str] = frozenset()
+        self._lock = threading.Lock()
+
+    @property
+    def is_quiet(self) -> bool:
+        """Whether no request is under way."""
+        return not self._pending
+
+    def ask(
+        self, groups: Collection[str], send: Callable[[str, float], Future[Any]], until: float
+    ) -> Callable[[Read[Reply]], dict[str, Reply]]:
+        """Send requests for the first groups; the others follow while the result is called, which collects the answers.
+
+        Args:
+            groups: names. Those that were late the last time are first, so that all get a share of a short time.
+            send: sends a request with a time limit of its own, in seconds.
+            until: by `time.monotonic()`; nothing is sent later.
+
+        Returns:
+            Collects the answers with a function that reads a future, which may not be done, or None where no request
+            was sent.
+        """
+        timeout = max(MIN_LIBRARY_TIMEOUT_SECONDS, 2 * (until - time.monotonic()))
+        abandoned = self._update_abandoned({})
+        free = [group for group in groups if group not in abandoned]
+        waiting = deque(sorted(free, key=lambda group: group not in self._late))
+        asked: deque[tuple[str, Future[Any]]] = deque()
+
+        def send_more() -> None:
+            while waiting and len(asked) < MAX_PENDING_REQUESTS and time.monotonic() < until:
+                group = waiting.popleft()
+                future = send(group, timeout)
+                self._pending.add(future)
+                future.add_done_callback(self._pending.discard)
+                asked.append((group, future))
+
+        def collect(read: Read[Reply]) -> dict[str, Reply]:
+            replies: dict[str, Reply] = {}
+            sent: dict[str, Future[Any]] = {}
+            while asked:
+                group, future = asked.popleft()
+                sent[group] = future
+                replies[group] = read(future)
+                send_more()
+            abandoned = self._update_abandoned(sent)
+            self._late = frozenset(group for group in groups if group not in replies or group in abandoned)
+            return {group: replies[group] if group in replies else read(None) for group in groups}
+
+        send_more()
+        return collect
+
+    def _update_abandoned(self, more: Mapping[str, Future[Any]]) -> frozenset[str]:
+        """The groups whose requests are under way without a caller, `more` included."""
+        with self._lock:
+            self._abandoned = {group: one for group, one in (self._abandoned | dict(more)).items() if not one.done()}
+            return frozenset(self._abandoned)

@@ -1,4 +1,4 @@
-"""A cluster's client from its registration and its secrets; whoever asks clusters opens them here."""
+"""Opens the client of a cluster from its registration and its secrets."""
 
 from __future__ import annotations
 
@@ -10,18 +10,16 @@ from dataclasses import dataclass, field
 
 from lagscale.errors import SecretReferenceBroken, SecretsUnreadable, TokenUnavailable
 from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
-from lagscale.kafka.client import build_client_config
-from lagscale.kafka.features import FeatureMissing
+from lagscale.kafka.client import FeatureMissing, build_client_config
 from lagscale.kafka.secrets import SecretSources, resolve_secrets
-from lagscale.kafka.token_makers import build_token_fetcher
-from lagscale.kafka.tokens import TokenCache, TokenSource
+from lagscale.kafka.tokens import TokenCache, TokenSource, build_token_fetcher
 from lagscale.store.encryption import Keyring
 from lagscale.store.scraping.targets import ClusterEntry
 from services.scraper.kafka.clients import Clients
 from services.scraper.kafka.cluster import KafkaCluster
 from services.scraper.kafka.status import PollCode, PollProblem
 
-#: Secrets are compared by digests under a key that ends with the process.
+#: Secrets are compared by digests with a key that ends with the process.
 _DIGEST_KEY = os.urandom(32)
 _CODES: Mapping[type[Exception], PollCode] = {
     SecretsUnreadable: PollCode.SECRETS_UNREADABLE,
@@ -33,12 +31,14 @@ _CODES: Mapping[type[Exception], PollCode] = {
 
 @dataclass(frozen=True, slots=True)
 class ClusterOpener:
-    """What clients of one process are opened with.
+    """Opens the clients of one process.
 
     Attributes:
-        keyring: opens what is sealed.
-        secret_sources: where references lead.
-        rules: which addresses token endpoints may have.
+        clients: keeps them.
+        keyring: decrypts stored secrets.
+        secret_sources: files and variables that secret references name.
+        rules: addresses that token endpoints may have.
+        tokens: keeps and renews access tokens.
     """
 
     clients: Clients
@@ -48,14 +48,14 @@ class ClusterOpener:
     tokens: TokenCache = field(default_factory=TokenCache)
 
     def close(self) -> None:
-        """Let all clients go, and renew no token."""
+        """Drop all clients and stop renewing tokens."""
         self.tokens.close()
         self.clients.close()
 
     def open(self, cluster: ClusterEntry, *, responsive: bool = True) -> KafkaCluster | PollProblem | None:
-        """The cluster's client, or why there is none; None while none is free. Never waits for anybody.
+        """The cluster's client until `release`, or why there is none; None while none is free. Never blocks.
 
-        Whoever gets one says `release` at the end. `responsive`: whether the cluster answered when it was asked last.
+        `responsive`: whether the cluster answered its last poll.
         """
         try:
             return self._open_client(cluster, responsive)
@@ -65,19 +65,19 @@ class ClusterOpener:
             return PollProblem(_CODES.get(type(refused), PollCode.SETTINGS_REFUSED))
 
     def release(self, client: object) -> None:
-        """A user of this client has ended."""
+        """End one use of this client."""
         if isinstance(client, KafkaCluster):
             self.clients.release(client)
 
     def _open_client(self, cluster: ClusterEntry, responsive: bool) -> KafkaCluster | PollProblem | None:
         secret_values = self.keyring.decrypt(cluster.encrypted_secrets) if cluster.encrypted_secrets is not None else {}
         secret_values = resolve_secrets(cluster.tenant, secret_values, cluster.references, self.secret_sources)
-        # A rotated file is another version too, though nobody changed the registration.
+        # A rotated secret file is another version too, although the registration did not change.
         version = (cluster.version, _compute_digest(secret_values))
         source = self._build_token_source(cluster, version, secret_values)
         if source is not None and source.token() is None:
             return PollProblem(PollCode.TOKEN_PENDING)
-        number = None if source is None else source.number
+        number = None if source is None else source.generation
         provide_token = None if source is None else source.provide_token
         return self.clients.get(
             cluster.cluster_id,

@@ -1,4 +1,4 @@
-"""Named states of clusters and targets, with the texts that users read: no address, no secret, and the way out."""
+"""States of clusters, targets and topic discovery, with the messages for users: the remediation, no address, no secret."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from enum import StrEnum
 
 
 class PollCode(StrEnum):
-    """What is stored as the state of a cluster or a target."""
+    """State of a cluster, a target, or a monitor's topic discovery, as stored."""
 
     OK = "ok"
     UNREACHABLE = "unreachable"
@@ -36,38 +36,38 @@ class PollCode(StrEnum):
 
 MESSAGES: Mapping[PollCode, str] = {
     PollCode.OK: "",
-    PollCode.UNREACHABLE: "No broker of the cluster answers; check its bootstrap servers and the network.",
-    PollCode.TIMEOUT: "The cluster did not answer in time.",
-    PollCode.AUTHENTICATION_FAILED: "The cluster refuses the credentials; check mechanism, user name and password.",
-    PollCode.AUTHORIZATION_FAILED: "The cluster's user may not describe this; it needs DESCRIBE on topics and groups.",
-    PollCode.TLS_FAILED: "TLS with the cluster fails; check the CA, the client certificate and the host name.",
-    PollCode.ADDRESS_REFUSED: "The cluster's bootstrap servers, or the listeners that its brokers advertise, do not lead to "
-    "addresses that this system may connect to; correct them, or ask the platform's administrators.",
-    PollCode.SECRETS_UNREADABLE: "The stored secret cannot be decrypted; set LAGSCALE_SECRET_KEYS to the set that wrote it, "
-    "or store the secret again.",
-    PollCode.REFERENCE_BROKEN: "A secret of the cluster stands in a file or a variable that cannot be used; correct "
-    "the reference, or what it leads to.",
-    PollCode.TOKEN_PENDING: "The cluster's access token has been asked for; the cluster is polled as soon as it is here.",
-    PollCode.TOKEN_UNAVAILABLE: "No access token for the cluster can be had; check the token URL, the client and its secret.",
-    PollCode.MECHANISM_MISSING: "The scraper's Kafka client is built without this mechanism; GSSAPI needs the scraper's image "
-    "with the distribution's librdkafka (docs/clusters.md).",
-    PollCode.SETTINGS_REFUSED: "The Kafka client refuses the cluster's settings; check protocol, certificate and key.",
-    PollCode.NO_TOPIC: "There is no such topic.",
-    PollCode.SHARE_GROUP: "This is a share group; it has no committed offsets, so its lag cannot be measured.",
-    PollCode.INCOMPLETE: "Some partitions could not be read: no leader, or no answer in time.",
-    PollCode.CLUSTER: "Its cluster could not be polled; see the cluster's state.",
+    PollCode.UNREACHABLE: "No broker of the cluster is reachable; check its bootstrap servers and the network.",
+    PollCode.TIMEOUT: "The request to the cluster timed out.",
+    PollCode.AUTHENTICATION_FAILED: "Authentication failed; check mechanism, user name and password.",
+    PollCode.AUTHORIZATION_FAILED: "Authorization failed: the cluster's user needs DESCRIBE on topics and groups.",
+    PollCode.TLS_FAILED: "TLS handshake with the cluster failed; check the CA, the client certificate and the host name.",
+    PollCode.ADDRESS_REFUSED: "Bootstrap servers or advertised listeners resolve to addresses that are not allowed; "
+    "correct them, or ask a platform administrator.",
+    PollCode.SECRETS_UNREADABLE: "The stored secret cannot be decrypted; set LAGSCALE_SECRET_KEYS to the keys that "
+    "encrypted it, or store the secret again.",
+    PollCode.REFERENCE_BROKEN: "A secret reference of the cluster cannot be resolved; correct the reference, or the file "
+    "or variable it names.",
+    PollCode.TOKEN_PENDING: "An access token has been requested; polling starts when it is issued.",
+    PollCode.TOKEN_UNAVAILABLE: "No access token could be obtained; check the token URL, the client ID and its secret.",
+    PollCode.MECHANISM_MISSING: "The scraper's Kafka client is built without this mechanism; GSSAPI needs the scraper "
+    "image with the distribution's librdkafka (docs/clusters.md).",
+    PollCode.SETTINGS_REFUSED: "The Kafka client rejects the cluster's settings; check protocol, certificate and key.",
+    PollCode.NO_TOPIC: "Topic not found.",
+    PollCode.SHARE_GROUP: "Share groups are not supported: they have no committed offsets, so there is no lag to measure.",
+    PollCode.INCOMPLETE: "Some partitions could not be read: no leader, or the request timed out.",
+    PollCode.CLUSTER: "The cluster could not be polled; see the cluster's state.",
     PollCode.FAILED: "The cluster answered with an error.",
-    PollCode.TOO_MANY_TOPICS: "The monitor means more topics than it may measure, so it is judged by a part only; narrow its "
-    "topicPattern, or leave topics out by excludeTopics.",
-    PollCode.NO_MATCH: "There is nothing to measure: no topic matches topicPattern, or the group has committed on none.",
-    PollCode.OVER_QUOTA: "The tenant's quota of partitions is used up; see the text of this state.",
-    PollCode.LARGE: "The topic is so large that it is polled beside the ticks; its first sample comes in a moment.",
+    PollCode.TOO_MANY_TOPICS: "The monitor matches more topics than allowed, so only the linked ones are evaluated; narrow "
+    "topicPattern, or exclude topics with excludeTopics.",
+    PollCode.NO_MATCH: "Nothing to measure: no topic matches topicPattern, or the group has no committed offsets.",
+    PollCode.OVER_QUOTA: "The tenant's partition quota is exceeded; see the message of this state.",
+    PollCode.LARGE: "The topic is oversized and polled out of band; its first sample follows shortly.",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class PollProblem:
-    """Why something could not be read; `text` where it is more than the code and a detail say."""
+    """Why something could not be read. `text` replaces the message of the code; `detail` is appended in parentheses."""
 
     code: PollCode
     detail: str = ""
@@ -75,6 +75,6 @@ class PollProblem:
 
     @property
     def message(self) -> str:
-        """The text for the user."""
+        """The text for users."""
         text = self.text or MESSAGES[self.code]
         return f"{text} ({self.detail})" if self.detail else text

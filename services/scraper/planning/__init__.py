@@ -1,1 +1,1 @@
-"""Which groups are polled at a tick, and in which slots. Pure."""
+"""Planning of ticks: which groups are polled, and in which slots. Pure."""

@@ -1,4 +1,4 @@
-"""Which groups are polled at a tick, and in which slots. Pure planning: called by the source with the store's targets."""
+"""Which groups are polled at a tick, and in which slots. Pure; the leader calls it with the registered targets."""
 
 from __future__ import annotations
 
@@ -8,57 +8,23 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from operator import itemgetter
 
-from lagscale.store.scraping.targets import ClusterEntry, PollInventory, TargetEntry
-from services.scraper.planning.backoff import PROBE_LIMIT, ClusterBackoff
-from services.scraper.planning.quotas import apply_quotas
-from services.scraper.planning.round_robin import interleave
-
-#: Groups of a tick whose state and members are read at every poll; above, they take turns.
-_DESCRIBE_ALWAYS = 200
-_DESCRIBE_SECONDS = 30
-#: Groups of one cluster that stay in one slot.
-_MIN_SPLIT_GROUPS = 250
-#: A group of more partitions is polled beside the ticks: one round of it may take longer than a tick.
-LARGE_PARTITIONS = 20_000
-#: Partitions of one tenant that are polled at one tick; the rest has its turn at the next ones.
-TENANT_PARTITIONS = 60_000
-#: What shows whether a cluster answers again; its other groups follow when it does.
-_PROBED_GROUPS = 50
-#: Targets that are over their quota are asked for their size so often.
-_OVER_QUOTA_SECONDS = 60
+from lagscale.store.scraping.targets import PollInventory, TargetEntry
+from services.scraper.deadlines import (
+    DESCRIBE_GROUPS,
+    DESCRIBE_SECONDS,
+    LARGE_PARTITIONS,
+    MAX_PROBES,
+    MAX_TICK_GAP,
+    MIN_SPLIT_GROUPS,
+    OVER_QUOTA_SECONDS,
+    PROBED_GROUPS,
+    compute_slot_seconds,
+)
+from services.scraper.planning.backoff import ClusterBackoff
+from services.scraper.planning.plan import ClusterPlan, GroupPlan, Slot
+from services.scraper.planning.quotas import apply_quotas, interleave
 
 _GroupKey = tuple[str, bool]
-
-
-@dataclass(frozen=True, slots=True)
-class GroupPlan:
-    """One group: its targets, the real interval, and whether its state is read in this round.
-
-    A `large` one may have any number of partitions, for it makes nobody wait.
-    """
-
-    name: str
-    targets: tuple[TargetEntry, ...]
-    interval_ms: int
-    describe: bool
-    large: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class ClusterPlan:
-    """The groups of a cluster that one slot polls; a proven cluster answered when it was polled last."""
-
-    cluster: ClusterEntry
-    groups: tuple[GroupPlan, ...]
-    responsive: bool = True
-
-
-@dataclass(frozen=True, slots=True)
-class Slot:
-    """What one task polls, within so many seconds."""
-
-    clusters: tuple[ClusterPlan, ...]
-    seconds: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,33 +36,31 @@ class _GroupSchedule:
 
     @property
     def key(self) -> _GroupKey:
-        """What it is called within its cluster, from one version of the registrations to the next."""
+        """Identifies the group within its cluster across versions of the registrations."""
         return self.name, self.targets[0].fits
 
     @property
     def partitions(self) -> int:
-        """As many as are known, and one of each topic that nobody has counted."""
+        """Those that were counted, and one for each topic that was never counted."""
         return sum(1 if target.partitions is None else target.partitions for target in self.targets)
 
     @property
     def is_large(self) -> bool:
-        """Whether it is polled beside the ticks."""
+        """Whether it is polled out of band."""
         return self.partitions > LARGE_PARTITIONS and self.targets[0].fits
 
 
 class PollPlanner:
-    """Plans tick after tick. It remembers when it last planned, so that a late tick leaves no group out.
+    """Plans each tick. It remembers the tick before, so that a late tick leaves no group out.
 
     Args:
-        tick_ms: the system's tick.
-        slots: tasks for clusters in good health.
-        tenant_partitions: of one tenant, at one tick.
+        tick_ms: the tick of the system.
+        slots: tasks for responsive clusters.
+        tenant_partitions: partitions of one tenant that are polled at one tick.
         probes: see `ClusterBackoff`.
     """
 
-    def __init__(
-        self, tick_ms: int, slots: int, tenant_partitions: int = TENANT_PARTITIONS, probes: int = PROBE_LIMIT
-    ) -> None:
+    def __init__(self, tick_ms: int, slots: int, tenant_partitions: int, probes: int = MAX_PROBES) -> None:
         self._tick_ms = tick_ms
         self._slots = slots
         self._tick: int | None = None
@@ -105,19 +69,19 @@ class PollPlanner:
         self._groups: dict[int, list[_GroupSchedule]] = {}
         self._tenant_partitions = tenant_partitions
         self._cluster_backoff = ClusterBackoff(tick_ms, probes)
-        #: Groups whose turn has come, and that have not been polled since, with that tick.
+        #: Groups that are due and were not polled yet, with the tick at which they became due.
         self._overdue: dict[tuple[int, _GroupKey], int] = {}
         self._large_groups: dict[int, list[_GroupSchedule]] = {}
-        #: Large groups of proven clusters, whether or not it is their turn.
+        #: Oversized groups of responsive clusters, due or not.
         self.large: tuple[ClusterPlan, ...] = ()
 
     def plan(self, polling: PollInventory, unresponsive: Collection[int], at_ms: float) -> list[Slot]:
-        """The slots of the tick at `at_ms` of the database's clock.
+        """The slots of one tick.
 
         Args:
             polling: what is registered.
             unresponsive: clusters whose last poll failed, or that were never polled.
-            at_ms: now.
+            at_ms: time of the tick in milliseconds, by the database's clock.
         """
         first, last = self._advance_to(at_ms)
         if polling.version != self._version:
@@ -132,7 +96,7 @@ class PollPlanner:
         tenants = {cluster: polling.clusters[cluster].tenant_id for cluster in self._groups}
         waiting = {cluster: tenants[cluster] for cluster in due if cluster in unresponsive}
         probed = {
-            one: due[one][:_PROBED_GROUPS] for one in self._cluster_backoff.select_clusters(waiting, unresponsive, last)
+            one: due[one][:PROBED_GROUPS] for one in self._cluster_backoff.select_clusters(waiting, unresponsive, last)
         }
         responsive = self._limit_tenants({one: groups for one, groups in due.items() if one not in waiting}, tenants)
         taken = {id(group) for groups in (*probed.values(), *responsive.values()) for group in groups}
@@ -142,7 +106,7 @@ class PollPlanner:
             for group in groups
             if id(group) not in taken
         }
-        always = len(taken) <= _DESCRIBE_ALWAYS
+        always = len(taken) <= DESCRIBE_GROUPS
 
         def build_plans(groups_of: Mapping[int, Sequence[_GroupSchedule]], *, responsive: bool) -> list[ClusterPlan]:
             plans = {
@@ -151,13 +115,15 @@ class PollPlanner:
             return [ClusterPlan(polling.clusters[one], tuple(groups), responsive) for one, groups in plans.items()]
 
         self.large = tuple(self._plan_large(polling, unresponsive, last))
-        seconds = min(self._tick_ms / 2000, 5.0)
+        tick_seconds = self._tick_ms / 1000
         slots = [
-            Slot(tuple(_interleave_tenants(part)), seconds)
+            Slot(tuple(_interleave_tenants(part)), compute_slot_seconds(tick_seconds))
             for part in _pack_slots(build_plans(responsive, responsive=True), self._slots)
         ]
         unresponsive_plans = build_plans(probed, responsive=False)
-        return [*slots, *([Slot(tuple(unresponsive_plans), min(seconds, 1.0))] if unresponsive_plans else [])]
+        if unresponsive_plans:
+            slots.append(Slot(tuple(unresponsive_plans), compute_slot_seconds(tick_seconds, responsive=False)))
+        return slots
 
     def _plan_large(self, polling: PollInventory, unresponsive: Collection[int], tick: int) -> Iterator[ClusterPlan]:
         for cluster, large in self._large_groups.items():
@@ -168,9 +134,10 @@ class PollPlanner:
     def _find_due(
         self, cluster: int, groups: Sequence[_GroupSchedule], first: int, last: int, *, is_responsive: bool
     ) -> list[_GroupSchedule]:
-        """What is owed, then whose turn comes in these ticks.
+        """Overdue groups, then those that become due in these ticks.
 
-        Large groups have turns of their own, but show as well as others whether a cluster answers.
+        Oversized groups are due by the background poller's own count; those of an unresponsive cluster are polled here,
+        because they show as well as others whether the cluster answers.
         """
         selected = [
             group
@@ -185,7 +152,7 @@ class PollPlanner:
     def _limit_tenants(
         self, due: Mapping[int, list[_GroupSchedule]], tenants: Mapping[int, int]
     ) -> dict[int, list[_GroupSchedule]]:
-        """As much of each tenant as one tick has for it: clusters by turns, what is owed first."""
+        """The groups of each tenant up to its partitions per tick: clusters round robin, overdue groups first."""
         by_tenant: dict[int, list[tuple[int, _GroupSchedule]]] = defaultdict(list)
         for cluster, groups in due.items():
             by_tenant[tenants[cluster]] += [(cluster, group) for group in groups]
@@ -201,8 +168,8 @@ class PollPlanner:
         return dict(selected)
 
     def _advance_to(self, at_ms: float) -> tuple[int, int]:
-        """First and last tick since the last call, counted in whole ticks, so that jitter skips none."""
-        if self._tick is None or abs(at_ms - self._at_ms) > 100 * self._tick_ms:
+        """First and last tick since the previous call, in whole ticks, so that jitter skips none."""
+        if self._tick is None or abs(at_ms - self._at_ms) > MAX_TICK_GAP * self._tick_ms:
             first = last = int(at_ms // self._tick_ms)
         else:
             first = self._tick + 1
@@ -211,7 +178,7 @@ class PollPlanner:
         return first, last
 
     def _plan_group(self, group: _GroupSchedule, tick: int, always: bool) -> GroupPlan:
-        describe_every = max(1, _DESCRIBE_SECONDS * 1000 // (group.ticks * self._tick_ms))
+        describe_every = max(1, DESCRIBE_SECONDS * 1000 // (group.ticks * self._tick_ms))
         describe = always or (tick // group.ticks + group.phase) % describe_every == 0
         return GroupPlan(group.name, group.targets, group.ticks * self._tick_ms, describe)
 
@@ -224,32 +191,32 @@ def _group_targets(polling: PollInventory, tick_ms: int) -> dict[int, list[_Grou
     grouped: dict[int, list[_GroupSchedule]] = defaultdict(list)
     for (cluster_id, name, fits), targets in selected.items():
         interval = min(target.sampling_ms for target in targets)
-        ticks = max(1, (interval if fits else max(interval, _OVER_QUOTA_SECONDS * 1000)) // tick_ms)
+        ticks = max(1, (interval if fits else max(interval, OVER_QUOTA_SECONDS * 1000)) // tick_ms)
         phase = zlib.crc32(f"{cluster_id}/{name}".encode())
         grouped[cluster_id].append(_GroupSchedule(name, tuple(targets), ticks, phase))
     return dict(grouped)
 
 
 def _is_due(group: _GroupSchedule, first: int, last: int) -> bool:
-    """Whether the group's turn lies in these ticks."""
+    """Whether the group becomes due in these ticks."""
     return (last - group.phase) // group.ticks > (first - 1 - group.phase) // group.ticks
 
 
 def _interleave_tenants(plans: list[ClusterPlan]) -> list[ClusterPlan]:
-    """One cluster of each tenant after the other, so that nobody's many clusters take all the time."""
+    """Round robin over the tenants, so that one tenant's many clusters do not take all the time."""
     return interleave(plans, lambda plan: plan.cluster.tenant_id)
 
 
 def _pack_slots(clusters: list[ClusterPlan], slots: int) -> list[list[ClusterPlan]]:
-    """Clusters in at most so many slots of about the same number of groups; great clusters are divided."""
+    """At most `slots` slots with about the same number of groups; large clusters are split."""
     total = sum(len(plan.groups) for plan in clusters)
-    if total <= _MIN_SPLIT_GROUPS or slots == 1:
+    if total <= MIN_SPLIT_GROUPS or slots == 1:
         return [clusters] if clusters else []
     share = -(-total // slots)
     packed: list[list[ClusterPlan]] = [[]]
     room = share
     for plan in sorted(clusters, key=lambda one: one.cluster.cluster_id):
-        # Groups that share a topic stay together, so that its ends are asked for once.
+        # Groups that share a topic stay together, so that its end offsets are requested once.
         groups = sorted(plan.groups, key=lambda group: (group.targets[0].topic, group.name))
         while groups:
             if room == 0:

@@ -1,1 +1,1 @@
-"""One poll of one slot: rounds against a shared deadline."""
+"""Polling of one slot against a shared deadline, and the rounds that come of it."""

@@ -1,6 +1,7 @@
-"""Polls the clusters of one slot against one shared deadline: metadata, commits, then ends, in slices of groups.
+"""Polls the clusters of one slot against one shared deadline: metadata, commits, then end offsets, in slices of groups.
 
-Called in the worker by the source; the clusters' clients come through a seam, so tests need no broker.
+Called in a worker for the slots of a tick, and by the background poller. Clients come through protocols, so tests need
+no broker.
 """
 
 from __future__ import annotations
@@ -9,44 +10,44 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
 from lagscale.domain.lag.samples import Offsets
 from lagscale.store.scraping.targets import TargetEntry
+from services.scraper.deadlines import MAX_SPREAD_SECONDS, POLL_THREADS, SLICE_GROUPS
 from services.scraper.kafka.status import PollCode, PollProblem
-from services.scraper.planning.fitting import filter_by_quota
-from services.scraper.planning.planner import ClusterPlan, GroupPlan, Slot
+from services.scraper.planning.plan import ClusterPlan, GroupPlan, Slot
+from services.scraper.planning.quotas import filter_by_quota
 from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, PolledRound, TopicDescription
 
-#: Groups whose commits are asked for together; their ends follow when all have answered.
-_SLICE_GROUPS = 500
-#: Ends answered later than this after the commits began to come make no round; seconds.
-_MAX_SPREAD_SECONDS = 2.0
-#: Clusters that one task asks at once.
-MAX_CLUSTER_THREADS = 64
+
+class GroupClient(Protocol):
+    """Requests about the groups of one cluster; times are `time.monotonic()` seconds."""
+
+    def request_commits(
+        self, groups: Mapping[str, Sequence[Partition]], until: float
+    ) -> Callable[[], Mapping[str, Committed | PollProblem]]:
+        """Committed offsets, of all topics where no partition is named; call the result to collect."""
+        ...
+
+    def request_groups(
+        self, names: Sequence[str], until: float
+    ) -> Callable[[], Mapping[str, GroupDescription | PollProblem]]:
+        """States and member counts; call the result to collect."""
+        ...
 
 
-class PollClient(Protocol):
-    """Requests to one cluster; times are `time.monotonic()` seconds."""
+class PollClient(GroupClient, Protocol):
+    """All requests of a poll."""
 
-    def topics(self, names: Sequence[str], until: float) -> Mapping[str, TopicDescription | PollProblem]:
+    def describe_topics(self, names: Sequence[str], until: float) -> Mapping[str, TopicDescription | PollProblem]:
         """Ids and partitions of topics."""
         ...
 
-    def commits(
-        self, groups: Mapping[str, Sequence[Partition]], until: float
-    ) -> Callable[[], Mapping[str, Committed | PollProblem]]:
-        """Committed offsets, collected by calling the result."""
-        ...
-
-    def ends(
+    def request_ends(
         self, partitions: Iterable[Partition], committed_only: Iterable[Partition], until: float
     ) -> Callable[[], Ends]:
-        """Log starts and ends, collected by calling the result."""
-        ...
-
-    def groups(self, names: Sequence[str], until: float) -> Callable[[], Mapping[str, GroupDescription | PollProblem]]:
-        """States and members, collected by calling the result."""
+        """Log starts and end offsets; call the result to collect."""
         ...
 
     def find_share_groups(self, names: Sequence[str], until: float) -> frozenset[str]:
@@ -56,7 +57,7 @@ class PollClient(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TargetPollResult:
-    """What became of one target: a round or none, its state, and how many partitions its topic has, where that is told."""
+    """Result for one target: a round or none, its state, and the partitions of its topic where they are known."""
 
     target: TargetEntry
     polled: PolledRound | None
@@ -66,7 +67,7 @@ class TargetPollResult:
 
 @dataclass(frozen=True, slots=True)
 class ClusterPollResult:
-    """What became of one cluster: its state, and its targets."""
+    """Result for one cluster: its state, and its targets."""
 
     cluster_id: int
     tenant_id: int
@@ -74,49 +75,51 @@ class ClusterPollResult:
     targets: tuple[TargetPollResult, ...]
 
 
+#: A cluster's client, or why there is none; None while none is free.
 OpenClient = Callable[[ClusterPlan], PollClient | PollProblem | None]
-CloseClient = Callable[[PollClient], None]
+#: Ends one use of a client.
+CloseClient = Callable[[Any], None]
 ClockMs = Callable[[], int]
 
 
 @dataclass(frozen=True, slots=True)
 class PollTimer:
-    """The database's clock and its greatest error: how long something took that must not be told too short or long."""
+    """The database's clock and its maximum error: bounds of durations that must not be reported too short or too long."""
 
     clock: ClockMs
     error_ms: int
 
     def measure_min_ms(self, since_ms: int) -> int:
-        """Milliseconds since an instant of that clock, or fewer; below 0 where it cannot be told."""
+        """Lower bound of the milliseconds since a time of that clock; below 0 where it is unknown."""
         return self.clock() - self.error_ms - since_ms
 
     def measure_max_ms(self, since_ms: int) -> int:
-        """Milliseconds since an instant of that clock, or more."""
-        # The clock cuts off parts of a millisecond.
+        """Upper bound of the milliseconds since a time of that clock."""
+        # The clock truncates parts of a millisecond.
         return self.clock() + 1 + self.error_ms - since_ms
 
 
-def poll(
+def poll_slot(
     slot: Slot,
     open_cluster: OpenClient,
     clock: ClockMs,
-    clock_error_ms: int = 0,
+    clock_error_ms: int,
     *,
-    close_cluster: CloseClient = lambda client: None,
-    threads: int = MAX_CLUSTER_THREADS,
+    close_cluster: CloseClient,
+    threads: int = POLL_THREADS,
 ) -> list[ClusterPollResult]:
-    """Poll every cluster of the slot at once; it ends within the slot's seconds and a little.
+    """Poll all clusters of the slot at once; it ends soon after the slot's time limit.
 
-    A cluster whose turn did not come in that time, or for which no client was free, has no answer: nothing is known of
-    it, and it must not look like one that does not answer.
+    A cluster that had no turn in that time, or for which no client was free, has no result: nothing is known about it,
+    and it must not look like one that does not answer.
 
     Args:
         slot: what to poll.
-        open_cluster: a cluster's client, or why there is none; None while none is free.
-        clock: the database's clock, whole milliseconds.
-        clock_error_ms: how wrong that clock can be at most.
-        close_cluster: hears when a cluster's client is used no more.
-        threads: clusters asked at once.
+        open_cluster: opens the client of a cluster.
+        clock: the database's clock in whole milliseconds.
+        clock_error_ms: maximum error of that clock.
+        close_cluster: called after the last request to a cluster.
+        threads: clusters polled at once.
     """
     until = time.monotonic() + slot.seconds
     timer = PollTimer(clock, clock_error_ms)
@@ -141,7 +144,7 @@ def poll(
 
 
 def _poll_cluster(plan: ClusterPlan, client: PollClient, timer: PollTimer, until: float) -> ClusterPollResult:
-    topics = client.topics(sorted({t.topic for group in plan.groups for t in group.targets}), until)
+    topics = client.describe_topics(sorted({t.topic for group in plan.groups for t in group.targets}), until)
     common = _find_common_problem(topics)
     if common is not None:
         return _build_failure(plan, common)
@@ -155,20 +158,20 @@ def _poll_cluster(plan: ClusterPlan, client: PollClient, timer: PollTimer, until
         TargetPollResult(target, None, problem, _count_partitions(target, topics)) for target, problem in rejected
     ]
     pending: Callable[[], list[TargetPollResult]] | None = None
-    for begin in range(0, len(measured), _SLICE_GROUPS):
-        groups = measured[begin : begin + _SLICE_GROUPS]
-        # The ends of the slice before travel while this one's commits are asked for.
+    for begin in range(0, len(measured), SLICE_GROUPS):
+        groups = measured[begin : begin + SLICE_GROUPS]
+        # The end offsets of the previous slice are under way while the commits of this one are requested.
         following = _GroupSlice(client, groups, topics, timer, until)
         if pending is not None:
             answers += pending()
-        pending = following.ask_ends()
+        pending = following.request_ends()
     if pending is not None:
         answers += pending()
     return ClusterPollResult(plan.cluster.cluster_id, plan.cluster.tenant_id, PollProblem(PollCode.OK), tuple(answers))
 
 
 def _find_common_problem(topics: Mapping[str, TopicDescription | PollProblem]) -> PollProblem | None:
-    """The problem of the cluster, when no topic could be described for a reason that is not the topic's own."""
+    """The problem of the cluster, if no topic could be described for a reason that is not the topic's own."""
     own = {PollCode.NO_TOPIC, PollCode.AUTHORIZATION_FAILED, PollCode.FAILED}
     problems = [described for described in topics.values() if isinstance(described, PollProblem)]
     if topics and len(problems) == len(topics):
@@ -186,7 +189,7 @@ def _build_failure(plan: ClusterPlan, problem: PollProblem) -> ClusterPollResult
 
 
 class _GroupSlice:
-    """Groups that are polled together: one time stamp, one request for all their ends."""
+    """Groups that are polled together: one timestamp, one request for all end offsets."""
 
     def __init__(
         self,
@@ -200,12 +203,12 @@ class _GroupSlice:
         requested = {group.name: sorted({p for t in group.targets for p in self._list_readable(t)}) for group in groups}
         self._timer, self._at_ms = timer, timer.clock()
         self._read_ms: tuple[int | None, int | None] = (None, None)
-        self._commits = client.commits({name: parts for name, parts in requested.items() if parts}, until)
-        self._collect_groups = client.groups([group.name for group in groups if group.describe], until)
+        self._commits = client.request_commits({name: parts for name, parts in requested.items() if parts}, until)
+        self._collect_groups = client.request_groups([group.name for group in groups if group.describe], until)
         self._requested = requested
 
-    def ask_ends(self) -> Callable[[], list[TargetPollResult]]:
-        """Collect the commits, ask for the ends; their answers come by calling the result."""
+    def request_ends(self) -> Callable[[], list[TargetPollResult]]:
+        """Collect the commits, then request the end offsets; call the result to collect."""
         commits = self._commits()
         answered_at = time.monotonic()
         asked_ms = self._timer.measure_min_ms(self._at_ms)
@@ -213,7 +216,7 @@ class _GroupSlice:
         stable = {
             p for group in self._groups for t in group.targets if t.read_committed for p in self._list_readable(t)
         }
-        asked = self._client.ends(partitions, stable, min(self._until, answered_at + _MAX_SPREAD_SECONDS))
+        asked = self._client.request_ends(partitions, stable, min(self._until, answered_at + MAX_SPREAD_SECONDS))
 
         def collect() -> list[TargetPollResult]:
             ends = asked()
@@ -228,7 +231,7 @@ class _GroupSlice:
         return collect
 
     def _list_readable(self, target: TargetEntry) -> list[Partition]:
-        # A partition without a leader would hold up the whole request until its deadline.
+        # A partition without a leader would delay the whole request until its deadline.
         topic = self._topics.get(target.topic)
         if not isinstance(topic, TopicDescription):
             return []

@@ -1,26 +1,27 @@
-"""Rounds: what a cluster answered about one target, and the row that it makes after the target's newest one.
+"""Rounds: the answers of a cluster about one target, and the row that follows the target's newest one.
 
-Plain functions without clock and I/O; the poll fills `PolledRound`, the sink calls `build_row`.
+Functions without clock and I/O; the poll fills `PolledRound`, the sink calls `build_next_row`.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import lru_cache
 
 from lagscale.domain.lag.rounds import MAX_AGE_MS, Carried, Note, SampleRow, TargetRound, build_row, is_first_seen
 from lagscale.domain.lag.samples import Flag, Offsets, Sample, build_sample
+from lagscale.store.samples.write import TargetBaseline
 
 Partition = tuple[str, int]
-#: A group's commits: None where it has none; a partition that is not there could not be read.
+#: A group's commits: None where it has none; a partition that is absent could not be read.
 Committed = Mapping[Partition, int | None]
 
 
 @dataclass(frozen=True, slots=True)
 class TopicDescription:
-    """A topic's id, and for each of its partitions whether it has a leader."""
+    """A topic's id, and whether each partition has a leader."""
 
     topic_id: str
     partitions: Mapping[int, bool]
@@ -28,7 +29,7 @@ class TopicDescription:
 
 @dataclass(frozen=True, slots=True)
 class Ends:
-    """Log starts, high watermarks and last stable offsets; what could not be read is not there."""
+    """Log starts, high watermarks and last stable offsets; what could not be read is absent."""
 
     starts: Mapping[Partition, int]
     highs: Mapping[Partition, int]
@@ -37,7 +38,7 @@ class Ends:
 
 @dataclass(frozen=True, slots=True)
 class GroupDescription:
-    """A group's number of members, and the code of its state."""
+    """A group's member count, and the code of its state."""
 
     members: int
     state: int
@@ -49,11 +50,15 @@ class PolledRound:
 
     Attributes:
         at_ms: when the first request was sent, by the database's clock.
-        topic_id: None when there is no such topic.
-        offsets: per partition that metadata named; None where it could not be read.
+        topic_id: None if the topic does not exist.
+        offsets: by partition, as many as the metadata names; None where they could not be read.
         interval_ms: the real polling interval of the target.
-        ends_asked_ms: the brokers read the ends so long after `at_ms` at the earliest.
-        ends_answered_ms: the brokers read the ends so long after `at_ms` at the latest.
+        stale_after_ms: after this time without a topic the target has no partitions.
+        limitation: partitions that are measured, such as `1,3,5-8`; empty for all.
+        members: member count of the group; None if it was not read.
+        group_state: code of the group's state; None if it was not read.
+        ends_asked_ms: earliest time at which the brokers read the end offsets, after `at_ms`.
+        ends_answered_ms: latest time at which they did.
     """
 
     at_ms: int
@@ -69,25 +74,16 @@ class PolledRound:
 
 
 @dataclass(frozen=True, slots=True)
-class StoredTarget:
-    """What is known of a target before this round: the topic's id, the epoch, the newest row."""
-
-    topic_id: str | None = None
-    incarnation: int = 0
-    row: SampleRow | None = None
-
-
-@dataclass(frozen=True, slots=True)
 class NewRow:
-    """A row, and the topic's id and epoch where they are new."""
+    """A row, and the topic's id; `new_id` if it differs from the stored one."""
 
     row: SampleRow
     topic_id: str | None = None
-    new_id: bool = field(default=False)
+    new_id: bool = False
 
 
-def build_next_row(before: StoredTarget, polled: PolledRound) -> NewRow | None:
-    """The row of this round; None when it is not later than the newest stored one, so its markers would be wrong."""
+def build_next_row(before: TargetBaseline, polled: PolledRound) -> NewRow | None:
+    """The row of this round; None if it is not later than the newest stored row, because its markers would be wrong."""
     if before.row is not None and polled.at_ms <= before.row.round.at_ms:
         return None
     if polled.topic_id is None:
@@ -101,7 +97,7 @@ def build_next_row(before: StoredTarget, polled: PolledRound) -> NewRow | None:
 def _build_present_round(previous: SampleRow | None, polled: PolledRound, incarnation: int) -> TargetRound:
     count = len(polled.offsets)
     if previous is not None and previous.round.incarnation == incarnation and not previous.round.notes & Note.NO_TOPIC:
-        # Partitions do not vanish under one topic id: fewer of them are missing ones.
+        # A topic id never loses partitions: those that metadata does not name are missing.
         count = max(count, len(previous.round.samples))
     excluded = _find_excluded(polled.limitation, count)
     samples: list[Sample | None] = [None] * count
@@ -133,8 +129,8 @@ def _build_sample(
     return build_sample(offsets, newest.sample, same_id=same_id, first_seen=first_seen, was_recreated=incarnation > 0)
 
 
-def _build_absent_round(before: StoredTarget, polled: PolledRound) -> TargetRound:
-    """The topic is unknown: missing until it has been absent for long enough, then there is none."""
+def _build_absent_round(before: TargetBaseline, polled: PolledRound) -> TargetRound:
+    """The topic does not exist: its partitions are missing until it has been absent for long enough, then there are none."""
     previous = before.row
     age = 0
     if previous is not None and previous.round.absent_age_ms is not None:
@@ -156,11 +152,11 @@ def _build_absent_round(before: StoredTarget, polled: PolledRound) -> TargetRoun
 
 @lru_cache(maxsize=4096)
 def _find_excluded(limitation: str, partitions: int) -> frozenset[int]:
-    """The partitions that a limitation such as `1,3,5-8` leaves out."""
+    """The partitions that a limitation excludes."""
     if not limitation.strip():
         return frozenset()
     inside: set[int] = set()
-    # It was checked when it was registered.
+    # The registration was validated.
     for first, last in re.findall(r"(\d+)(?:\s*-\s*(\d+))?", limitation):
         inside.update(range(int(first), int(last or first) + 1))
     return frozenset(range(partitions)) - inside

@@ -1,1 +1,1 @@
-"""The stream: source, sink, rows and query. Every module here imports pyspark."""
+"""The Spark query and its data source. Every module here imports pyspark."""

@@ -1,73 +1,166 @@
-"""The Spark session and the running query; the service starts, watches and stops them from here."""
+"""The Spark session, the running query, and the thread of the service that starts, watches and stops them."""
 
 from __future__ import annotations
 
 import contextlib
 import shutil
+import threading
+import time
 import uuid
 from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import structlog
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
+from tenacity import Retrying, retry_if_exception_type, stop_when_event_set, wait_exponential_jitter
+from tenacity.nap import sleep_using_event
 
+from services.scraper import metrics
+from services.scraper.deadlines import (
+    MAX_RESTART_PAUSE_SECONDS,
+    MIN_RESTART_PAUSE_SECONDS,
+    QUERY_CHECK_SECONDS,
+    SPARK_STOP_SECONDS,
+    STABLE_QUERY_SECONDS,
+)
 from services.scraper.engine.options import EngineOptions
-from services.scraper.spark.datasource import NAME, LagDataSource
-from services.scraper.spark.transform import select_written
+from services.scraper.engine.rows import COLUMNS
+from services.scraper.spark.datasource import FORMAT, LagDataSource
 
-_STOP_MS = 4000
+log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class SparkSettings:
+    """How the session is started.
+
+    Attributes:
+        master: Spark master URL.
+        driver_memory: heap size of the driver.
+        directory: for checkpoints and blocks; its contents may be lost at any time.
+    """
+
+    master: str
+    driver_memory: str
+    directory: Path
+
+
+class _QueryEnded(Exception):
+    """The streaming query ended by itself."""
+
+
+class QueryThread(threading.Thread):
+    """Starts Spark, keeps a query running, and stops both.
+
+    Args:
+        options: of the stream.
+        spark: of the session.
+        stop: set from outside to stop, and by this thread when Spark is lost.
+    """
+
+    def __init__(self, options: EngineOptions, spark: SparkSettings, stop: threading.Event) -> None:
+        super().__init__(name="query", daemon=True)
+        self._options, self._spark, self._stop_asked = options, spark, stop
+        self.failed = False
+
+    def run(self) -> None:
+        """Run until the service stops, or the session is lost."""
+        try:
+            runner = QueryRunner(self._options, self._spark)
+        except Exception:
+            log.exception("spark_start_failed")
+            self._fail()
+            return
+        log.info("spark_started")
+        try:
+            while not self._stop_asked.is_set():
+                # After a stable run the pauses begin with the shortest again.
+                Retrying(
+                    retry=retry_if_exception_type(_QueryEnded),
+                    wait=wait_exponential_jitter(MIN_RESTART_PAUSE_SECONDS, MAX_RESTART_PAUSE_SECONDS),
+                    stop=stop_when_event_set(self._stop_asked),
+                    sleep=sleep_using_event(self._stop_asked),
+                    reraise=True,
+                )(self._run_query, runner)
+        except _QueryEnded:
+            log.info("query_restart_skipped", reason="shutting down")
+        except Exception:
+            log.exception("spark_failed")
+            self._fail()
+        runner.stop()
+
+    def _run_query(self, runner: QueryRunner) -> None:
+        """Run one query; returns when the service stops, or when the query fails after a stable run.
+
+        Raises:
+            _QueryEnded: it failed soon.
+        """
+        started_at = time.monotonic()
+        runner.start()
+        while not self._stop_asked.wait(QUERY_CHECK_SECONDS):
+            for phase, milliseconds in runner.read_phases().items():
+                metrics.PHASE_SECONDS.labels(phase).set(milliseconds / 1000)
+            if not runner.is_active():
+                metrics.RESTARTS.inc()
+                log.error("query_failed", reason=runner.describe_failure())
+                runner.stop_query()
+                if time.monotonic() - started_at > STABLE_QUERY_SECONDS:
+                    return
+                raise _QueryEnded
+
+    def _fail(self) -> None:
+        # A lost driver cannot be started again in this process; the supervisor restarts the process.
+        self.failed = True
+        self._stop_asked.set()
 
 
 class QueryRunner:
-    """One session, and one query at a time on it.
+    """One session, and one query at a time on it."""
 
-    Args:
-        options: for the stream's processes.
-        master: Spark's master.
-        driver_memory: the driver's heap.
-        directory: a directory for checkpoints and blocks, which may be lost at any time.
-    """
-
-    def __init__(self, options: EngineOptions, *, master: str, driver_memory: str, directory: Path) -> None:
+    def __init__(self, options: EngineOptions, spark: SparkSettings) -> None:
         self._options = options
-        self._directory = directory / f"spark-{uuid.uuid4().hex[:12]}"
-        self._session = _session(master, driver_memory, self._directory)
+        self._directory = spark.directory / f"spark-{uuid.uuid4().hex[:12]}"
+        self._session = _open_session(spark, self._directory)
         self._session.dataSource.register(LagDataSource)
         self._query: Any = None
 
     def start(self) -> None:
-        """Start a query on a fresh checkpoint: a poll cannot be replayed, and the database is the state.
+        """Start a query on a new checkpoint: a poll cannot be replayed, and the database is the state.
 
         Raises:
             PySparkException: Spark refuses.
         """
         checkpoint = self._directory / f"checkpoint-{uuid.uuid4().hex[:12]}"
-        source = self._session.readStream.format(NAME).options(**self._options.texts()).load()
+        options = self._options.to_texts()
+        polled = self._session.readStream.format(FORMAT).options(**options).load()
         self._query = (
-            select_written(source)
-            .writeStream.format(NAME)
+            polled.where("code is not null")
+            .select(*COLUMNS)
+            .writeStream.format(FORMAT)
             .queryName("lag")
-            .options(**self._options.texts())
+            .options(**options)
             .option("checkpointLocation", str(checkpoint))
             .trigger(processingTime=f"{self._options.tick_ms} milliseconds")
             .start()
         )
 
     def is_active(self) -> bool:
-        """Whether the query runs."""
-        with contextlib.suppress(Exception):  # A driver that is gone says so in many ways.
+        """Whether the query is running."""
+        with contextlib.suppress(Exception):  # A lost driver fails in many ways.
             return self._query is not None and bool(self._query.isActive)
         return False
 
     def describe_failure(self) -> str:
-        """Why the query ended; its first line."""
+        """Why the query ended; the first line."""
         with contextlib.suppress(Exception):
             return str(self._query.exception() or "").strip().partition("\n")[0][:500]
         return "the driver does not answer"
 
     def read_phases(self) -> Mapping[str, int]:
-        """Milliseconds of the newest batch by Spark's names of its phases."""
+        """Milliseconds of the latest batch, by Spark's names of its phases."""
         with contextlib.suppress(Exception):
             last = self._query.lastProgress
             if last is not None:
@@ -75,25 +168,25 @@ class QueryRunner:
         return {}
 
     def stop_query(self) -> None:
-        """End the query; one that does not end in time is left to the session's end."""
+        """Stop the query; one that does not stop in time ends with the session."""
         if self._query is not None:
             with contextlib.suppress(PySparkException, Exception):
                 self._query.stop()
             self._query = None
 
     def stop(self) -> None:
-        """End query and session, and remove what they kept."""
+        """Stop query and session, and remove their files."""
         self.stop_query()
         with contextlib.suppress(Exception):
             self._session.stop()
         shutil.rmtree(self._directory, ignore_errors=True)
 
 
-def _session(master: str, driver_memory: str, directory: Path) -> SparkSession:
+def _open_session(spark: SparkSettings, directory: Path) -> SparkSession:
     settings = {
-        "spark.master": master,
+        "spark.master": spark.master,
         "spark.app.name": "lagscale-scraper",
-        "spark.driver.memory": driver_memory,
+        "spark.driver.memory": spark.driver_memory,
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.local.dir": str(directory / "blocks"),
@@ -101,7 +194,7 @@ def _session(master: str, driver_memory: str, directory: Path) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.streaming.minBatchesToRetain": "2",
-        "spark.sql.streaming.stopTimeout": str(_STOP_MS),
+        "spark.sql.streaming.stopTimeout": str(round(SPARK_STOP_SECONDS * 1000)),
         "spark.sql.streaming.numRecentProgressUpdates": "2",
         "spark.sql.streaming.noDataProgressEventInterval": "60000",
         "spark.sql.ui.retainedExecutions": "1",
@@ -113,7 +206,7 @@ def _session(master: str, driver_memory: str, directory: Path) -> SparkSession:
         "spark.sql.redaction.options.regex": "(?i)url|secret|reports",
         "spark.driver.extraJavaOptions": f"-Djava.io.tmpdir={directory} -Duser.timezone=UTC -XX:+UseSerialGC",
     }
-    if master.startswith("local"):
+    if spark.master.startswith("local"):
         settings |= {"spark.driver.host": "127.0.0.1", "spark.driver.bindAddress": "127.0.0.1"}
     directory.mkdir(parents=True, exist_ok=True)
     builder = SparkSession.builder

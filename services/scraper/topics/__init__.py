@@ -1,1 +1,1 @@
-"""Discovery of topics for monitors that do not list them."""
+"""Topic discovery for monitors that do not list their topics."""

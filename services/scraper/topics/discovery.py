@@ -1,7 +1,7 @@
-"""Looks up the topics of monitors that do not list them, as topics come and go, and links what it finds.
+"""Topic discovery: finds and links the topics of monitors that do not list them, as topics come and go.
 
-Runs in a thread beside the planner, with clients of its own: a cluster that does not answer holds up no tick. The
-next plan polls what was linked.
+Runs in a thread beside the planner, with clients of its own: a cluster that does not answer delays no tick. The next
+plan polls the linked topics.
 """
 
 from __future__ import annotations
@@ -12,41 +12,49 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import structlog
 
 from lagscale.errors import LagscaleError, LeaseLost
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.records import Lease
 from lagscale.store.scraping import topic_links
 from lagscale.store.scraping.targets import ClusterEntry
 from lagscale.store.scraping.topic_links import ScopeEntry, ScopeState
-from lagscale.store.sync_connection import ScraperDatabase
+from services.scraper.deadlines import (
+    MAX_DISCOVERY_SECONDS,
+    MAX_TOPIC_PROBES,
+    SCOPE_WRITE_SECONDS,
+    TOPIC_QUERY_SECONDS,
+    TOPIC_QUERY_THREADS,
+    TOPIC_RETRY_SECONDS,
+    UNRESPONSIVE_TOPIC_QUERY_SECONDS,
+)
 from services.scraper.kafka.status import PollCode, PollProblem
-from services.scraper.planning.round_robin import interleave
+from services.scraper.planning.quotas import interleave
+from services.scraper.polling.poll import CloseClient, GroupClient
 from services.scraper.topics.links import compute_links, keep_links
-from services.scraper.topics.lookup import TopicClient, TopicsAnswer, read_committed_topics
 
 log = structlog.get_logger(__name__)
 
-#: However seldom a monitor is polled, new topics are found within this; seconds.
-_MAX_INTERVAL_SECONDS = 60.0
-_QUERY_SECONDS = 5.0
-_THREADS = 32
-#: Clusters that do not answer, or never did, asked in one pass; and how long each has.
-_UNRESPONSIVE_LIMIT = 8
-_UNRESPONSIVE_SECONDS = 2.0
-#: What could not be asked is asked again after this long: each time holds up the whole pass; seconds.
-_RETRY_SECONDS = 15.0
-#: What has not changed is written about twice a minute.
-_WRITE_SECONDS = 30.0
+
+class TopicClient(GroupClient, Protocol):
+    """All requests of topic discovery."""
+
+    def list_topics(self, until: float) -> frozenset[str] | PollProblem:
+        """Names of all topics; `until` is in `time.monotonic()` seconds."""
+        ...
 
 
+TopicsAnswer = frozenset[str] | PollProblem
+#: A cluster's client, or why there is none; None while none is free.
 OpenTopicClient = Callable[[ClusterEntry], TopicClient | PollProblem | None]
 
 
 @dataclass(frozen=True, slots=True)
 class DiscoveryLimits:
-    """The least time between two look-ups of one cluster in seconds, and the greatest number of topics of a monitor."""
+    """Minimum interval between two queries of one cluster in seconds, and maximum number of topics of one monitor."""
 
     seconds: float
     topics: int
@@ -54,23 +62,23 @@ class DiscoveryLimits:
 
 @dataclass(frozen=True, slots=True)
 class _TopicQuery:
-    """What is asked: a cluster's topics, or with a group the topics on which that has commits."""
+    """A query: all topics of a cluster, or the topics on which a group has commits."""
 
     cluster_id: int
     group: str | None
 
 
 class TopicDiscovery:
-    """Looks up topics while this scraper leads.
+    """Discovers topics while this scraper leads.
 
     Args:
         database: a connection of its own.
-        open_cluster: a cluster's client, or why there is none; None while none is free.
-        limits: how often, and how many.
-        lease: the present lease; None while another scraper leads.
-        close_cluster: hears when a cluster's client is used no more.
-        on_pass: hears of every pass how many monitors are in which state.
-        clock: decides what is due; seconds.
+        open_cluster: opens the client of a cluster.
+        limits: interval, and topics of one monitor.
+        lease: the current lease; None while another scraper leads.
+        close_cluster: called after the last request to a cluster.
+        on_pass: called after each pass with the number of monitors by state.
+        clock: seconds, for what is due.
     """
 
     def __init__(
@@ -80,8 +88,8 @@ class TopicDiscovery:
         limits: DiscoveryLimits,
         lease: Callable[[], Lease | None],
         *,
-        close_cluster: Callable[[TopicClient], None] = lambda client: None,
-        on_pass: Callable[[Mapping[str, int]], None] = lambda counts: None,
+        close_cluster: CloseClient,
+        on_pass: Callable[[Mapping[str, int]], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._database = database
@@ -92,29 +100,29 @@ class TopicDiscovery:
         self._clock = clock
         self._queried_at: dict[_TopicQuery, float] = {}
         self._failed: frozenset[_TopicQuery] = frozenset()
-        #: Clusters that answered when they were asked last.
+        #: Clusters that answered their last query.
         self._responsive: set[int] = set()
-        # The newest complete answers, which the database is told of less often; good under one lease only.
+        # The latest complete answers, which are written less often; valid under one lease only.
         self._states: dict[int, ScopeState] = {}
         self._written_at: dict[int, float] = {}
         self._epoch = -1
         self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="resolver", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="topic-discovery", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
+        """Start the thread."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End soon; what is under way ends by itself."""
+        """Stop after the current pass."""
         self._stop.set()
 
     def is_responsive(self, cluster_id: int) -> bool:
-        """Whether the cluster answered when it was asked last."""
+        """Whether the cluster answered its last query."""
         return cluster_id in self._responsive
 
     def run_once(self) -> None:
-        """One pass: ask what is due, and store what follows from the answers.
+        """One pass: run the due queries and store the resulting links and states.
 
         Raises:
             StoreUnavailable: the store did not answer.
@@ -133,7 +141,7 @@ class TopicDiscovery:
         failed = {query for query, answer in answers.items() if isinstance(answer, PollProblem)}
         self._failed = (self._failed & self._queried_at.keys() - answers.keys()) | failed
         queried = [entry for entry in entries if _build_query(entry) in answers]
-        # What was not asked for want of a client is due again.
+        # A query for which no client was free is due again.
         for query in due - answers.keys():
             self._queried_at.pop(query, None)
         self._store_answers(
@@ -148,26 +156,26 @@ class TopicDiscovery:
             try:
                 self.run_once()
             except LagscaleError as error:
-                log.info("topics_not_looked_up", error=error.message)
+                log.info("topic_discovery_failed", reason=error.message)
             except Exception:
-                # The thread must go on: without it new topics are never found.
-                log.exception("looking_up_topics_failed")
+                # Without this thread new topics are never found.
+                log.exception("topic_discovery_failed")
         self._database.close()
 
     def _find_due(self, entries: Iterable[ScopeEntry]) -> set[_TopicQuery]:
-        """What has not been asked for as long as the most frequent of its monitors is polled."""
+        """Queries older than the shortest sampling interval of their monitors."""
         now = self._clock()
         periods: dict[_TopicQuery, float] = {}
         tenants: dict[int, int] = {}
         for entry in entries:
-            period = max(self._limits.seconds, min(entry.sampling_ms / 1000, _MAX_INTERVAL_SECONDS))
+            period = max(self._limits.seconds, min(entry.sampling_ms / 1000, MAX_DISCOVERY_SECONDS))
             query = _build_query(entry)
             tenants[entry.cluster_id] = entry.tenant_id
             is_new = entry.code is None or (entry.resolved_ms is None and entry.code != PollCode.TOO_MANY_TOPICS)
-            # A new monitor is looked up with the next pass; half a pass of jitter must not cost a whole one.
+            # A new monitor has its turn in the next pass; half a pass of jitter must not cost a whole one.
             interval = self._limits.seconds if is_new else period
             if query in self._failed:
-                interval = max(period, _RETRY_SECONDS)
+                interval = max(period, TOPIC_RETRY_SECONDS)
             periods[query] = min(periods.get(query, interval), interval)
         self._queried_at = {query: at for query, at in self._queried_at.items() if query in periods}
         early = self._limits.seconds / 2
@@ -182,13 +190,13 @@ class TopicDiscovery:
         return due
 
     def _limit_unresponsive(self, due: Mapping[_TopicQuery, int]) -> set[_TopicQuery]:
-        """All questions to clusters that answered last, and those to a few others, the tenants taking turns."""
+        """All queries of responsive clusters, and those of a few others, round robin over the tenants."""
         unresponsive_clusters = {query.cluster_id: tenant for query, tenant in due.items()}
         for cluster in self._responsive:
             unresponsive_clusters.pop(cluster, None)
         waited = {query.cluster_id: self._queried_at.get(query, float("-inf")) for query in due}
         oldest_first = sorted(unresponsive_clusters, key=lambda cluster: (waited[cluster], cluster))
-        chosen = {*self._responsive, *interleave(oldest_first, unresponsive_clusters.__getitem__)[:_UNRESPONSIVE_LIMIT]}
+        chosen = {*self._responsive, *interleave(oldest_first, unresponsive_clusters.__getitem__)[:MAX_TOPIC_PROBES]}
         return {query for query in due if query.cluster_id in chosen}
 
     def _run_queries(
@@ -199,8 +207,8 @@ class TopicDiscovery:
             by_cluster.setdefault(query.cluster_id, []).append(query)
         if not by_cluster:
             return {}
-        with ThreadPoolExecutor(min(len(by_cluster), _THREADS), "topics") as threads:
-            # Whoever answered last first: the others may take as long as they are given.
+        with ThreadPoolExecutor(min(len(by_cluster), TOPIC_QUERY_THREADS), "topics") as threads:
+            # Responsive clusters first: the others may take all of their time.
             items = sorted(by_cluster.items(), key=lambda item: item[0] not in self._responsive)
             cluster_answers = list(threads.map(lambda item: self._query_cluster(clusters[item[0]], item[1]), items))
         for (cluster, _), answers in zip(items, cluster_answers, strict=True):
@@ -222,16 +230,18 @@ class TopicDiscovery:
     def _query_client(
         self, client: TopicClient, cluster: ClusterEntry, queries: Sequence[_TopicQuery]
     ) -> dict[_TopicQuery, TopicsAnswer]:
-        until = time.monotonic() + (_QUERY_SECONDS if self.is_responsive(cluster.cluster_id) else _UNRESPONSIVE_SECONDS)
+        until = time.monotonic() + (
+            TOPIC_QUERY_SECONDS if self.is_responsive(cluster.cluster_id) else UNRESPONSIVE_TOPIC_QUERY_SECONDS
+        )
         groups = [query.group for query in queries if query.group is not None]
         answers: dict[_TopicQuery, TopicsAnswer] = {
             query: client.list_topics(until) for query in queries if query.group is None
         }
-        cluster_answers = read_committed_topics(client, groups, until) if groups else {}
+        cluster_answers = _read_committed_topics(client, groups, until) if groups else {}
         return answers | {_TopicQuery(cluster.cluster_id, group): answer for group, answer in cluster_answers.items()}
 
     def _refresh(self, entry: ScopeEntry) -> ScopeEntry:
-        """The entry with the newest complete answer, which may not be stored yet."""
+        """The entry with the latest complete answer, which may not be stored yet."""
         state = self._states.get(entry.monitor_id)
         if state is None or state.version != entry.version:
             return entry
@@ -253,7 +263,7 @@ class TopicDiscovery:
         try:
             topic_links.write_states(self._database, due, lease)
         except LeaseLost:
-            log.info("lease_lost_while_looking_up_topics")
+            log.info("lease_lost", during="topic_discovery")
             return
         for state in due:
             self._written_at[state.monitor_id] = now
@@ -263,9 +273,9 @@ class TopicDiscovery:
         try:
             done = topic_links.change(self._database, entry, change, state, lease)
         except LagscaleError as error:
-            # The next pass decides anew from what is stored.
+            # The next pass decides again from the stored links.
             self._states.pop(entry.monitor_id, None)
-            log.info("topics_not_linked", monitor_id=entry.monitor_id, error=error.message)
+            log.info("topic_link_failed", monitor_id=entry.monitor_id, reason=error.message)
             return False
         if done:
             log.info("topics_linked", monitor_id=entry.monitor_id, added=len(change.add), removed=len(change.remove))
@@ -283,8 +293,25 @@ class TopicDiscovery:
             state.message,
         ):
             return True
-        return now - self._written_at.get(state.monitor_id, float("-inf")) >= _WRITE_SECONDS
+        return now - self._written_at.get(state.monitor_id, float("-inf")) >= SCOPE_WRITE_SECONDS
 
 
 def _build_query(entry: ScopeEntry) -> _TopicQuery:
     return _TopicQuery(entry.cluster_id, entry.consumer_group if entry.scope.pattern is None else None)
+
+
+def _read_committed_topics(client: TopicClient, groups: Sequence[str], until: float) -> dict[str, TopicsAnswer]:
+    """The topics on which each of the groups has commits."""
+    # librdkafka crashes when a broker answers that it is not the group's coordinator (confluentinc/librdkafka#5040), as
+    # all do for a while in a new cluster; a request for the group's state only fails.
+    descriptions = client.request_groups(groups, until)()
+    answers: dict[str, TopicsAnswer] = {
+        group: state for group, state in descriptions.items() if isinstance(state, PollProblem)
+    }
+    ready = [group for group in groups if group not in answers]
+    for group, committed in (client.request_commits(dict.fromkeys(ready, ()), until)() if ready else {}).items():
+        if isinstance(committed, PollProblem):
+            answers[group] = committed
+        else:
+            answers[group] = frozenset(topic for (topic, _), offset in committed.items() if offset is not None)
+    return answers

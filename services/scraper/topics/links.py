@@ -1,6 +1,6 @@
-"""From the topics that a cluster names to the links of a monitor: what is new, what is gone, and what is too much.
+"""Links of a monitor after a topic discovery: topics that are added, absent or removed, and too many topics.
 
-Plain functions without clock and I/O; `resolver` asks the clusters and stores what is decided here.
+Functions without clock and I/O; `discovery.py` queries the clusters and stores the result.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from services.scraper.kafka.status import PollCode, PollProblem
 
 
 def compute_links(entry: ScopeEntry, named: Iterable[str], at_ms: int, limit: int) -> tuple[LinkChange, ScopeState]:
-    """What becomes of a monitor's links by a complete answer.
+    """The changes of a monitor's links after a complete answer.
 
     Args:
-        entry: the monitor with its present links.
+        entry: the monitor with its current links.
         named: the topics of the cluster, or for a monitor without a pattern those on which its group has commits.
-        at_ms: when the answer was asked for, by the database's clock.
-        limit: the greatest number of topics of one monitor.
+        at_ms: time of the query in milliseconds, by the database's clock.
+        limit: maximum number of topics of one monitor.
     """
     matched = entry.scope.filter_names(named)
-    # What does not belong to the monitor as it is now goes at once; what is absent only after a while.
+    # A link that no longer matches the monitor is removed at once; one whose topic is absent only after a while.
     unmatched = tuple(link.target_id for link in entry.links if not link.fits or not entry.scope.admits(link.topic))
     if len(matched) > limit:
-        # The former links stay, so that history goes on; what was named and not linked is not new later.
+        # The existing links stay, so that their history goes on; a topic named now counts as known later.
         problem = PollProblem(PollCode.TOO_MANY_TOPICS, f"{len(matched)} topics, at most {limit}")
         return LinkChange(remove=unmatched), _build_state(entry, problem, None, len(matched))
     remaining = [link for link in entry.links if link.target_id not in unmatched]
@@ -42,15 +42,15 @@ def compute_links(entry: ScopeEntry, named: Iterable[str], at_ms: int, limit: in
         remove=unmatched + removed,
         absent=absent or None,
     )
-    # Topics that are absent for now are still measured, so there is something.
+    # Topics that are absent are still measured until they are removed.
     total = len(remaining) - len(removed) + len(added)
     return change, _build_state(entry, PollProblem(PollCode.OK if total else PollCode.NO_MATCH), at_ms, len(matched))
 
 
 def keep_links(entry: ScopeEntry, problem: PollProblem) -> ScopeState:
-    """The state of a monitor whose cluster gave no answer: its links stay as they are.
+    """The state of a monitor whose cluster did not answer: its links stay as they are.
 
-    A monitor that is judged by a part stays so: nothing says that its topics have become fewer.
+    A monitor with too many topics keeps that state: nothing shows that it matches fewer now.
     """
     if entry.code == PollCode.TOO_MANY_TOPICS:
         problem = PollProblem(PollCode.TOO_MANY_TOPICS)
@@ -70,7 +70,7 @@ def _is_removable(entry: ScopeEntry, link: TopicLink, at_ms: int) -> bool:
 
 
 def _find_previous_ms(entry: ScopeEntry, at_ms: int) -> int | None:
-    """When the answer before did not name the new topics; None when that is too long ago to prove a birth."""
+    """Time of the previous answer, without the new topics; None if it is too long ago to prove that they are new."""
     previous_ms = entry.resolved_ms
     if previous_ms is None or previous_ms >= at_ms or at_ms - previous_ms > FIRST_SEEN_INTERVALS * entry.sampling_ms:
         return None

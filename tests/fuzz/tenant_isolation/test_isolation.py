@@ -10,7 +10,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.fuzz.driver_log import asked
+from tests.fuzz.driver_log import record_statements
 from tests.fuzz.random_calls import METHODS, Call, RandomCalls
 from tests.fuzz.tenant_isolation.isolated_tenants import MISSING
 from tests.fuzz.tenant_isolation.isolation_loops import Pair, RestIsolation, run_grpc_calls, run_statements
@@ -43,12 +43,12 @@ async def test_what_is_not_the_callers_is_refused_without_a_question_to_the_stor
 ) -> None:
     mine, theirs = pair
     asking = RandomCalls(Random(seeded.getrandbits(32)), mine, theirs)
-    with asked() as of_own:
+    with record_statements() as of_own:
         own = Call("GetMetrics", "prod", {"serviceType": "orders"}, "orders")
         assert (await own.send(stubs[mine.instance], mine.names))[0] == "OK"
     assert "judge_fast" in of_own or "judge_full" in of_own, of_own
     for names in (theirs.names, MISSING):
-        with asked() as seen:
+        with record_statements() as seen:
             for _ in range(300):
                 call = asking.next()
                 call.metadata["tenant"] = "{tenant}"

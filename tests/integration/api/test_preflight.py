@@ -118,7 +118,7 @@ def steps(address: dict[str, Any]) -> list[str]:
 
 
 def access_checks(found: dict[str, Any]) -> dict[tuple[str, str], dict[str, str]]:
-    return {(one["right"], one["name"]): one for one in found["rights"]}
+    return {(one["permission"], one["name"]): one for one in found["accessChecks"]}
 
 
 async def test_a_good_cluster_is_ok_from_the_name_to_the_last_right(shop: Shop, strict: Strict) -> None:
@@ -131,14 +131,14 @@ async def test_a_good_cluster_is_ok_from_the_name_to_the_last_right(shop: Shop, 
     assert found["ok"], found
     (address,) = found["addresses"]
     assert steps(address) == ["ok", "ok", "not_used", "not_used", "ok"]
-    assert {(permission, one["name"]) for permission, one in ((r["right"], r) for r in found["rights"])} == {
+    assert {(permission, one["name"]) for permission, one in ((r["permission"], r) for r in found["accessChecks"])} == {
         ("describe_cluster", ""),
         ("describe_topic", topic),
         ("list_offsets", topic),
         ("describe_group", group),
         ("read_commits", group),
     }
-    assert {one["holding"] for one in found["rights"]} == {"granted"}
+    assert {one["status"] for one in found["accessChecks"]} == {"granted"}
     assert found["version"] is not None
     assert tuple(map(int, found["version"].split("."))) >= (4, 0)
     assert {"classic", "consumer"} <= set(found["groupTypes"])
@@ -178,7 +178,7 @@ async def test_a_wrong_password_is_named_soon_and_is_in_no_answer(shop: Shop, st
     found = await preflight(shop)
     assert found["problem"] == "authentication_failed"
     assert steps(found["addresses"][0]) == ["ok", "ok", "not_used", "failed", "not_tried"]
-    assert found["rights"] == []
+    assert found["accessChecks"] == []
     (warning,) = made.json()["warnings"]
     assert "user name and password" in warning["text"]
     assert "canary" not in made.text + json.dumps(found)
@@ -191,7 +191,7 @@ async def test_a_mechanism_that_the_listener_does_not_offer_is_told_with_those_i
     await cluster(shop, strict.server.address, security=security, secrets={"password": Broker.PASSWORD})
     found = await preflight(shop)
     assert steps(found["addresses"][0]) == ["ok", "ok", "not_used", "failed", "not_tried"]
-    assert "does not take SASL" in found["text"]
+    assert "does not use SASL" in found["text"]
 
 
 @pytest.mark.parametrize(
@@ -231,8 +231,8 @@ async def test_tls_to_a_plain_listener_and_plain_to_a_tls_one_are_told_apart(sho
     assert mine is not None
     await cluster(shop, strict.server.address, "tls-to-plain", security={"protocol": "SSL", "ca": mine.authority})
     await cluster(shop, strict.server.tls_address, "plain-to-tls")
-    assert "does not speak TLS" in (await preflight(shop, "tls-to-plain"))["text"]
-    assert "does not answer as Kafka does" in (await preflight(shop, "plain-to-tls"))["text"]
+    assert "does not use TLS" in (await preflight(shop, "tls-to-plain"))["text"]
+    assert "does not speak the Kafka protocol" in (await preflight(shop, "plain-to-tls"))["text"]
 
 
 EVERY_RIGHT = {
@@ -258,10 +258,10 @@ async def test_each_right_that_is_missing_is_named_with_what_grants_it(shop: Sho
     found = await preflight(shop)
     assert found["problem"] == ""
     assert not found["ok"]
-    held = {one["right"]: one for one in found["rights"]}
+    held = {one["permission"]: one for one in found["accessChecks"]}
     missing = {permission for permission, kind in EVERY_RIGHT.items() if kind == denied}
-    assert {permission for permission, one in held.items() if one["holding"] == "denied"} == missing
-    assert {permission for permission, one in held.items() if one["holding"] == "granted"} == set(EVERY_RIGHT) - missing
+    assert {permission for permission, one in held.items() if one["status"] == "denied"} == missing
+    assert {permission for permission, one in held.items() if one["status"] == "granted"} == set(EVERY_RIGHT) - missing
     for permission in missing:
         argv = shlex.split(held[permission]["grant"])
         assert argv[0] == "kafka-acls"
@@ -290,9 +290,9 @@ async def test_a_topic_that_is_absent_is_no_missing_right(shop: Shop, strict: St
     await cluster(shop, strict.server.address)
     await shop.monitor("orders", consumerGroup=fresh("group"), topics=["not-there"])
     found = await preflight(shop)
-    assert access_checks(found)["describe_topic", "not-there"]["holding"] == "granted"
-    assert access_checks(found)["list_offsets", "not-there"]["holding"] == "not_known"
-    assert "no such topic" in access_checks(found)["list_offsets", "not-there"]["text"]
+    assert access_checks(found)["describe_topic", "not-there"]["status"] == "granted"
+    assert access_checks(found)["list_offsets", "not-there"]["status"] == "unknown"
+    assert "Topic not found" in access_checks(found)["list_offsets", "not-there"]["text"]
 
 
 async def test_a_registration_never_fails_because_the_broker_is_away(shop: Shop) -> None:
@@ -335,7 +335,7 @@ async def test_a_cluster_is_looked_at_once_at_a_time(shop: Shop, strict: Strict)
     silent.close()
     refused = next(answer for answer in (first, second) if answer.status_code == 409)
     done = next(answer for answer in (first, second) if answer.status_code == 200)
-    assert "being looked at" in refused.json()["detail"]
+    assert "already running" in refused.json()["detail"]
     assert done.json()["problem"] in {"timeout", "unreachable"}
 
 

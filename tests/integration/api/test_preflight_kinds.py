@@ -81,7 +81,10 @@ async def test_a_token_is_asked_for_and_shown_to_the_broker(shop: Shop, secured:
     found = await looked(shop, secured, {"security": by_token(issuer), "secrets": {"password": SECRET}})
     assert found["problem"] == ""
     assert found["addresses"][0]["authenticated"]["outcome"] == "ok"
-    assert found["rights"][0] == found["rights"][0] | {"right": "describe_cluster", "holding": "granted"}
+    assert found["accessChecks"][0] == found["accessChecks"][0] | {
+        "permission": "describe_cluster",
+        "status": "granted",
+    }
 
 
 async def test_without_a_token_nothing_is_asked_of_the_cluster(shop: Shop, secured: Broker, issuer: Issuer) -> None:
@@ -99,13 +102,13 @@ class TestWhereTokensMayComeFrom:
     def limits(self, secured: Broker) -> AddressRules:
         assert secured.secured is not None
         ports = {int(one.rpartition(":")[2]) for one in (secured.address, secured.secured.address("SASL_PLAINTEXT"))}
-        return AddressRules.read([f"127.0.0.1/32:{port}" for port in ports])
+        return AddressRules.parse([f"127.0.0.1/32:{port}" for port in ports])
 
     async def test_an_endpoint_outside_of_them_is_not_asked(self, shop: Shop, secured: Broker, issuer: Issuer) -> None:
         before = issuer.asked.get("/token", 0)
         found = await looked(shop, secured, {"security": by_token(issuer), "secrets": {"password": SECRET}})
         assert found["problem"] == "token_unavailable"
-        assert "the token URL does not lead to an address" in found["text"]
+        assert "the token URL resolves to an address" in found["text"]
         assert issuer.asked.get("/token", 0) == before
 
 
@@ -116,7 +119,7 @@ async def test_a_password_that_stands_in_a_file_is_read_there(shop: Shop, secure
     }
     missing = await looked(shop, secured, body)
     assert missing["problem"] == "reference_broken"
-    assert "password: there is no such file" in missing["text"]
+    assert "password: file not found" in missing["text"]
     file = tmp_path / shop.name / "kafka" / "password"
     file.parent.mkdir(parents=True)
     file.write_text(Broker.PASSWORD, encoding="utf-8")

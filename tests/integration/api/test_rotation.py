@@ -138,7 +138,7 @@ def test_the_command_says_what_it_did_and_fails_on_what_it_could_not(
     # The logging of this process is the test run's.
     monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
     assert cli.main() == 0
-    assert "5 encrypted anew, 0 were so already." in capsys.readouterr().out
+    assert "5 re-encrypted, 0 already up to date." in capsys.readouterr().out
     monkeypatch.setenv("LAGSCALE_SECRET_KEYS", generate_key())
     assert cli.main() == EXIT_CODES[SecretsUnreadable] == 9
     said = capsys.readouterr()

@@ -16,7 +16,7 @@ import pytest
 from devstack.server import Server, free_port
 from lagscale.store.encryption import generate_key
 from services.cli import __main__ as cli
-from tests.integration.cli.declared import SHOP
+from tests.integration.cli.manifest_files import SHOP
 
 ROOT = Path(__file__).parents[3]
 ADMIN = "bootstrap-key-of-this-test"

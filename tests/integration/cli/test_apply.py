@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.integration.cli.conftest import Api, Command
-from tests.integration.cli.declared import SHOP, change, tenant_in
+from tests.integration.cli.manifest_files import SHOP, change, tenant_in
 
 pytestmark = pytest.mark.integration
 
@@ -61,12 +61,12 @@ def test_a_file_is_applied_in_the_order_of_need_and_again_to_no_change(command: 
         f"created monitor {tenant}/orders",
         f"created monitor {tenant}/refunds",
         f"created binding {tenant}/default/{tenant}",
-        "5 created, 0 the same.",
+        "5 created, 0 unchanged.",
     ]
     assert api("GET", f"/tenants/{tenant}/monitors/refunds")["topics"] == ["refunds", "returns"]
     assert api("GET", f"/tenants/{tenant}/clusters/main")["hasSecrets"] is True
     again = command("apply", "-f", str(shop))
-    assert (again.code, again.out, again.err) == (0, "No change: 5 objects are so already.\n", "")
+    assert (again.code, again.out, again.err) == (0, "No changes: 5 objects up to date.\n", "")
     assert command("diff", "-f", str(shop)).code == 0
 
 
@@ -84,10 +84,10 @@ def test_diff_names_each_field_and_exits_1_and_changes_nothing(command: Command,
         '    policy.drainSeconds: not given -> "60"',
         '    policy.lagThreshold: "500" -> "800"',
         f"~ monitor {tenant}/refunds",
-        "    overridable: true -> not given",
+        "    overridable: true -> unset",
         '    policy.drainSeconds: not given -> "60"',
         '    policy.lagThreshold: "500" -> "800"',
-        "2 to change, 3 the same.",
+        "2 to change, 3 unchanged.",
     ]
     dry = command("apply", "-f", str(shop), "--dry-run")
     assert (dry.code, dry.out) == (0, told.out)
@@ -109,7 +109,7 @@ def test_quotas_are_declared_with_their_tenant_and_taken_back_by_a_file_without_
     assert told.out.splitlines()[:3] == [
         f"~ tenant {tenant}",
         "    maxClusters: 90 -> 80",
-        "    maxPartitions: 70000 -> not given",
+        "    maxPartitions: 70000 -> unset",
     ]
     assert command("apply", "-f", str(shop)).code == 0
     assert api("GET", f"/tenants/{tenant}/quotas")["partitions"]["limit"] == 50_000
@@ -123,7 +123,7 @@ def test_another_secret_is_a_difference_that_is_not_shown(
     monkeypatch.setenv("KAFKA_PASSWORD", "another-canary")
     told = command("diff", "-f", str(shop))
     assert told.code == 1
-    assert told.out.splitlines()[:2] == [f"~ cluster {tenant}/main", "    secrets.password: (not shown)"]
+    assert told.out.splitlines()[:2] == [f"~ cluster {tenant}/main", "    secrets.password: (hidden)"]
     done = command("apply", "-f", str(shop), "--json")
     assert done.code == 0
     assert [row["name"] for row in json.loads(done.out)["steps"] if row["action"] == "change"] == ["main"]
@@ -144,13 +144,13 @@ def test_faults_of_all_objects_come_together_with_their_lines_before_anything_is
     assert told.out == ""
     lines = [line.removeprefix(f"lagscale: {tmp_path}/faults.yaml:") for line in told.err.splitlines()]
     assert sorted(lines, key=lambda line: int(line.partition(":")[0])) == [
-        f"7: monitor {tenant}/slip: spec.policy.lagTreshold: is no key of a policy; did you mean lagThreshold?",
+        f"7: monitor {tenant}/slip: spec.policy.lagTreshold: unknown policy key; did you mean lagThreshold?",
         f"8: monitor {tenant}/slip: spec.policy.sustainSeconds: must be at least 0, not -1",
-        f"12: monitor {tenant}/range: spec.consumerGroup: must be given",
-        f"14: monitor {tenant}/range: spec.consumergroup: is not known; did you mean consumerGroup?",
+        f"12: monitor {tenant}/range: spec.consumerGroup: is required",
+        f"14: monitor {tenant}/range: spec.consumergroup: unknown field; did you mean consumerGroup?",
         f"22: monitor {tenant}/interval: spec.topicPattern: cannot stand beside topics; give one of the two",
-        "29: spec.secrets.password.valueFrom: env NO_SUCH_VARIABLE: is not set, or empty; set it where `lagscale` runs",
-        "35: kind: is no kind; did you mean Monitor?",
+        "29: spec.secrets.password.valueFrom: env NO_SUCH_VARIABLE: is not set or empty; set it in the environment of `lagscale`",
+        "35: kind: unknown kind; did you mean Monitor?",
     ]
     assert api("GET", f"/tenants/{tenant}") == before
 
@@ -160,13 +160,13 @@ def test_a_part_that_cannot_be_done_leaves_the_rest_done(command: Command, shop:
     tenant = tenant_in(shop)
     done = command("apply", "-f", str(shop))
     assert done.code == 10
-    assert done.out.splitlines()[-1] == "4 created, 0 the same, 1 not done."
+    assert done.out.splitlines()[-1] == "4 created, 0 unchanged, 1 failed."
     (line,) = done.err.splitlines()
     assert f"shop.yaml:8: monitor {tenant}/orders: " in line or f"shop.yaml:15: monitor {tenant}/refunds: " in line
     assert "may have 1 monitors" in line
     assert len(api("GET", f"/tenants/{tenant}/monitors")["items"]) == 1
     change(shop, "maxMonitors: 1", "maxMonitors: 2")
-    assert command("apply", "-f", str(shop)).out.splitlines()[-1] == "1 created, 1 changed, 3 the same."
+    assert command("apply", "-f", str(shop)).out.splitlines()[-1] == "1 created, 1 changed, 3 unchanged."
 
 
 def test_prune_deletes_what_is_not_declared_of_named_kinds_only(command: Command, shop: Path, api: Api) -> None:
@@ -175,24 +175,24 @@ def test_prune_deletes_what_is_not_declared_of_named_kinds_only(command: Command
     api("PUT", f"/tenants/{tenant}/clusters/spare", {"bootstrapServers": "a:1"})
     api("PUT", f"/tenants/{tenant}/monitors/old", {"cluster": "spare", "consumerGroup": "g"})
     api("POST", f"/tenants/{tenant}/bindings", {"namespace": f"{tenant}-old"})
-    assert command("apply", "-f", str(shop)).out == "No change: 5 objects are so already.\n"
+    assert command("apply", "-f", str(shop)).out == "No changes: 5 objects up to date.\n"
     told = command("diff", "-f", str(shop), "--prune")
     assert told.code == 1
     assert told.out.splitlines() == [
         f"- binding {tenant}/default/{tenant}-old",
         f"- monitor {tenant}/old",
         f"- cluster {tenant}/spare",
-        "3 to delete, 5 the same.",
+        "3 to delete, 5 unchanged.",
     ]
     asked = command("apply", "-f", str(shop), "--prune")
     assert asked.code == 2
-    assert "--yes: must be given to delete 3 object(s)" in asked.err
+    assert "--yes: required to delete 3 object(s)" in asked.err
     monitors = shop.parent / "monitors.yaml"
     monitors.write_text(SHOP.format(tenant=tenant).split("\n---\n")[1])
     only = command("apply", "-f", str(monitors), "--prune", "--yes")
-    assert (only.code, only.out.splitlines()) == (0, [f"deleted monitor {tenant}/old", "1 deleted, 2 the same."])
+    assert (only.code, only.out.splitlines()) == (0, [f"deleted monitor {tenant}/old", "1 deleted, 2 unchanged."])
     done = command("apply", "-f", str(shop), "--prune", "--yes")
-    assert (done.code, done.out.splitlines()[-1]) == (0, "2 deleted, 5 the same.")
+    assert (done.code, done.out.splitlines()[-1]) == (0, "2 deleted, 5 unchanged.")
     assert command("diff", "-f", str(shop), "--prune").code == 0
 
 

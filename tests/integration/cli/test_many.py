@@ -39,16 +39,16 @@ def test_a_thousand_monitors_are_applied_changed_in_part_and_pruned(
 ) -> None:
     first = written(tmp_path / "a.yaml", tenant, range(MANY))
     done = command("apply", "-f", first)
-    assert (done.code, done.err, done.out.splitlines()[-1]) == (0, "", f"{MANY} created, 0 the same.")
-    assert command("apply", "-f", first).out == f"No change: {MANY:,} objects are so already.\n"
+    assert (done.code, done.err, done.out.splitlines()[-1]) == (0, "", f"{MANY} created, 0 unchanged.")
+    assert command("apply", "-f", first).out == f"No changes: {MANY:,} objects up to date.\n"
 
     written(tmp_path / "a.yaml", tenant, range(100, MANY))
     written(tmp_path / "b.yaml", tenant, range(50, 100), threshold=700)
     told = command("diff", "-f", str(tmp_path), "--prune")
-    assert (told.code, told.out.splitlines()[-1]) == (1, f"50 to change, 50 to delete, {MANY - 100} the same.")
+    assert (told.code, told.out.splitlines()[-1]) == (1, f"50 to change, 50 to delete, {MANY - 100} unchanged.")
     assert told.out.splitlines()[:2] == [f"~ monitor {tenant}/m-50", '    policy.lagThreshold: "500" -> "700"']
     done = command("apply", "-f", str(tmp_path), "--prune", "--yes")
-    assert (done.code, done.out.splitlines()[-1]) == (0, f"50 changed, 50 deleted, {MANY - 100} the same.")
+    assert (done.code, done.out.splitlines()[-1]) == (0, f"50 changed, 50 deleted, {MANY - 100} unchanged.")
     assert api("GET", f"/tenants/{tenant}/monitors/m-50")["policy"] == {"lagThreshold": "700"}
     assert command("diff", "-f", str(tmp_path), "--prune").code == 0
 
@@ -69,7 +69,7 @@ def test_what_is_wrong_among_many_is_named_and_what_is_too_much_leaves_the_rest_
     file.write_text(good)
     api("PUT", f"/tenants/{tenant}", {"maxMonitors": 45})
     done = command("apply", "-f", str(file))
-    assert (done.code, done.out.splitlines()[-1]) == (10, "45 created, 0 the same, 15 not done.")
+    assert (done.code, done.out.splitlines()[-1]) == (10, "45 created, 0 unchanged, 15 failed.")
     assert len(done.err.splitlines()) == 15
     api("PUT", f"/tenants/{tenant}", {"maxMonitors": 60})
-    assert command("apply", "-f", str(file)).out.splitlines()[-1] == "15 created, 45 the same."
+    assert command("apply", "-f", str(file)).out.splitlines()[-1] == "15 created, 45 unchanged."

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from tests.integration.cli.conftest import Api, Command, fresh
-from tests.integration.cli.declared import change, tenant_in
+from tests.integration.cli.manifest_files import change, tenant_in
 
 pytestmark = pytest.mark.integration
 
@@ -29,17 +29,17 @@ def test_an_export_applies_back_to_no_change_and_to_a_fresh_database_with_its_se
         done = command("export", tenant, "-o", str(file), *form)
         assert done.code == 0
         assert done.err == (
-            f"lagscale: cluster {tenant}/main: its secrets are not in the export; "
-            "another system needs them under spec.secrets\n"
+            f"lagscale: cluster {tenant}/main: secrets are not exported; "
+            "add them under spec.secrets to apply it to another system\n"
         )
         assert "canary" not in file.read_text()
         again = command("diff", "-f", str(file), "--prune")
-        assert (again.code, again.out) == (0, "No change: 6 objects are so already.\n")
+        assert (again.code, again.out) == (0, "No changes: 6 objects up to date.\n")
     assert command("export", tenant).out == (tmp_path / "export0.yaml").read_text()
 
     refused = command("apply", "-f", str(file), against=other_api)
     assert refused.code == 2
-    assert f"cluster {tenant}/main: spec.secrets: must be given" in refused.err
+    assert f"cluster {tenant}/main: spec.secrets: is required" in refused.err
     assert other_api("GET", "/tenants")["items"] == []
     document = json.loads(file.read_text())
     for item in document["items"]:
@@ -62,10 +62,10 @@ def test_an_automatically_registered_monitor_is_neither_exported_nor_pruned(
             "update monitor set auto_registered = true where name = 'came' and tenant_id = "
             "(select id from tenant where name = %s)", [tenant],
         )  # fmt: skip
-    assert command("apply", "-f", str(shop), "--prune").out == "No change: 5 objects are so already.\n"
+    assert command("apply", "-f", str(shop), "--prune").out == "No changes: 5 objects up to date.\n"
     exported = command("export", tenant)
     assert "name: came" not in exported.out
-    assert "left out: 1 monitors that ScaledObjects registered" in exported.err
+    assert "omitted: 1 monitors registered by ScaledObjects" in exported.err
     assert "name: came" in command("export", tenant, "--auto-registered").out
 
 
@@ -83,7 +83,7 @@ def test_a_declared_monitor_that_registered_itself_is_taken_over(
     assert (told.code, told.out.splitlines()[:2]) == (
         1, [f"~ monitor {tenant}/orders", "    autoRegistered: true -> false"],
     )  # fmt: skip
-    assert command("apply", "-f", str(shop)).out.splitlines()[-1] == "1 changed, 4 the same."
+    assert command("apply", "-f", str(shop)).out.splitlines()[-1] == "1 changed, 4 unchanged."
     assert api("GET", f"/tenants/{tenant}/monitors/orders")["autoRegistered"] is False
     assert command("diff", "-f", str(shop)).code == 0
 
@@ -141,13 +141,13 @@ def test_objects_are_deleted_by_name_and_by_file(command: Command, shop: Path, a
     assert command("delete", "binding", f"{tenant}/{tenant}").code == 0
     assert command("delete", "-f", str(shop)).code == 2
     dry = command("delete", "-f", str(shop), "--dry-run")
-    assert (dry.code, dry.out.splitlines()[-1]) == (0, "3 to delete, 2 the same.")
+    assert (dry.code, dry.out.splitlines()[-1]) == (0, "3 to delete, 2 unchanged.")
     done = command("delete", "-f", str(shop), "--yes")
     assert (done.code, done.out.splitlines()) == (0, [
         f"deleted monitor {tenant}/refunds", f"deleted cluster {tenant}/main", f"deleted tenant {tenant}",
-        "3 deleted, 2 the same.",
+        "3 deleted, 2 unchanged.",
     ])  # fmt: skip
-    assert command("delete", "-f", str(shop), "--yes").out == "No change: 5 objects are so already.\n"
+    assert command("delete", "-f", str(shop), "--yes").out == "No changes: 5 objects up to date.\n"
 
 
 def test_a_tenants_own_key_applies_what_it_may(command: Command, shop: Path, api: Api) -> None:

@@ -1,4 +1,4 @@
-"""A scaler in this process that listens on loopback, asked as KEDA asks, over stores that a test holds in its hand."""
+"""A scaler in this process that listens on loopback, with fake stores that a test controls, called as KEDA calls it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ _FACTS: dict[str, Any] = {"value": 0.0, "active": False, "at_ms": NOW_MS - 4000,
 
 @dataclass
 class FakeVerdicts:
-    """Judges each target as the test says; can hang, and can be away."""
+    """Returns the judgment that the test sets for each target; can hang or be unavailable."""
 
     judgments: dict[int, Judgment] = field(default_factory=dict)
     holds: dict[int, Answer] = field(default_factory=dict)
@@ -82,7 +82,7 @@ class FakeVerdicts:
 
 @dataclass
 class FakeRegistrations:
-    """Registrations that a test changes; can be away."""
+    """Registrations that a test changes; can be unavailable."""
 
     present: Registrations
     failure: LagscaleError | None = None
@@ -110,7 +110,7 @@ class FakeRegistrations:
 
 @dataclass
 class FakeDecisions:
-    """Keeps what was written."""
+    """Records what was written."""
 
     rows: list[Decision] = field(default_factory=list)
     asked: list[int] = field(default_factory=list)
@@ -124,7 +124,7 @@ class FakeDecisions:
 
 @dataclass
 class FakeFreezes:
-    """Keeps the answers of frozen monitors, as the store does for all replicas; can be away."""
+    """Stores the answers of frozen monitors for all replicas; can be unavailable."""
 
     rows: dict[tuple[FrozenAnswerKey, str], FrozenAnswer] = field(default_factory=dict)
     failure: LagscaleError | None = None
@@ -146,7 +146,7 @@ class FakeFreezes:
 
 
 def monitor(number: int, name: str, *, tenant: int = 1, overridable: bool = False, **given: str) -> Registration:
-    """A registration whose only target has its own number."""
+    """A registration whose only target has the monitor's number."""
     return Registration(
         number, tenant, name, "main", "group", (f"topic-{name}",), Policy.parse(given), given, (number,), overridable,
         compute_content_hash("main", "group", [f"topic-{name}"], given), 1,
@@ -166,13 +166,13 @@ def registrations() -> Registrations:
 
 @dataclass
 class World:
-    """A running scaler with what it stands on, and a client."""
+    """A running scaler with its stores and a client."""
 
     verdicts: FakeVerdicts
     registry: FakeRegistrations
     decisions: FakeDecisions
     freezes: FakeFreezes
-    hints: asyncio.Queue[str]
+    notifications: asyncio.Queue[str]
     scaler: Scaler
     stub: Any
     channel: Any
@@ -195,7 +195,7 @@ Starting = Callable[..., Awaitable[World]]
 
 @pytest.fixture
 async def start(tmp_path: Path) -> AsyncIterator[Starting]:
-    """Starts scalers; all of one test share their scratch, as a restarted one does."""
+    """Starts scalers; those of one test share their local cache, as after a restart."""
     async with AsyncExitStack() as stack:
 
         async def starting(**settings: Any) -> World:
@@ -206,30 +206,30 @@ async def start(tmp_path: Path) -> AsyncIterator[Starting]:
             verdicts, registry, decisions = FakeVerdicts(), FakeRegistrations(registrations()), FakeDecisions()
             registry.failure = facts.pop("registry_failure", None)
             credentials = facts.pop("credentials", None)
-            hints: asyncio.Queue[str] = asyncio.Queue()
+            notifications: asyncio.Queue[str] = asyncio.Queue()
 
             async def notified() -> AsyncIterator[str]:
                 while True:
-                    yield await hints.get()
+                    yield await notifications.get()
 
             freezes = facts.pop("freezes", None) or FakeFreezes()
             dependencies = ScalerDependencies(verdicts, registry, decisions, freezes, notified)
             scaler = Scaler(dependencies, ScalerSettings(**facts), "replica-1")
             port, http = await scaler.start("127.0.0.1:0")
             stack.push_async_callback(scaler.stop)
-            # KEDA keeps one connection per address; tests must not share theirs with each other.
+            # gRPC shares connections to one address; tests must not.
             channel = await stack.enter_async_context(channel_to(port, credentials))
             await channel.channel_ready()
             if registry.failure is None:
                 await eventually(lambda: scaler._registrations.directory is not None)
             stub = pb_grpc.ExternalScalerStub(channel)
-            return World(verdicts, registry, decisions, freezes, hints, scaler, stub, channel, http)
+            return World(verdicts, registry, decisions, freezes, notifications, scaler, stub, channel, http)
 
         yield starting
 
 
 def channel_to(port: int, credentials: Any = None) -> Any:
-    """A connection of its own to a port of loopback; without credentials in plain text."""
+    """A new connection to a port of loopback; plain text without credentials."""
     options = [("grpc.use_local_subchannel_pool", 1)]
     if credentials is None:
         return grpc.aio.insecure_channel(f"127.0.0.1:{port}", options=options)
@@ -237,7 +237,7 @@ def channel_to(port: int, credentials: Any = None) -> Any:
 
 
 async def eventually(condition: Callable[[], bool], seconds: float = DEADLINE) -> None:
-    """Wait until a condition holds; fail when it does not in time."""
+    """Wait until a condition is met; fail if it is not in time."""
     async with asyncio.timeout(seconds):
         while not condition():  # noqa: ASYNC110 - conditions of all kinds, without an event of their own
             await asyncio.sleep(0.01)
@@ -245,7 +245,7 @@ async def eventually(condition: Callable[[], bool], seconds: float = DEADLINE) -
 
 @pytest.fixture
 def say() -> Any:
-    """What a test says: judgements, waiting for a condition, and further connections."""
+    """Builders of judgments and monitors, waiting for a condition, and further connections."""
     return SimpleNamespace(
         calm=calm,
         sustained=sustained,

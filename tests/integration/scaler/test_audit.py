@@ -1,4 +1,4 @@
-"""What no person does is written down too: monitors that triggers create, and monitors that expire."""
+"""The audit of changes without a person: monitors that triggers register, and monitors that expire."""
 
 from __future__ import annotations
 
@@ -59,10 +59,10 @@ def events(url: str, tenant: int) -> list[tuple[Any, ...]]:
         ).fetchall()
 
 
-async def test_a_trigger_that_creates_a_monitor_is_written_down(pool: Any, tenant: int, shared_url: str) -> None:
+async def test_a_trigger_that_registers_a_monitor_is_audited(pool: Any, tenant: int, shared_url: str) -> None:
     monitor = build_inline_monitor(tenant, "a-topic")
     await PostgresRegistrations(pool).register(monitor)
-    # Whoever asks for the same later has changed nothing.
+    # A later request for the same monitor changes nothing.
     await PostgresRegistrations(pool).register(build_inline_monitor(tenant, "a-topic", "other"))
     [(actor, action, thing, origin, before, after)] = events(shared_url, tenant)
     assert (actor, action, thing, origin, before) == (
@@ -71,7 +71,7 @@ async def test_a_trigger_that_creates_a_monitor_is_written_down(pool: Any, tenan
     assert (after["topics"], after["policy"], after["auto_registered"]) == (["a-topic"], {"lagThreshold": "7"}, True)
 
 
-async def test_what_is_refused_leaves_no_row(pool: Any, tenant: int, shared_url: str) -> None:
+async def test_a_rejected_registration_leaves_no_row(pool: Any, tenant: int, shared_url: str) -> None:
     store = PostgresRegistrations(pool)
     for topic in ("a", "b"):
         await store.register(build_inline_monitor(tenant, topic))
@@ -83,7 +83,7 @@ async def test_what_is_refused_leaves_no_row(pool: Any, tenant: int, shared_url:
 
 
 async def test_without_its_row_the_monitor_is_not_created(pool: Any, tenant: int, shared_url: str) -> None:
-    # NUL is what no text of the store can hold, so the row cannot be written.
+    # The database cannot store NUL, so the row cannot be written.
     with pytest.raises((pg.DataError, ValueError)):
         await PostgresRegistrations(pool).register(build_inline_monitor(tenant, "a", "\x00"))
     with psycopg.connect(shared_url) as connection:
@@ -92,7 +92,7 @@ async def test_without_its_row_the_monitor_is_not_created(pool: Any, tenant: int
     assert events(shared_url, tenant) == []
 
 
-async def test_a_monitor_that_expires_is_written_down(pool: Any, tenant: int, shared_url: str) -> None:
+async def test_a_monitor_that_expires_is_audited(pool: Any, tenant: int, shared_url: str) -> None:
     monitor = build_inline_monitor(tenant, "a-topic")
     await PostgresRegistrations(pool).register(monitor)
     with psycopg.connect(shared_url) as connection:

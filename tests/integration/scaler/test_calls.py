@@ -1,4 +1,4 @@
-"""The three calls of KEDA over a real socket: encoding, codes, texts, and their bound in time."""
+"""The three unary calls of KEDA over a real socket: encoding, codes, texts, deadlines."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ async def refused(call: Any) -> tuple[Any, str]:
     return raised.value.code(), raised.value.details()
 
 
-async def test_the_target_is_told_in_both_fields(start: Any) -> None:
+async def test_the_target_is_in_both_fields(start: Any) -> None:
     world = await start()
     spec = await world.stub.GetMetricSpec(world.ref("ingest-logs,ingest-metrics"))
     assert [(m.metricName, m.targetSize, m.targetSizeFloat) for m in spec.metricSpecs] == [
@@ -37,7 +37,7 @@ async def test_the_target_is_told_in_both_fields(start: Any) -> None:
 @pytest.mark.parametrize(
     ("value", "integer", "real"), [(0.0, 0, 0.0), (0.4, 1, 0.4), (7.0, 7, 7.0), (1500.2, 1501, 1500.2)]
 )
-async def test_a_value_is_told_in_both_fields(start: Any, say: Any, value: float, integer: int, real: float) -> None:
+async def test_a_value_is_in_both_fields(start: Any, say: Any, value: float, integer: int, real: float) -> None:
     world = await start()
     world.verdicts.judgments[1] = say.sustained(value) if value else say.calm()
     for name in ("s0-ingest-logs", "ingest-logs", "S0-Ingest-Logs"):
@@ -45,7 +45,7 @@ async def test_a_value_is_told_in_both_fields(start: Any, say: Any, value: float
         assert (metric.metricName, metric.metricValue, metric.metricValueFloat) == (name, integer, real)
 
 
-async def test_value_and_activity_of_one_poll_cost_one_question(start: Any, say: Any) -> None:
+async def test_value_and_activity_of_one_poll_cost_one_query(start: Any, say: Any) -> None:
     world = await start(scaler_snapshot_ttl_seconds=10)
     world.verdicts.judgments[1] = say.sustained(700)
     assert (await world.metric()).metricValues[0].metricValue == 700
@@ -54,7 +54,7 @@ async def test_value_and_activity_of_one_poll_cost_one_question(start: Any, say:
     assert world.verdicts.asked == [[1]]
 
 
-async def test_an_unknown_monitor_has_near_names_of_its_tenant(start: Any) -> None:
+async def test_an_unknown_monitor_suggests_names_of_its_tenant(start: Any) -> None:
     world = await start()
     code, text = await refused(world.active(service="ingest-log"))
     assert code is Code.NOT_FOUND
@@ -62,11 +62,11 @@ async def test_an_unknown_monitor_has_near_names_of_its_tenant(start: Any) -> No
     assert "secret" not in text
 
 
-async def test_a_limit_of_the_tenant_is_told_with_whom_to_ask(start: Any, say: Any) -> None:
+async def test_an_exceeded_limit_of_the_tenant_says_who_can_change_it(start: Any, say: Any) -> None:
     world = await start()
     limits = {"lagThreshold": {"min": "100"}}
     world.registry.change(tenants=tuple(replace(one, policy_limits=limits) for one in world.registry.present.tenants))
-    world.hints.put_nowait("lagscale_registry")
+    world.notifications.put_nowait("lagscale_registry")
     await say.eventually(lambda: world.scaler._registrations.directory.registrations.version == 2)
     inline = {"cluster": "main", "consumerGroup": "g", "topic": "t", "lagThreshold": "5"}
     for call in (world.active, world.metric):
@@ -76,7 +76,7 @@ async def test_a_limit_of_the_tenant_is_told_with_whom_to_ask(start: Any, say: A
         assert "ask the platform's administrators" in text
 
 
-async def test_all_faults_of_the_metadata_arrive(start: Any) -> None:
+async def test_all_errors_of_the_metadata_are_reported(start: Any) -> None:
     world = await start()
     code, text = await refused(world.active(lagTreshold="1", sustainSeconds="x"))
     assert code is Code.INVALID_ARGUMENT
@@ -97,7 +97,7 @@ async def test_all_faults_of_the_metadata_arrive(start: Any) -> None:
         (Reason.MEMBERS_UNKNOWN, Code.UNAVAILABLE),
     ],
 )
-async def test_unknown_without_a_held_answer_is_an_error_with_its_reason(
+async def test_unknown_without_a_last_known_answer_is_an_error_with_its_reason(
     start: Any, say: Any, reason: Reason, code: Any
 ) -> None:
     world = await start()
@@ -112,7 +112,7 @@ async def test_unknown_without_a_held_answer_is_an_error_with_its_reason(
         assert "topic-ingest-logs" in text
 
 
-async def test_a_held_answer_is_told_as_active(start: Any, say: Any) -> None:
+async def test_a_last_known_answer_is_active(start: Any, say: Any) -> None:
     world = await start()
     world.verdicts.judgments[1] = say.unknown()
     world.verdicts.holds[1] = Answer(500.0, True, say.now_ms - 100_000)
@@ -120,9 +120,9 @@ async def test_a_held_answer_is_told_as_active(start: Any, say: Any) -> None:
     assert await world.active() is True
 
 
-async def test_waking_is_told_as_one_replica(start: Any, say: Any) -> None:
+async def test_activation_from_zero_requests_one_replica(start: Any, say: Any) -> None:
     world = await start()
-    world.verdicts.judgments[1] = say.unknown(Reason.MISSING, wakes=True)
+    world.verdicts.judgments[1] = say.unknown(Reason.MISSING, activates_from_zero=True)
     assert (await world.metric()).metricValues[0].metricValue == 500
     assert await world.active() is True
 
@@ -134,10 +134,10 @@ async def test_several_are_active_if_one_is_and_else_an_error_if_one_is_unknown(
     assert await world.active(service=both) is True
     assert (await world.metric("ingest-metrics", service=both)).metricValues[0].metricValue == 9
     world.verdicts.judgments = {1: say.unknown(at_ms=say.now_ms - 90_000), 2: say.calm()}
-    await say.eventually(lambda: not world.scaler._snapshots._memo.keys())
+    await say.eventually(lambda: not world.scaler._snapshots._snapshots.keys())
     assert (await refused(world.active(service=both)))[0] is Code.UNAVAILABLE
     world.verdicts.judgments = {1: say.calm(), 2: say.calm()}
-    await say.eventually(lambda: not world.scaler._snapshots._memo.keys())
+    await say.eventually(lambda: not world.scaler._snapshots._snapshots.keys())
     assert await world.active(service=both) is False
 
 
@@ -155,13 +155,13 @@ async def test_a_store_that_hangs_costs_less_than_a_second(start: Any, say: Any)
     assert await world.active() is False
 
 
-async def test_a_store_that_is_away_is_held_from_memory_for_those_that_worked_only(start: Any, say: Any) -> None:
+async def test_without_the_store_only_active_monitors_have_a_last_known_answer(start: Any, say: Any) -> None:
     world = await start()
     world.verdicts.judgments = {1: say.sustained(900), 2: say.calm()}
     assert await world.active() is True
     assert await world.active(service="ingest-metrics") is False
     world.verdicts.failure = StoreUnavailable()
-    await say.eventually(lambda: not world.scaler._snapshots._memo.keys())
+    await say.eventually(lambda: not world.scaler._snapshots._snapshots.keys())
     assert await world.active() is True
     assert (await world.metric()).metricValues[0].metricValue == 900
     code, text = await refused(world.active(service="ingest-metrics"))
@@ -172,7 +172,7 @@ async def test_a_store_that_is_away_is_held_from_memory_for_those_that_worked_on
 async def test_a_defect_of_one_monitor_is_an_error_of_that_one_only(start: Any, say: Any) -> None:
     world = await start(scaler_pool_size=1, scaler_call_timeout_seconds=20)
     world.registry.change(monitors=tuple(say.monitor(n, f"m-{n}") for n in (1, 2, 3)))
-    world.hints.put_nowait("lagscale_registry")
+    world.notifications.put_nowait("lagscale_registry")
     await say.eventually(lambda: world.scaler._registrations.directory.registrations.version == 2)
     world.verdicts.judgments = {1: say.calm(), 3: say.calm()}
     world.verdicts.gate.clear()
@@ -186,12 +186,12 @@ async def test_a_defect_of_one_monitor_is_an_error_of_that_one_only(start: Any, 
     assert world.verdicts.asked[1:] == [[2, 3], [2], [3]]
 
 
-async def test_what_queues_while_the_store_is_busy_is_asked_together(start: Any, say: Any) -> None:
+async def test_requests_queued_while_the_store_is_busy_share_a_query(start: Any, say: Any) -> None:
     world = await start(scaler_pool_size=1, scaler_call_timeout_seconds=20)
     names = [f"m-{n}" for n in range(10, 60)]
     world.registry.change(monitors=tuple(say.monitor(n, f"m-{n}") for n in range(10, 60)))
     world.verdicts.judgments = {n: say.calm() for n in range(10, 60)}
-    world.hints.put_nowait("lagscale_registry")
+    world.notifications.put_nowait("lagscale_registry")
     await say.eventually(lambda: world.scaler._registrations.directory.registrations.version == 2)
     world.verdicts.gate.clear()
     calls = [asyncio.ensure_future(world.active(service=name)) for name in names]
@@ -208,14 +208,14 @@ async def test_a_trigger_registers_itself_where_its_tenant_allows_it(start: Any)
     assert world.registry.registered == []
     code, text = await refused(world.active(**inline))
     assert code is Code.FAILED_PRECONDITION
-    assert "easuring begins" in text
+    assert "No samples yet" in text
     assert (await refused(world.active(**inline)))[0] is Code.FAILED_PRECONDITION
     (registered,) = world.registry.registered
     assert registered.name == spec.metricSpecs[0].metricName
     assert (await refused(world.active(**{**inline, "namespace": "shop"})))[0] is Code.NOT_FOUND
 
 
-async def test_one_monitor_too_many_is_over_quota(start: Any) -> None:
+async def test_a_monitor_beyond_the_quota_is_rejected(start: Any) -> None:
     world = await start()
     world.registry.refusal = QuotaExceeded()
     inline = {"service": "", "cluster": "main", "consumerGroup": "g", "topic": "t", "namespace": "market"}
@@ -227,7 +227,7 @@ async def test_decisions_are_written_on_change(start: Any, say: Any) -> None:
     world.verdicts.judgments[1] = say.sustained(900)
     for _ in range(3):
         await world.active()
-    await world.scaler._recorder.flush()
+    await world.scaler._decision_log.flush()
     (row,) = world.decisions.rows
     assert (row.monitor_id, row.verdict, row.value, row.active, row.code) == (1, "sustained", 900, True, "OK")
     assert world.decisions.asked == [1]

@@ -1,4 +1,4 @@
-"""Secrets that a trigger still carries, or a caller sends, show in no answer, log, metric or row of the scaler's."""
+"""Secrets in a trigger or a call appear in no answer, log, metric or row of the scaler."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ import pytest
 from lagscale.store.registry.tables import metadata as tables
 from services.scaler.grpc.proto import externalscaler_pb2 as pb
 from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
-from services.scaler.triggers.metadata import IGNORED_KEYS, KEDA_KEYS
+from services.scaler.triggers.metadata import EXTERNAL_SCALER_KEYS, IGNORED_KEYS
 from tests.integration.scaler.test_process import Kafka, Starting, kafka, replica, until
 
 __all__ = ["kafka", "replica"]
 pytestmark = pytest.mark.integration
 
 CANARY = "C4nary-6rpc-in-the-trigger"
-#: `scalerAddress` is a host and no secret, but nothing of it is needed either.
-CARRIED = dict.fromkeys((*IGNORED_KEYS, *KEDA_KEYS), CANARY) | {"excludePersistentLag": "false"}
+#: `scalerAddress` is not a secret, but it is not needed either.
+CARRIED = dict.fromkeys((*IGNORED_KEYS, *EXTERNAL_SCALER_KEYS), CANARY) | {"excludePersistentLag": "false"}
 SENT = (("authorization", f"Bearer {CANARY}"), ("x-api-key", CANARY), ("cookie", CANARY))
 INLINE = {"cluster": "main", "consumerGroup": "readers", "topic": "orders", "tenant": ""}
-#: As a trigger may be: by name, inline, faulty, for nobody; each carries the secrets.
+#: Triggers by name, inline, invalid and without a binding; each contains the secrets.
 TRIGGERS: tuple[dict[str, str], ...] = (
     {"serviceType": "orders"},
     {"serviceType": "missing"},
@@ -59,7 +59,7 @@ def page(port: int, path: str) -> str:
         return str(answer.read().decode())
 
 
-async def test_secrets_of_a_trigger_show_nowhere(
+async def test_secrets_of_a_trigger_appear_nowhere(
     kafka: Kafka, replica: Starting, shared_url: str, tmp_path: Path
 ) -> None:
     kafka.register("orders")
@@ -78,7 +78,7 @@ async def test_secrets_of_a_trigger_show_nowhere(
                 answers += [
                     await call_method(stub, ref, method) for method in ("IsActive", "GetMetricSpec", "GetMetrics")
                 ]
-    # These ways were really gone.
+    # All of these cases were exercised.
     answers_text = "".join(answers)
     assert "metricValueFloat: 100" in answers_text
     for code in ("NOT_FOUND", "INVALID_ARGUMENT"):
@@ -89,7 +89,7 @@ async def test_secrets_of_a_trigger_show_nowhere(
     scaler.process.terminate()
     scaler.process.wait(20)
     logs = (tmp_path / "scaler-0.log").read_text()
-    assert "call_refused" in logs
+    assert "call_rejected" in logs
     for place, text in (("answers", answers_text), ("logs", logs), ("pages", shown), ("store", rows)):
         found = text.find(CANARY)
-        assert found < 0, f"{CANARY} shows in {place}: {text[max(0, found - 300) :][:700]}"
+        assert found < 0, f"{CANARY} appears in {place}: {text[max(0, found - 300) :][:700]}"

@@ -1,4 +1,4 @@
-"""KEDA's identity by real handshakes: who is let in, whose bindings count, and what a rotation of the files does."""
+"""KEDA's identity in real handshakes: which clients are accepted, which bindings apply, and rotation of the files."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ KEDA = "spiffe://cluster-7/ns/keda/sa/keda-operator"
 
 @dataclass
 class Mounted:
-    """A mounted Secret: three files behind a link that is swapped, as Kubernetes does it."""
+    """A mounted Secret: three files behind a link that is swapped, as in Kubernetes."""
 
     folder: Path
     servers: Authority = field(default_factory=lambda: Authority.make("servers"))
@@ -89,10 +89,10 @@ def good(mounted: Mounted) -> Any:
 
 
 async def bound(world: Any, say: Any, *bindings: tuple[str, str]) -> None:
-    """Replace the bindings; the scaler is told, and has taken them. Its monitor is calm unless the test said else."""
+    """Replace the bindings, and wait until the scaler has loaded them. Its monitor is calm by default."""
     world.verdicts.judgments.setdefault(1, say.calm())
     world.registry.change(bindings=dict.fromkeys(bindings, 1))
-    world.hints.put_nowait("lagscale_registry")
+    world.notifications.put_nowait("lagscale_registry")
     await say.eventually(
         lambda: world.scaler._registrations.directory.registrations.version == world.registry.present.version
     )
@@ -107,7 +107,7 @@ async def refused(world: Any, call: Any) -> tuple[grpc.StatusCode, str]:
 async def asked_by(
     world: Any, say: Any, credentials: Any, port: int | None = None, service: str = "ingest-logs"
 ) -> Any:
-    """GetMetrics over a connection of its own."""
+    """GetMetrics over a new connection."""
     async with say.channel_to(world.scaler.ports[0] if port is None else port, credentials) as channel:
         request = pb.GetMetricsRequest(scaledObjectRef=world.ref(service), metricName="s0-ingest-logs")
         return await pb_grpc.ExternalScalerStub(channel).GetMetrics(request, timeout=DEADLINE)
@@ -139,7 +139,7 @@ async def test_the_instance_is_the_first_uri_else_the_first_dns_name(
 
 
 @pytest.mark.parametrize("wrong", ["authority", "expired", "early", "none", "plain text", "self-signed"])
-async def test_who_shows_no_good_certificate_is_not_let_in(
+async def test_clients_without_a_valid_certificate_are_rejected(
     start: Starting, mounted: Mounted, say: Any, good: Any, wrong: str
 ) -> None:
     world = await start(**mounted.settings(), credentials=good)
@@ -156,7 +156,7 @@ async def test_who_shows_no_good_certificate_is_not_let_in(
     code, _ = await refused(world, asked_by(world, say, shown[wrong]))
     assert code is grpc.StatusCode.UNAVAILABLE
     assert world.verdicts.asked == []
-    # And the same question by the right one is answered.
+    # The same request with the right certificate is answered.
     await world.metric()
     assert world.verdicts.asked == [[1]]
 
@@ -166,7 +166,7 @@ async def test_who_shows_no_good_certificate_is_not_let_in(
     [[], [x509.IPAddress(ipaddress.ip_address("127.0.0.1"))], [_DNS("default")], [_URI("default")]],
     ids=["no extension", "an address only", "DNS default", "URI default"],
 )
-async def test_a_certificate_without_a_name_is_bound_to_nobody(
+async def test_a_certificate_without_a_name_matches_no_binding(
     start: Starting, mounted: Mounted, say: Any, good: Any, names: list[x509.GeneralName]
 ) -> None:
     world = await start(**mounted.settings(), credentials=mounted.client(*names))
@@ -174,7 +174,7 @@ async def test_a_certificate_without_a_name_is_bound_to_nobody(
     nameless = await refused(world, world.metric())
     missing = await refused(world, asked_by(world, say, good, service="ingest-lost"))
     assert nameless[0] is missing[0] is grpc.StatusCode.NOT_FOUND
-    assert nameless[1] == missing[1].replace("ingest-lost", "ingest-logs").partition(" Near names")[0]
+    assert nameless[1] == missing[1].replace("ingest-lost", "ingest-logs").partition(" Did you mean")[0]
 
 
 async def test_bindings_of_default_do_not_count_where_certificates_are_required(
@@ -206,14 +206,14 @@ async def test_with_a_second_address_clients_may_come_without_a_certificate(
     assert (await refused(world, asked_by(world, say, mounted.without(), mutual)))[0] is grpc.StatusCode.UNAVAILABLE
 
 
-async def test_without_client_certificates_whoever_trusts_the_server_is_default(
+async def test_without_client_certificates_every_client_is_default(
     start: Starting, mounted: Mounted, say: Any, good: Any
 ) -> None:
     settings = mounted.settings("tls", scaler_tls_client_ca_file=None)
     world = await start(**settings, credentials=mounted.without())
     world.verdicts.judgments[1] = say.sustained(700)
     assert (await world.metric()).metricValues[0].metricValue == 700
-    # Nobody asks for the certificate, so it lends nothing.
+    # The certificate is not requested, so it does not identify the client.
     await bound(world, say, (KEDA, "shop"))
     assert (await refused(world, asked_by(world, say, good)))[0] is grpc.StatusCode.NOT_FOUND
 
@@ -233,14 +233,14 @@ async def test_a_rotation_leaves_open_connections_and_streams_alone(
     used = world.scaler._certificates.bundle
     await say.eventually(lambda: world.scaler._certificates.bundle is not used)
 
-    # New handshakes are by the new files only.
+    # New handshakes use the new files only.
     fresh = mounted.client(_URI(KEDA))
     assert await asked_by(world, say, fresh)
     for old in (good, before):
         assert (await refused(world, asked_by(world, say, old)))[0] is grpc.StatusCode.UNAVAILABLE
-    # What was open before goes on.
+    # Open connections continue.
     world.verdicts.judgments[1] = say.sustained(900)
-    world.hints.put_nowait("lagscale_samples")
+    world.notifications.put_nowait("lagscale_samples")
     assert (await asyncio.wait_for(stream.read(), DEADLINE)).result is True
     assert (await world.metric()).metricValues[0].metricName == "s0-ingest-logs"
     stream.cancel()
@@ -257,13 +257,13 @@ def odd(authority: Authority) -> Pair:
 @pytest.mark.parametrize(
     "fault", ["half", "another key", "no key", "an expired one", "no authority", "gone", "another curve"]
 )
-async def test_files_that_do_not_fit_are_not_taken(
+async def test_files_that_do_not_match_are_rejected(
     start: Starting, mounted: Mounted, say: Any, good: Any, fault: str
 ) -> None:
     world = await start(**mounted.settings(), credentials=good)
     await bound(world, say, (KEDA, "shop"))
     used, count = world.scaler._certificates.bundle, "lagscale_scaler_certificate_reloads_total"
-    refusals = sample(count, result="refused")
+    refusals = sample(count, result="rejected")
     pair = mounted.servers.pair("localhost")
     if fault == "half":
         mounted.swap(replace(pair, certificate=pair.certificate[: len(pair.certificate) // 2]), mounted.clients)
@@ -276,26 +276,26 @@ async def test_files_that_do_not_fit_are_not_taken(
             mounted.servers.sign(Request("localhost", (_DNS("localhost"),), -2 * _DAY, -_DAY)), mounted.clients
         )
     elif fault == "another curve":
-        # A good pair by itself, of a curve that TLS does not have.
+        # A matching pair of a curve that TLS does not support.
         mounted.swap(odd(mounted.servers), mounted.clients)
     elif fault == "no authority":
         (mounted.folder / "ca.crt").unlink()
         (mounted.folder / "ca.crt").write_text("-----BEGIN CERTIFICATE-----\nAAAA\n")
     else:
         (mounted.folder / "tls.crt").unlink()
-    await say.eventually(lambda: sample(count, result="refused") == refusals + 1)
-    assert sample("lagscale_scaler_certificate_refused") == 1.0
+    await say.eventually(lambda: sample(count, result="rejected") == refusals + 1)
+    assert sample("lagscale_scaler_certificate_rejected") == 1.0
     assert world.scaler._certificates.bundle is used
     assert await asked_by(world, say, good)
-    # Told once, however often it is looked at; and what fits is taken.
+    # Reported once, however often it is read; and matching files are loaded.
     world.scaler._certificates.reload()
     world.scaler._certificates.reload()
-    assert sample(count, result="refused") == refusals + 1
+    assert sample(count, result="rejected") == refusals + 1
     for name in ("ca.crt", "tls.crt"):
         (mounted.folder / name).unlink(missing_ok=True)
     mounted.swap(pair, mounted.clients)
     await say.eventually(lambda: world.scaler._certificates.bundle is not used)
-    await say.eventually(lambda: sample("lagscale_scaler_certificate_refused") == 0.0)
+    await say.eventually(lambda: sample("lagscale_scaler_certificate_rejected") == 0.0)
     assert await asked_by(world, say, good)
 
 
@@ -306,9 +306,9 @@ async def test_the_expiry_in_use_is_a_metric(start: Starting, mounted: Mounted, 
     used = world.scaler._certificates.bundle
     await say.eventually(lambda: world.scaler._certificates.bundle is not used)
     now = datetime.datetime.now(datetime.UTC).timestamp()
-    expiry = sample("lagscale_scaler_certificate_expiry_seconds", certificate="server")
+    expiry = sample("lagscale_scaler_certificate_expiry_timestamp_seconds", certificate="server")
     assert expiry == pytest.approx(now + ends.total_seconds(), abs=60)
-    authority = sample("lagscale_scaler_certificate_expiry_seconds", certificate="client_ca")
+    authority = sample("lagscale_scaler_certificate_expiry_timestamp_seconds", certificate="client_ca")
     assert authority == pytest.approx(now + _DAY.total_seconds(), abs=60)
 
 
@@ -320,11 +320,11 @@ async def _until_serving(watched: Any) -> AsyncIterator[Any]:
             return
 
 
-async def test_health_and_reflection_need_the_certificate_too_and_the_probes_do_not(
+async def test_health_and_reflection_require_the_certificate_and_the_probes_do_not(
     start: Starting, mounted: Mounted, say: Any, good: Any
 ) -> None:
     world = await start(**mounted.settings(), credentials=good)
-    # The store is told of with the first beat.
+    # The availability of the store is reported after the first poll.
     watched = health_pb2_grpc.HealthStub(world.channel).Watch(health_pb2.HealthCheckRequest(), timeout=DEADLINE)
     assert any(
         [response.status == health_pb2.HealthCheckResponse.SERVING async for response in _until_serving(watched)]

@@ -1,4 +1,4 @@
-"""A frozen monitor: what KEDA is told, by every call, through restarts, silence, and several freezes at once."""
+"""Answers of a frozen monitor: every call, restarts, outages of the store, and several freezes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ HOUR = 3_600_000
 
 @pytest.fixture
 def make_freeze(say: Any) -> Any:
-    """Makes freezes of the tenant `acme`, that began a second ago and end in an hour."""
+    """Creates freezes of the tenant `acme` that began a second ago and end in an hour."""
 
     def make(name: str = "a", *, tenant: int = 1, since: int = -1000, until: int = HOUR, **of: Any) -> Freeze:
         facts = {"cluster": None, "monitor_id": None, **of}
@@ -32,9 +32,9 @@ def make_freeze(say: Any) -> Any:
 
 
 async def frozen(world: Any, say: Any, *freezes: Freeze) -> None:
-    """Replace the freezes; the scaler is told, and has taken them."""
+    """Replace the freezes, and wait until the scaler has loaded them."""
     world.registry.change(freezes=freezes, now_ms=say.now_ms)
-    world.hints.put_nowait("lagscale_registry")
+    world.notifications.put_nowait("lagscale_registry")
     await say.eventually(
         lambda: world.scaler._registrations.directory.registrations.version == world.registry.present.version
     )
@@ -50,11 +50,11 @@ async def refused(call: Any) -> tuple[Code, str]:
     return caught.value.code(), caught.value.details()
 
 
-def count(kind: str) -> float:
-    return REGISTRY.get_sample_value("lagscale_scaler_answers_total", {"kind": kind}) or 0.0
+def count(source: str) -> float:
+    return REGISTRY.get_sample_value("lagscale_scaler_answers_total", {"source": source}) or 0.0
 
 
-async def test_a_frozen_monitor_keeps_what_was_known_whatever_the_samples_say(
+async def test_a_frozen_monitor_keeps_its_answer_whatever_the_samples_are(
     start: Any, say: Any, make_freeze: Any
 ) -> None:
     world = await start()
@@ -66,7 +66,7 @@ async def test_a_frozen_monitor_keeps_what_was_known_whatever_the_samples_say(
     assert await value(world) == 1500
     assert await world.active() is True
     assert count("frozen") == before + 2
-    # Neither more lag nor none moves it, and nothing is asked of the store any more.
+    # Later samples do not change it, and the store is not queried any more.
     asked = len(world.verdicts.asked)
     world.verdicts.judgments[1], world.verdicts.holds[1] = say.calm(), Answer(7.0, True, say.now_ms)
     assert await value(world) == 1500
@@ -76,7 +76,7 @@ async def test_a_frozen_monitor_keeps_what_was_known_whatever_the_samples_say(
     assert await world.active() is False
 
 
-async def test_the_answer_is_looked_for_as_of_the_freeze_and_without_a_limit(
+async def test_the_answer_is_computed_as_of_the_freeze_and_does_not_expire(
     start: Any, say: Any, make_freeze: Any
 ) -> None:
     world = await start()
@@ -97,7 +97,9 @@ async def test_the_answer_is_looked_for_as_of_the_freeze_and_without_a_limit(
     assert request.policy.hold_ms == 24 * HOUR
 
 
-async def test_where_nothing_was_known_it_is_an_error_and_never_zero(start: Any, say: Any, make_freeze: Any) -> None:
+async def test_without_a_last_known_answer_it_is_an_error_and_never_zero(
+    start: Any, say: Any, make_freeze: Any
+) -> None:
     world = await start()
     world.verdicts.judgments[1] = say.calm()
     await frozen(world, say, make_freeze(monitor_id=1))
@@ -108,10 +110,10 @@ async def test_where_nothing_was_known_it_is_an_error_and_never_zero(start: Any,
             "Frozen until 2023-11-14T23:13:20Z (a move), and no answer was known before that could be held; "
             "`lagscale unfreeze` ends it."
         )
-    # The target stays what it is.
+    # The target lag does not change.
     spec = await world.stub.GetMetricSpec(world.ref())
     assert [one.targetSize for one in spec.metricSpecs] == [500]
-    # It is kept as well: what becomes known later is not what was known then.
+    # It is stored as well: later knowledge does not count.
     world.verdicts.holds[1] = Answer(7.0, True, say.now_ms)
     assert (await refused(world.metric()))[0] is Code.UNAVAILABLE
 
@@ -146,7 +148,7 @@ async def test_a_freeze_is_of_what_it_names_and_of_nothing_else(
     assert REGISTRY.get_sample_value("lagscale_scaler_frozen_monitors") == len(frozen_ones)
 
 
-async def test_it_ends_by_itself_at_its_instant_of_the_database(start: Any, say: Any, make_freeze: Any) -> None:
+async def test_it_ends_by_itself_in_database_time(start: Any, say: Any, make_freeze: Any) -> None:
     world = await start()
     world.verdicts.judgments[1] = say.sustained(9000)
     world.verdicts.holds[1] = Answer(1500.0, True, say.now_ms)
@@ -160,28 +162,28 @@ async def test_it_ends_by_itself_at_its_instant_of_the_database(start: Any, say:
     assert world.registry.present.version == version
 
 
-async def test_of_several_freezes_any_one_holds_and_the_answer_stays(start: Any, say: Any, make_freeze: Any) -> None:
+async def test_of_several_freezes_any_one_applies_and_the_answer_stays(start: Any, say: Any, make_freeze: Any) -> None:
     world = await start()
     world.verdicts.judgments[1] = say.sustained(9000)
     world.verdicts.holds[1] = Answer(1500.0, True, say.now_ms)
     mine, whole = make_freeze("mine", monitor_id=1, since=-9000), make_freeze("whole", until=2 * HOUR)
     await frozen(world, say, mine)
     assert await value(world) == 1500
-    # By the second one alone it would be another answer.
+    # The second one alone would give another answer.
     world.verdicts.holds[1] = Answer(7.0, True, say.now_ms)
     await frozen(world, say, mine, whole)
     assert await value(world) == 1500
     await say.eventually(lambda: {name for _, name in world.freezes.rows} == {"mine", "whole"})
     await frozen(world, say, whole)
     assert await value(world) == 1500
-    # Frozen anew, it is what is known anew.
+    # A new freeze uses the present last-known answer.
     await frozen(world, say)
     assert await value(world) == 9000
     await frozen(world, say, make_freeze("again", monitor_id=1))
     assert await value(world) == 7
 
 
-async def test_replicas_tell_the_same_though_they_would_find_different_answers(
+async def test_replicas_give_the_same_answer_though_they_would_compute_different_ones(
     start: Any, say: Any, make_freeze: Any
 ) -> None:
     one = await start()
@@ -194,7 +196,7 @@ async def test_replicas_tell_the_same_though_they_would_find_different_answers(
     assert len(other.verdicts.asked) == 0
 
 
-async def test_many_calls_at_once_look_for_it_once(start: Any, say: Any, make_freeze: Any) -> None:
+async def test_concurrent_calls_compute_it_once(start: Any, say: Any, make_freeze: Any) -> None:
     world = await start()
     world.verdicts.judgments[1] = say.calm()
     world.verdicts.holds[1] = Answer(1500.0, True, say.now_ms)
@@ -203,7 +205,7 @@ async def test_many_calls_at_once_look_for_it_once(start: Any, say: Any, make_fr
     assert len(world.verdicts.asked) == 1
 
 
-async def test_a_restart_without_the_store_tells_the_same(start: Any, say: Any, make_freeze: Any) -> None:
+async def test_a_restart_without_the_store_gives_the_same_answer(start: Any, say: Any, make_freeze: Any) -> None:
     world = await start()
     world.verdicts.judgments |= {1: say.calm(), 2: say.calm()}
     world.verdicts.holds[1] = Answer(1500.0, True, say.now_ms)
@@ -216,17 +218,17 @@ async def test_a_restart_without_the_store_tells_the_same(start: Any, say: Any, 
     assert await value(after) == 1500
     assert await after.active() is True
     assert await refused(after.metric("s0-ingest-metrics", service="ingest-metrics")) == nothing
-    # What is kept on scratch is of that freeze alone.
-    assert len(after.scaler._frozen.dump()["kept"]) == 2
+    # The local cache has the answer of that freeze alone.
+    assert len(after.scaler._frozen.dump()["stored"]) == 2
 
 
-async def test_a_kill_without_the_store_tells_the_same(start: Any, say: Any, make_freeze: Any) -> None:
+async def test_a_kill_without_the_store_gives_the_same_answer(start: Any, say: Any, make_freeze: Any) -> None:
     world = await start()
     world.verdicts.judgments[1] = say.calm()
     world.verdicts.holds[1] = Answer(1500.0, True, say.now_ms)
     await frozen(world, say, make_freeze())
     assert await value(world) == 1500
-    # It is written within a second, and nothing else is written when a process is killed.
+    # It is written within a second; a killed process writes nothing more.
     folder = world.scaler._settings.cache_dir / "scaler"
     await say.eventually(lambda: (folder / "frozen.json").exists() and not world.scaler._frozen.dirty)
     after = await start(registry_failure=StoreUnavailable())
@@ -234,11 +236,11 @@ async def test_a_kill_without_the_store_tells_the_same(start: Any, say: Any, mak
     assert await value(after) == 1500
 
 
-async def test_a_store_that_is_silent_from_the_beginning_leaves_what_this_replica_saw_until_then(
+async def test_without_the_store_from_the_start_the_replicas_own_judgments_count(
     start: Any, say: Any, make_freeze: Any
 ) -> None:
     world = await start()
-    # Held answers are switched off, and it is long ago: a freeze has no limit.
+    # Last-known answers are off, and it was long ago: the answer of a freeze does not expire.
     old = say.now_ms - 5 * HOUR
     world.verdicts.judgments[1] = say.sustained(800, at_ms=old, now_ms=say.now_ms)
     assert await value(world) == 800
@@ -246,11 +248,11 @@ async def test_a_store_that_is_silent_from_the_beginning_leaves_what_this_replic
     await frozen(world, say, make_freeze(monitor_id=1))
     assert await value(world) == 800
     assert await world.active() is True
-    # A monitor that this replica never saw has nothing to hold.
+    # Without judgments of this replica there is no last-known answer.
     await frozen(world, say, make_freeze())
     code, text = await refused(world.metric("s0-ingest-metrics", service="ingest-metrics"))
     assert (code, text.partition(" (")[0]) == (Code.UNAVAILABLE, "Frozen until 2023-11-14T23:13:20Z")
-    # The store is back, and has the last word for all replicas.
+    # The store is available again, and its answer counts for all replicas.
     world.verdicts.failure = world.freezes.failure = None
     world.verdicts.holds[1] = Answer(750.0, True, old)
     assert await value(world) == 750
@@ -284,7 +286,7 @@ async def test_streams_follow(start: Any, say: Any, make_freeze: Any) -> None:
     stream.cancel()
 
 
-async def test_a_stream_says_nothing_where_nothing_is_held(start: Any, say: Any, make_freeze: Any) -> None:
+async def test_a_stream_sends_nothing_without_a_last_known_answer(start: Any, say: Any, make_freeze: Any) -> None:
     world = await start()
     world.verdicts.judgments[1] = say.calm(active=False)
     await frozen(world, say, make_freeze(monitor_id=1))
@@ -297,7 +299,9 @@ async def test_a_stream_says_nothing_where_nothing_is_held(start: Any, say: Any,
     stream.cancel()
 
 
-async def test_of_several_monitors_a_held_one_is_active(start: Any, say: Any, make_freeze: Any) -> None:
+async def test_of_several_monitors_one_with_a_last_known_answer_is_active(
+    start: Any, say: Any, make_freeze: Any
+) -> None:
     world = await start()
     world.verdicts.judgments |= {1: say.calm(), 2: say.calm()}
     both = "ingest-logs,ingest-metrics"
@@ -310,14 +314,14 @@ async def test_of_several_monitors_a_held_one_is_active(start: Any, say: Any, ma
     assert await value(world, service=both) == 3
 
 
-async def test_each_kind_of_trigger_keeps_its_own_answer(start: Any, say: Any, make_freeze: Any) -> None:
+async def test_each_set_of_overrides_has_its_own_answer(start: Any, say: Any, make_freeze: Any) -> None:
     world = await start()
     (first, *others) = world.registry.present.monitors
     world.registry.change(monitors=(replace(first, overridable=True), *others))
     world.verdicts.judgments[1] = say.calm()
     held = iter((Answer(1500.0, True, say.now_ms), Answer(40.0, True, say.now_ms)))
 
-    async def last_known(_ask: Any, _judgement: Any) -> Answer | None:
+    async def last_known(_ask: Any, _judgment: Any) -> Answer | None:
         return next(held)
 
     world.verdicts.find_last_known = last_known
@@ -352,7 +356,7 @@ async def test_an_inline_monitor_is_registered_and_answered_when_the_freeze_is_o
     assert [one.topics for one in world.registry.registered] == [("t",)]
 
 
-async def test_a_part_of_the_topics_is_never_held(start: Any, say: Any, make_freeze: Any) -> None:
+async def test_partial_topics_have_no_last_known_answer(start: Any, say: Any, make_freeze: Any) -> None:
     world = await start()
     (first, *others) = world.registry.present.monitors
     world.registry.change(monitors=(replace(first, partial="Only 3 of 9 topics are measured."), *others))
@@ -362,14 +366,16 @@ async def test_a_part_of_the_topics_is_never_held(start: Any, say: Any, make_fre
     assert (await refused(world.metric()))[0] is Code.UNAVAILABLE
 
 
-async def test_decisions_say_frozen_and_no_alert_counts_them(start: Any, say: Any, make_freeze: Any) -> None:
+async def test_decisions_are_recorded_as_frozen_and_do_not_count_as_last_known(
+    start: Any, say: Any, make_freeze: Any
+) -> None:
     world = await start()
     world.verdicts.judgments |= {1: say.calm(), 2: say.calm()}
     world.verdicts.holds[1] = Answer(1500.0, True, say.now_ms)
     await frozen(world, say, make_freeze())
     await value(world)
     await refused(world.metric("s0-ingest-metrics", service="ingest-metrics"))
-    await world.scaler._recorder.flush()
+    await world.scaler._decision_log.flush()
     recorded = {row.monitor_id: (row.reason, row.code, row.value, row.held) for row in world.decisions.rows}
     assert recorded == {1: ("frozen", "OK", 1500.0, True), 2: ("frozen", "UNAVAILABLE", None, False)}
-    assert REGISTRY.get_sample_value("lagscale_scaler_held_share") == 0
+    assert REGISTRY.get_sample_value("lagscale_scaler_last_known_ratio") == 0

@@ -1,4 +1,4 @@
-"""A replica without its store, restarted, asked by probes, and stopped: what it says and what it never says."""
+"""A replica without its store, its restart, probes and shutdown."""
 
 from __future__ import annotations
 
@@ -41,10 +41,10 @@ async def health(world: Any, service: str = "externalscaler.ExternalScaler") -> 
 async def until_health(world: Any, serving: bool) -> None:
     async with asyncio.timeout(10):
         while ((await health(world)) == SERVING) is not serving:
-            world.hints.put_nowait("lagscale_registry")
+            world.notifications.put_nowait("lagscale_registry")
 
 
-async def test_probes_tell_the_store_from_readiness(start: Any) -> None:
+async def test_readiness_does_not_depend_on_the_store(start: Any) -> None:
     world = await start()
     await until_health(world, True)
     assert await health(world, "") == SERVING
@@ -70,21 +70,21 @@ async def test_metrics_and_unknown_paths(start: Any, say: Any) -> None:
     assert (await probe(world, "/nothing"))[0] == 404
 
 
-async def test_without_scratch_and_store_it_starts_but_is_not_ready(start: Any) -> None:
+async def test_without_local_cache_and_store_it_starts_but_is_not_ready(start: Any) -> None:
     world = await start(registry_failure=StoreUnavailable(), scaler_call_timeout_seconds=0.2)
     code, body = await probe(world, "/readyz")
-    assert (code, body["checks"]["registrations_known"]) == (503, False)
+    assert (code, body["checks"]["registrations_loaded"]) == (503, False)
     with pytest.raises(grpc.aio.AioRpcError) as raised:
         await world.stub.GetMetricSpec(world.ref())
     assert raised.value.code() is Code.UNAVAILABLE
     world.registry.failure = None
-    world.hints.put_nowait("lagscale_registry")
+    world.notifications.put_nowait("lagscale_registry")
     await asyncio.wait_for(until_health(world, True), 10)
     assert (await probe(world, "/readyz"))[0] == 200
     assert len((await world.stub.GetMetricSpec(world.ref())).metricSpecs) == 1
 
 
-async def test_a_restart_without_the_store_answers_from_scratch(start: Any, say: Any) -> None:
+async def test_a_restart_without_the_store_answers_from_the_local_cache(start: Any, say: Any) -> None:
     first = await start()
     first.verdicts.judgments = {1: say.sustained(900), 2: say.calm()}
     await first.active()
@@ -106,16 +106,16 @@ async def test_a_restart_without_the_store_answers_from_scratch(start: Any, say:
     assert time.monotonic() - started < 5
 
 
-async def test_a_changed_registration_is_known_at_once(start: Any, say: Any) -> None:
+async def test_a_changed_registration_is_loaded_at_once(start: Any, say: Any) -> None:
     world = await start()
     world.registry.change(monitors=(say.monitor(1, "ingest-logs", lagThreshold="7"), say.monitor(9, "brand-new")))
-    world.hints.put_nowait("lagscale_registry")
+    world.notifications.put_nowait("lagscale_registry")
     await say.eventually(lambda: world.scaler._registrations.directory.registrations.version == 2)
     assert (await world.stub.GetMetricSpec(world.ref())).metricSpecs[0].targetSize == 7
     assert (await world.stub.GetMetricSpec(world.ref("brand-new"))).metricSpecs[0].metricName == "brand-new"
 
 
-async def test_a_stop_is_told_and_ends_no_call(start: Any, say: Any) -> None:
+async def test_a_stop_is_announced_and_ends_no_call(start: Any, say: Any) -> None:
     world = await start(scaler_drain_seconds=0.5, scaler_call_timeout_seconds=3)
     world.verdicts.judgments[1] = say.calm()
     await until_health(world, True)

@@ -1,4 +1,4 @@
-"""The scaler as a process on a real database: samples in, answers out, through outages, kills and stops."""
+"""The scaler as a process on a real database: from samples to answers, through outages, kills and stops."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ Code = grpc.StatusCode
 
 @dataclass
 class Kafka:
-    """What a scraper would have written: one tenant's monitors, and rounds of their targets."""
+    """Writes what a scraper would write: one tenant's monitors, and rounds of their targets."""
 
     url: str
     namespace: str
@@ -56,7 +56,7 @@ class Kafka:
         self.targets = {}
 
     def register(self, name: str) -> None:
-        """A monitor of one topic, with short times."""
+        """Register a monitor of one topic, with short times."""
         policy = '{"lagThreshold": "100", "sustainSeconds": "20", "samplingInterval": "5", "workSeconds": "0"}'
         with psycopg.connect(self.url) as connection:
             monitor = _id(
@@ -76,7 +76,7 @@ class Kafka:
         self.targets[name] = target
 
     def measure(self, name: str, *lags: int, members: int = 0) -> None:
-        """Rounds every five seconds, the last of them now."""
+        """Write rounds at five-second intervals, the last one now."""
         assert self.targets is not None
         with psycopg.connect(self.url) as connection:
             now = _id(connection, "select (extract(epoch from clock_timestamp()) * 1000)::bigint")
@@ -99,7 +99,7 @@ def _id(connection: Any, statement: str, *values: object) -> int:
 
 @dataclass
 class Replica:
-    """A scaler process and a client of it."""
+    """A scaler process and its client."""
 
     process: subprocess.Popen[bytes]
     grpc_port: int
@@ -117,7 +117,7 @@ class Replica:
             return 0
 
     async def ask(self, method: str, name: str, seconds: float = 5.0) -> Any:
-        """One call on a connection of its own, with its answer or its code."""
+        """Make one call on a new connection; returns its answer or its status code."""
         async with grpc.aio.insecure_channel(
             f"127.0.0.1:{self.grpc_port}", options=[("grpc.use_local_subchannel_pool", 1)]
         ) as channel:
@@ -142,7 +142,7 @@ def kafka(shared_url: str) -> Kafka:
 
 @pytest.fixture
 def replica(shared_url: str, tmp_path: Path, kafka: Kafka) -> Iterator[Starting]:
-    """Starts scaler processes; they share their scratch."""
+    """Starts scaler processes that share their local cache."""
     running: list[subprocess.Popen[bytes]] = []
 
     def start(**variables: str) -> Replica:
@@ -180,12 +180,12 @@ async def until(condition: Callable[[], Any], seconds: float = 20.0) -> None:
 
 @pytest.fixture
 async def paused(database: Any) -> AsyncIterator[Callable[[], None]]:
-    """Stops the database where it stands; it goes on when the test ends."""
+    """Pauses the database; it resumes when the test ends."""
     yield database.pause
     database.resume()
 
 
-async def test_lag_that_lasts_becomes_a_value(kafka: Kafka, replica: Starting) -> None:
+async def test_sustained_lag_becomes_a_value(kafka: Kafka, replica: Starting) -> None:
     for name in ("busy", "idle", "fresh"):
         kafka.register(name)
     kafka.measure("busy", 0, 700, 700, 700, 700, 700)
@@ -231,7 +231,7 @@ async def test_a_registration_and_new_samples_reach_an_open_stream(kafka: Kafka,
         call.cancel()
 
 
-async def test_a_hanging_database_is_survived_and_what_worked_is_held(
+async def test_a_hanging_database_leaves_last_known_answers(
     kafka: Kafka, replica: Starting, paused: Callable[[], None], database: Any, tmp_path: Path
 ) -> None:
     for name in ("busy", "idle"):
@@ -270,7 +270,7 @@ async def test_a_hanging_database_is_survived_and_what_worked_is_held(
     await until(lambda: asyncio.run(second.ask("GetMetrics", "idle")) is not Code.UNAVAILABLE)
 
 
-async def test_a_stop_under_load_costs_no_poll_where_another_replica_serves(kafka: Kafka, replica: Starting) -> None:
+async def test_a_stop_under_load_fails_no_poll_while_another_replica_serves(kafka: Kafka, replica: Starting) -> None:
     kafka.register("busy")
     kafka.measure("busy", 0, *[700] * 6)
     scalers = [replica(), replica()]
@@ -287,7 +287,7 @@ async def test_a_stop_under_load_costs_no_poll_where_another_replica_serves(kafk
             assert (await stub.GetMetrics(request, timeout=5)).metricValues[0].metricValueFloat == 100
 
         async def keda() -> None:
-            """Polls for ever; like KEDA it calls once more at once when a poll fails."""
+            """Poll without end; like KEDA, retry once when a poll fails."""
             nonlocal polled, again
             while not stopping or scalers[0].process.poll() is None:
                 try:
@@ -302,12 +302,12 @@ async def test_a_stop_under_load_costs_no_poll_where_another_replica_serves(kafk
         scalers[0].process.send_signal(signal.SIGTERM)
         stopping = True
         await asyncio.gather(*polling)
-        # At most what was on its way to the replica in the moment of its goodbye.
+        # At most the calls that were in transit when the replica closed its connections.
         assert again <= len(polling)
     assert scalers[0].process.wait() == 0
 
 
-async def test_a_killed_replica_costs_the_calls_in_flight_only(kafka: Kafka, replica: Starting) -> None:
+async def test_a_killed_replica_fails_only_running_calls(kafka: Kafka, replica: Starting) -> None:
     kafka.register("busy")
     kafka.measure("busy", 0, *[700] * 6)
     scalers = [replica(), replica()]
@@ -322,7 +322,7 @@ async def test_a_killed_replica_costs_the_calls_in_flight_only(kafka: Kafka, rep
 @pytest.mark.parametrize(
     "variables", [{"LAGSCALE_SCALER_CALL_TIMEOUT_SECONDS": "soon"}, {"LAGSCALE_SCALER_CAL_TIMEOUT_SECONDS": "1"}]
 )
-async def test_settings_with_faults_stop_the_start(replica: Starting, variables: dict[str, str]) -> None:
+async def test_invalid_settings_stop_the_start(replica: Starting, variables: dict[str, str]) -> None:
     scaler = replica(**variables)
     with contextlib.suppress(subprocess.TimeoutExpired):
         assert await asyncio.to_thread(scaler.process.wait, 20) == 2

@@ -1,4 +1,4 @@
-"""Triggers that list no topics: what is registered for them, and what KEDA gets of a part of the topics."""
+"""Triggers that list no topics: their registration, and the answers from partial topics."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ Starting = Callable[..., Awaitable[Any]]
 
 
 @pytest.mark.parametrize("pattern", ["orders\\..*", None])
-async def test_an_inline_trigger_without_a_list_is_registered_for_the_scraper_to_look_up(
+async def test_an_inline_trigger_without_a_list_is_registered_for_topic_discovery(
     shared_url: str, pattern: str | None
 ) -> None:
     name = f"t-{uuid.uuid4().hex[:12]}"
@@ -53,12 +53,12 @@ async def partial(start: Starting, say: Any) -> Any:
     world = await start()
     part = replace(world.registry.present.monitors[0], partial="The monitor means 101 topics, at most 100.")
     world.registry.change(monitors=(part, *world.registry.present.monitors[1:]))
-    world.hints.put_nowait("lagscale_registry")
+    world.notifications.put_nowait("lagscale_registry")
     await say.eventually(lambda: world.scaler._registrations.directory.registrations.monitors[0].partial != "")
     return world
 
 
-async def test_a_part_of_the_topics_is_never_calm_and_never_held(start: Starting, say: Any) -> None:
+async def test_partial_topics_are_never_calm_and_have_no_last_known_answer(start: Starting, say: Any) -> None:
     world = await partial(start, say)
     world.verdicts.judgments[1] = say.calm()
     for call in (world.metric, world.active):
@@ -68,25 +68,25 @@ async def test_a_part_of_the_topics_is_never_calm_and_never_held(start: Starting
         assert "at most 100" in raised.value.details()
 
 
-async def test_lag_that_lasts_in_a_part_is_told(start: Starting, say: Any) -> None:
+async def test_sustained_lag_in_partial_topics_is_answered(start: Starting, say: Any) -> None:
     world = await partial(start, say)
     world.verdicts.judgments[1] = say.sustained(700, members=3)
     assert (await world.metric()).metricValues[0].metricValueFloat == 1500.0
     assert await world.active() is True
 
 
-async def test_the_target_of_a_part_stays_constant(start: Starting, say: Any) -> None:
+async def test_the_target_lag_of_partial_topics_stays_constant(start: Starting, say: Any) -> None:
     world = await partial(start, say)
     spec = await world.stub.GetMetricSpec(world.ref(), timeout=5)
     assert [one.targetSizeFloat for one in spec.metricSpecs] == [500.0]
 
 
-async def test_a_monitor_by_pattern_stands_beside_others_in_one_service_type(start: Starting, say: Any) -> None:
+async def test_a_monitor_by_pattern_can_be_combined_with_others_in_one_service_type(start: Starting, say: Any) -> None:
     world = await start()
     logs, metrics, *others = world.registry.present.monitors
     by_pattern = replace(metrics, topics=("topic-a", "topic-b"), target_ids=(2, 9))
     world.registry.change(monitors=(logs, by_pattern, *others))
-    world.hints.put_nowait("lagscale_registry")
+    world.notifications.put_nowait("lagscale_registry")
     await say.eventually(lambda: world.scaler._registrations.directory.registrations.monitors[1].target_ids == (2, 9))
     world.verdicts.judgments |= {1: say.calm(), 2: say.sustained(7)}
     both = "ingest-logs,ingest-metrics"

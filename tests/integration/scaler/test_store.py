@@ -1,4 +1,4 @@
-"""The scaler's side of the registry on a real database, under the scaler's role."""
+"""The scaler's statements on a real database, under the scaler's role."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ async def pool(shared_url: str) -> AsyncIterator[Any]:
 
 @pytest.fixture
 def tenant(shared_url: str) -> int:
-    """A tenant with one cluster `main`, bound to a namespace of its own name."""
+    """A tenant with one cluster `main`, bound to a namespace with the tenant's name."""
     name = f"t-{uuid.uuid4().hex[:12]}"
     with psycopg.connect(shared_url, autocommit=True) as connection:
         row = connection.execute(
@@ -88,7 +88,9 @@ async def test_targets_are_in_the_order_of_the_topics(pool: Any, tenant: int, sh
     assert found["z-topic", "a-topic"][1] == found["a-topic",][0]
 
 
-async def test_many_at_once_make_one_monitor_of_one_content(pool: Any, tenant: int, shared_url: str) -> None:
+async def test_concurrent_registrations_of_one_content_create_one_monitor(
+    pool: Any, tenant: int, shared_url: str
+) -> None:
     store = PostgresRegistrations(pool)
     await asyncio.gather(*(store.register(build_inline_monitor(tenant, "t", lagThreshold="9")) for _ in range(12)))
     with psycopg.connect(shared_url) as connection:
@@ -101,7 +103,7 @@ async def test_many_at_once_make_one_monitor_of_one_content(pool: Any, tenant: i
     assert counts == (1, 1, 1)
 
 
-async def test_the_quota_is_exact_however_many_come_at_once(pool: Any, tenant: int, shared_url: str) -> None:
+async def test_the_quota_is_exact_under_concurrency(pool: Any, tenant: int, shared_url: str) -> None:
     store = PostgresRegistrations(pool)
     outcomes = await asyncio.gather(
         *(store.register(build_inline_monitor(tenant, f"topic-{n}")) for n in range(6)), return_exceptions=True
@@ -111,12 +113,12 @@ async def test_the_quota_is_exact_however_many_come_at_once(pool: Any, tenant: i
         assert connection.execute("select count(*) from monitor where tenant_id = %s", [tenant]).fetchone() == (3,)
 
 
-async def test_a_cluster_that_is_gone_is_not_found(pool: Any, tenant: int) -> None:
+async def test_a_deleted_cluster_is_not_found(pool: Any, tenant: int) -> None:
     with pytest.raises(NotFound):
         await PostgresRegistrations(pool).register(replace(build_inline_monitor(tenant, "t"), cluster="gone"))
 
 
-async def test_a_change_is_heard(pool: Any, tenant: int, shared_url: str) -> None:
+async def test_a_change_is_notified(pool: Any, tenant: int, shared_url: str) -> None:
     heard = changes(shared_url)
     assert await asyncio.wait_for(anext(heard), 10) == ""
     await PostgresRegistrations(pool).register(build_inline_monitor(tenant, "heard"))
@@ -127,7 +129,7 @@ async def test_a_change_is_heard(pool: Any, tenant: int, shared_url: str) -> Non
     await heard.aclose()
 
 
-async def test_decisions_and_asked_times_are_written(pool: Any, tenant: int, shared_url: str) -> None:
+async def test_decisions_and_request_times_are_written(pool: Any, tenant: int, shared_url: str) -> None:
     store = PostgresRegistrations(pool)
     await store.register(build_inline_monitor(tenant, "asked"))
     (found,) = [one for one in (await store.load()).monitors if one.tenant_id == tenant]
@@ -159,7 +161,7 @@ async def test_decisions_and_asked_times_are_written(pool: Any, tenant: int, sha
 async def test_a_database_that_nobody_migrated_is_an_unavailable_store(empty_url: str) -> None:
     pool = open_pool(empty_url, ROLE, 1, application="test-empty")
     await pool.open(wait=False)
-    # Roles belong to the server, so it may fail at the role or at the table.
+    # Roles are global to the server, so either the role or the table may be missing.
     with pytest.raises(StoreUnavailable):
         await PostgresRegistrations(pool).version()
     await pool.close()

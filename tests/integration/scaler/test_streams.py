@@ -1,4 +1,4 @@
-"""KEDA's two streams: the state at once, every change, silence while unknown, and a clean end."""
+"""KEDA's two streams: the activity at once, every change, nothing while unknown, and a clean end."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ async def read(call: Any, seconds: float = 5.0) -> Any:
     return await asyncio.wait_for(call.read(), seconds)
 
 
-async def test_activity_is_told_at_once_and_on_every_change(start: Any, say: Any) -> None:
+async def test_activity_is_sent_at_once_and_on_every_change(start: Any, say: Any) -> None:
     world = await start()
     world.verdicts.judgments[1] = say.calm()
     call = world.stub.StreamIsActive(world.ref())
     for judgment, active in ((None, False), (say.sustained(9), True), (say.calm(), False)):
         if judgment is not None:
             world.verdicts.judgments[1] = judgment
-            world.hints.put_nowait("lagscale_samples")
+            world.notifications.put_nowait("lagscale_samples")
         assert (await read(call)).result is active
     call.cancel()
 
 
-async def test_all_streams_are_read_by_one_question(start: Any, say: Any) -> None:
+async def test_all_streams_share_one_query(start: Any, say: Any) -> None:
     world = await start()
     world.verdicts.judgments = {1: say.calm(), 2: say.calm()}
     calls = [world.stub.StreamIsActive(world.ref(name)) for name in ("ingest-logs", "ingest-metrics") for _ in range(5)]
     assert [(await read(call)).result for call in calls] == [False] * 10
     world.verdicts.asked.clear()
     world.verdicts.judgments = {1: say.sustained(9), 2: say.sustained(9)}
-    world.hints.put_nowait("lagscale_samples")
+    world.notifications.put_nowait("lagscale_samples")
     assert [(await read(call)).result for call in calls] == [True] * 10
     assert {tuple(sorted(batch)) for batch in world.verdicts.asked} == {(1, 2)}
     for call in calls:
         call.cancel()
 
 
-async def test_true_is_said_again_while_active(start: Any, say: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.scaler.grpc.streams._REPEAT_SECONDS", 0.05)
+async def test_true_is_repeated_while_active(start: Any, say: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("services.scaler.timing.STREAM_REPEAT_SECONDS", 0.05)
     world = await start()
     world.verdicts.judgments[1] = say.sustained(9)
     call = world.stub.StreamIsActive(world.ref())
@@ -53,7 +53,7 @@ async def test_true_is_said_again_while_active(start: Any, say: Any, monkeypatch
     call.cancel()
 
 
-async def test_nothing_is_said_while_unknown_unless_an_answer_is_held(start: Any, say: Any) -> None:
+async def test_nothing_is_sent_while_unknown_without_a_last_known_answer(start: Any, say: Any) -> None:
     world = await start()
     world.verdicts.judgments[1] = say.unknown()
     call = world.stub.StreamIsActive(world.ref())
@@ -62,39 +62,41 @@ async def test_nothing_is_said_while_unknown_unless_an_answer_is_held(start: Any
     assert not reading.done()
     world.verdicts.holds[1] = Answer(9.0, True, say.now_ms)
     world.verdicts.judgments[1] = say.unknown(at_ms=say.now_ms - 1)
-    world.hints.put_nowait("lagscale_samples")
+    world.notifications.put_nowait("lagscale_samples")
     assert (await reading).result is True
     call.cancel()
 
 
-async def test_a_stream_outlives_the_store_and_says_true_of_what_worked(start: Any, say: Any) -> None:
+async def test_a_stream_survives_an_outage_of_the_store(start: Any, say: Any) -> None:
     world = await start()
     world.verdicts.judgments[1] = say.calm()
     call = world.stub.StreamIsActive(world.ref())
     assert (await read(call)).result is False
     world.verdicts.failure = StoreUnavailable()
     asked = len(world.verdicts.asked)
-    world.hints.put_nowait("lagscale_samples")
+    world.notifications.put_nowait("lagscale_samples")
     await say.eventually(lambda: len(world.verdicts.asked) > asked)
     world.verdicts.failure = None
     world.verdicts.judgments[1] = say.sustained(9)
-    world.hints.put_nowait("lagscale_samples")
+    world.notifications.put_nowait("lagscale_samples")
     assert (await read(call)).result is True
     call.cancel()
 
 
-async def test_the_spec_is_told_at_once_and_on_change(start: Any, say: Any) -> None:
+async def test_the_spec_is_sent_at_once_and_on_every_change(start: Any, say: Any) -> None:
     world = await start()
     call = world.stub.StreamMetricSpec(world.ref())
     assert (await read(call)).metricSpecs[0].targetSize == 500
     world.registry.change(monitors=(say.monitor(1, "ingest-logs", lagThreshold="500"), say.monitor(8, "other")))
     world.registry.change(monitors=(say.monitor(1, "ingest-logs", lagThreshold="7"),))
-    world.hints.put_nowait("lagscale_registry")
+    world.notifications.put_nowait("lagscale_registry")
     assert (await read(call)).metricSpecs[0].targetSize == 7
     call.cancel()
 
 
-async def test_streams_end_with_ok_when_their_monitor_goes_and_when_the_replica_stops(start: Any, say: Any) -> None:
+async def test_streams_end_with_ok_when_their_monitor_is_deleted_and_when_the_replica_stops(
+    start: Any, say: Any
+) -> None:
     world = await start()
     world.verdicts.judgments = {1: say.calm(), 2: say.calm()}
     gone = [world.stub.StreamIsActive(world.ref()), world.stub.StreamMetricSpec(world.ref())]
@@ -104,7 +106,7 @@ async def test_streams_end_with_ok_when_their_monitor_goes_and_when_the_replica_
     for call in (*gone, *staying):
         await read(call)
     world.registry.change(monitors=(say.monitor(2, "ingest-metrics", targetLag="0.4"),))
-    world.hints.put_nowait("lagscale_registry")
+    world.notifications.put_nowait("lagscale_registry")
     for call in gone:
         assert await read(call) is grpc.aio.EOF
         assert await call.code() is grpc.StatusCode.OK

@@ -16,14 +16,15 @@ from psycopg.types.json import Jsonb
 
 from devstack.broker import Broker
 from devstack.server import wait_until
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.encryption import Keyring, generate_key
 from lagscale.store.scraping import leases, targets
-from lagscale.store.sync_connection import ScraperDatabase
 from services.scraper.engine import worker
-from services.scraper.engine.options import EngineOptions
 from services.scraper.kafka.cluster import KafkaCluster
 from services.scraper.planning.planner import PollPlanner
-from services.scraper.spark.sink import BatchPart, SampleWriter
+from services.scraper.spark.datasource import SampleWriter
+from services.scraper.worker_reports import BatchPart
+from tests.support.engine_options import build_options
 
 TICK_MS = 2000
 
@@ -36,9 +37,9 @@ class World:
         self.broker = broker
         self.admin = AdminClient({"bootstrap.servers": broker.address})
         self.key = generate_key()
-        self.options = EngineOptions(url, self.key, TICK_MS, 2, f"test-{uuid.uuid4().hex}", "nobody/hears")
+        self.options = build_options(url, f"test-{uuid.uuid4().hex}", TICK_MS, secret_keys=self.key)
         self.database = ScraperDatabase(url)
-        self.planner = PollPlanner(TICK_MS, 2)
+        self.planner = PollPlanner(TICK_MS, 2, self.options.tenant_partitions)
         self.at_ms = 0.0
         self._owner = psycopg.connect(url, autocommit=True)
         self.tenant = self.ask("insert into tenant (name) values ('acme') returning id")[0][0]
@@ -109,8 +110,8 @@ class World:
         slots = self.planner.plan(polling, targets.failed_clusters(self.database), self.at_ms)
         parts = []
         for slot in slots:
-            batches: list[pa.RecordBatch] = list(worker.read(self.options, slot, lease.epoch, at_ms))
-            parts.append(SampleWriter(self.options).write(iter(batches)))
+            batches: list[pa.RecordBatch] = list(worker.run_task(self.options, slot, lease.epoch, at_ms))
+            parts.append(SampleWriter(self.options).write(iter(batches)).part)
         return parts
 
     def rows(self, target: int) -> list[dict[str, Any]]:

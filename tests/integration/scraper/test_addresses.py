@@ -55,7 +55,7 @@ def luring_world(luring: Broker, make_world: Callable[[Broker], World]) -> World
 
 def only(*addresses: str) -> AddressRules:
     """Rules that admit just these `host:port` on loopback."""
-    return AddressRules.read([f"127.0.0.1/32:{address.rpartition(':')[2]}" for address in addresses])
+    return AddressRules.parse([f"127.0.0.1/32:{address.rpartition(':')[2]}" for address in addresses])
 
 
 def limited(world: World, rules: AddressRules) -> World:
@@ -98,9 +98,9 @@ def test_whatever_is_asked_first_is_refused(asked: str, luring: Broker, canary: 
     before = canary.visits
     client = KafkaCluster({"bootstrap.servers": luring.addresses[1]}, rules=only(*luring.addresses))
     answers = {
-        "topics": lambda: client.topics(["orders"], _soon())["orders"],
+        "topics": lambda: client.describe_topics(["orders"], _soon())["orders"],
         "listing": lambda: client.list_topics(_soon()),
-        "groups": lambda: client.groups(["readers"], _soon())()["readers"],
+        "groups": lambda: client.request_groups(["readers"], _soon())()["readers"],
     }
     assert answers[asked]() == PollProblem(PollCode.ADDRESS_REFUSED)
     assert canary.visits == before
@@ -109,9 +109,9 @@ def test_whatever_is_asked_first_is_refused(asked: str, luring: Broker, canary: 
 @pytest.mark.parametrize("spelling", ["127.0.0.1", "localhost", "0x7f.1", "2130706433"])
 def test_a_refused_bootstrap_server_is_not_connected_to_however_it_is_written(spelling: str, canary: Canary) -> None:
     before = canary.visits
-    for rules in (AddressRules.read("", private_refused=True), only("127.0.0.1:1"), AddressRules.read("localhost")):
+    for rules in (AddressRules.parse("", private_refused=True), only("127.0.0.1:1"), AddressRules.parse("localhost")):
         client = KafkaCluster({"bootstrap.servers": f"{spelling}:{canary.port}"}, rules=rules)
-        assert client.topics(["orders"], _soon())["orders"] == PollProblem(PollCode.ADDRESS_REFUSED)
+        assert client.describe_topics(["orders"], _soon())["orders"] == PollProblem(PollCode.ADDRESS_REFUSED)
     assert canary.visits == before
 
 
@@ -120,7 +120,7 @@ def test_a_name_is_judged_by_what_the_client_itself_looks_up(luring: Broker, can
     before = canary.visits
     client = KafkaCluster({"bootstrap.servers": f"localhost:{canary.port}"}, rules=only(*luring.addresses))
     wait_until(
-        lambda: client.topics(["orders"], _soon())["orders"] == PollProblem(PollCode.ADDRESS_REFUSED),
+        lambda: client.describe_topics(["orders"], _soon())["orders"] == PollProblem(PollCode.ADDRESS_REFUSED),
         10,
         "it was refused",
     )
@@ -128,15 +128,15 @@ def test_a_name_is_judged_by_what_the_client_itself_looks_up(luring: Broker, can
 
 
 def test_a_host_that_does_not_resolve_is_unreachable_and_not_refused() -> None:
-    rules = AddressRules.read("kafka.invalid,127.0.0.0/8")
+    rules = AddressRules.parse("kafka.invalid,127.0.0.0/8")
     client: PollClient = KafkaCluster({"bootstrap.servers": "b-1.kafka.invalid:9092"}, rules=rules)
-    assert client.topics(["orders"], _soon())["orders"] == PollProblem(PollCode.UNREACHABLE)
+    assert client.describe_topics(["orders"], _soon())["orders"] == PollProblem(PollCode.UNREACHABLE)
 
 
 def test_a_closed_port_at_an_admitted_address_is_unreachable() -> None:
     address = f"127.0.0.1:{free_port()}"
     client = KafkaCluster({"bootstrap.servers": address}, rules=only(address))
-    assert client.topics(["orders"], _soon())["orders"] == PollProblem(PollCode.UNREACHABLE)
+    assert client.describe_topics(["orders"], _soon())["orders"] == PollProblem(PollCode.UNREACHABLE)
 
 
 def test_a_guarded_client_finds_its_broker_again_after_a_restart(
@@ -160,12 +160,12 @@ def test_a_guarded_client_finds_its_broker_again_after_a_restart(
 
 def test_a_client_that_cannot_be_kept_to_the_rules_is_not_made(monkeypatch: pytest.MonkeyPatch) -> None:
     def missing() -> None:
-        raise RuntimeError("this build of the Kafka client cannot keep to limits of addresses")
+        raise RuntimeError("this build of the Kafka client cannot enforce address restrictions")
 
     monkeypatch.setattr(resolver_guard, "_load_library", missing)
     config = {"bootstrap.servers": "127.0.0.1:1"}
     with pytest.raises(ValueError, match="refuses the settings"):
-        KafkaCluster(config, rules=AddressRules.read("10.0.0.0/8"))
+        KafkaCluster(config, rules=AddressRules.parse("10.0.0.0/8"))
     # Without limits nothing of it is used.
     assert KafkaCluster(config).needs_replacement is False
 

@@ -15,20 +15,20 @@ pytestmark = pytest.mark.integration
 _ASK = """
 import sys, time
 from services.scraper.kafka.cluster import KafkaCluster
-from services.scraper.kafka.status import Problem
+from services.scraper.kafka.status import PollProblem
 
 groups = {f"group-{number}": [("orders", 0)] for number in range(60)}
 client = KafkaCluster({"bootstrap.servers": sys.argv[1]})
 deadline = time.monotonic() + 60
 refused = 0
 while time.monotonic() < deadline:
-    found = client.commits(groups, time.monotonic() + 5)()
-    failed = [name for name, answer in found.items() if isinstance(answer, Problem)]
+    found = client.request_commits(groups, time.monotonic() + 5)()
+    failed = [name for name, answer in found.items() if isinstance(answer, PollProblem)]
     refused += len(failed)
     if not failed:
         print("answered", len(found), "refused before" if refused else "at once")
         sys.exit(0)
-    if client.is_spent:
+    if client.needs_replacement:
         client = KafkaCluster({"bootstrap.servers": sys.argv[1]})
 sys.exit(f"never answered: {failed[:3]}")
 """
@@ -37,15 +37,15 @@ sys.exit(f"never answered: {failed[:3]}")
 _HASTE = """
 import sys, time
 from services.scraper.kafka.cluster import KafkaCluster
-from services.scraper.kafka.status import Problem
+from services.scraper.kafka.status import PollProblem
 
 client = KafkaCluster({"bootstrap.servers": sys.argv[1]})
 answered = late = 0
 for number in range(12):
     groups = {f"group-{number}-{one}": [("orders", 0)] for one in range(5000)}
-    found = client.commits(groups, time.monotonic() + 0.3 + number % 4 / 10)()
-    late += sum(isinstance(answer, Problem) for answer in found.values())
-    answered += sum(not isinstance(answer, Problem) for answer in found.values())
+    found = client.request_commits(groups, time.monotonic() + 0.3 + number % 4 / 10)()
+    late += sum(isinstance(answer, PollProblem) for answer in found.values())
+    answered += sum(not isinstance(answer, PollProblem) for answer in found.values())
 print("ended", answered > 0, late > 0)
 """
 

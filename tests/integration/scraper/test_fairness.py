@@ -24,11 +24,13 @@ from lagscale.store.scraping import leases, targets
 from services.scraper.engine import worker
 from services.scraper.kafka.cluster import KafkaCluster
 from services.scraper.kafka.status import PollProblem
-from services.scraper.planning.planner import ClusterPlan, PollPlanner, Slot
+from services.scraper.planning.plan import ClusterPlan, Slot
+from services.scraper.planning.planner import PollPlanner
 from services.scraper.polling.poll import PollClient
-from services.scraper.spark.sink import BatchPart, SampleWriter
+from services.scraper.spark.datasource import SampleWriter
+from services.scraper.worker_reports import BatchPart
 from tests.integration.scraper.conftest import World
-from tests.integration.scraper.giant import PARTITIONS, OversizedCluster, start_background_poller
+from tests.integration.scraper.oversized import PARTITIONS, OversizedCluster, start_background_poller
 
 pytestmark = pytest.mark.integration
 
@@ -96,8 +98,8 @@ class Town:
         self.slots = self.planner.plan(polling, unresponsive, self.at_ms)
         parts = []
         for slot in self.slots:
-            batches: list[pa.RecordBatch] = list(worker.read(world.options, slot, self.lease.epoch, now_ms))
-            parts.append(SampleWriter(world.options).write(iter(batches)))
+            batches: list[pa.RecordBatch] = list(worker.run_task(world.options, slot, self.lease.epoch, now_ms))
+            parts.append(SampleWriter(world.options).write(iter(batches)).part)
         return parts
 
     def stored(self, target_ids: Sequence[int]) -> dict[int, int]:
@@ -139,8 +141,8 @@ def status(name: str, process: int | str = "self") -> int:
 class Grown:
     """Threads, clients and memory of this process, round after round."""
 
-    def __init__(self, kept: worker.WorkerResources) -> None:
-        self._resources = kept
+    def __init__(self, resources: worker.WorkerResources) -> None:
+        self._resources = resources
         self._before = status("Threads")
         self.threads: list[int] = []
         self.clients: list[int] = []
@@ -206,14 +208,14 @@ def town(world: World, request: pytest.FixtureRequest) -> Iterator[Town]:
 def test_dead_clusters_and_a_giant_of_one_tenant_make_nobody_wait_and_nothing_grow(town: Town) -> None:
     world = town.world
     oversized_cluster, oversized = town.target("127.0.0.1:9")
-    kept = simulated(town, oversized_cluster)
+    resources = simulated(town, oversized_cluster)
     with silent(DEAD) as accepting, refusing(DEAD) as closed, ExitStack() as stack:
         dead = [town.target(address)[0] for address in (*accepting, *closed)]
         others = []
         for _ in range(OTHERS):
             town.tenant()
             others.append(town.target()[1])
-        ages, late, grown = Ages(town), Ages(town), Grown(kept)
+        ages, late, grown = Ages(town), Ages(town), Grown(resources)
         background = BackgroundRun(town, oversized, stack)
         for number in range(ROUNDS):
             town.round()
@@ -244,10 +246,10 @@ def simulated(town: Town, cluster: int) -> WithOversizedCluster:
     """What the worker keeps from now on: this cluster is answered below the client's seam."""
     options = town.world.options
     usual = worker.get_resources(options)
-    kept = WithOversizedCluster(usual.database, usual.opener)
-    kept.oversized_id = cluster
-    worker._resources[options] = kept
-    return kept
+    resources = WithOversizedCluster(usual.database, usual.opener)
+    resources.oversized_id = cluster
+    worker._resources[options] = resources
+    return resources
 
 
 def neighbours(town: Town) -> dict[int, int]:

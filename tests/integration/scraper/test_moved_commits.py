@@ -12,7 +12,7 @@ from confluent_kafka import TopicPartition
 from devstack.broker import Broker
 from devstack.server import wait_until
 from lagscale.domain.lag.samples import Flag
-from tests.integration.scraper import wire
+from tests.integration.scraper import raw_requests
 
 pytestmark = pytest.mark.integration
 World = Any  # The fixture's class lives in conftest, which is not importable by name.
@@ -169,7 +169,7 @@ def test_deleted_commits_leave_a_partition_uncommitted(world: World) -> None:
     world.commit(group, topic, 9, 6)
     (target,) = world.monitor(world.cluster(), group, topic)
     assert newest(world, target)["lags"] == [0, 2]
-    wire.delete_commits(world.broker.address, group, topic, [0])
+    raw_requests.delete_commits(world.broker.address, group, topic, [0])
     row = newest(world, target)
     # From the log start: deleted messages cannot be read.
     assert (row["lags"], row["flags"]) == ([6, 2], [Flag.UNCOMMITTED, 0])
@@ -208,11 +208,11 @@ def test_expired_commits_leave_a_partition_uncommitted(make_world: Any, forgetfu
     world.produce(topic, 12, 0)
     world.produce(topic, 5, 1)
     world.commit(group, topic, None, 3)
-    wire.commit_for(forgetful.address, group, topic, {0: 10}, milliseconds=3_600_000)
+    raw_requests.commit_for(forgetful.address, group, topic, {0: 10}, milliseconds=3_600_000)
     (target,) = world.monitor(world.cluster(), group, topic)
     row = newest(world, target)
     assert (row["lags"], row["flags"]) == ([2, 2], None)
-    wire.commit_for(forgetful.address, group, topic, {0: 10}, milliseconds=1)
+    raw_requests.commit_for(forgetful.address, group, topic, {0: 10}, milliseconds=1)
     wait_until(lambda: world.tick() and world.rows(target)[0]["flags"] is not None, 30, "the commit had expired")
     row = world.rows(target)[0]
     assert (row["lags"], row["flags"]) == ([12, 2], [Flag.UNCOMMITTED, 0])

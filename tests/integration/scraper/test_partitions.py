@@ -136,7 +136,7 @@ def disks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Disks]:
 
 def leaders(world: World, topic: str) -> list[bool]:
     """Which partitions have a leader."""
-    leaders_by_partition = world.open().topics([topic], world.soon())[topic].partitions
+    leaders_by_partition = world.open().describe_topics([topic], world.soon())[topic].partitions
     return [leaders_by_partition[partition] for partition in sorted(leaders_by_partition)]
 
 

@@ -16,12 +16,10 @@ from lagscale.domain.lag.samples import Flag
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.verdict.contract import Judgment, Reason, Verdict, VerdictRequest
 from lagscale.errors import StoreUnavailable
-from lagscale.store.connection import open_pool
+from lagscale.store.connection import ScraperDatabase, open_pool
 from lagscale.store.records import Registration
 from lagscale.store.registrations.load import ROLE, PostgresRegistrations
 from lagscale.store.scraping import leases
-from lagscale.store.scraping.targets import ClusterEntry
-from lagscale.store.sync_connection import ScraperDatabase
 from lagscale.store.verdicts.judge import PostgresVerdicts
 from services.scraper.engine.leader import Leader
 from services.scraper.kafka.clients import Clients
@@ -39,7 +37,7 @@ class Recorded:
     """A cluster's client that writes down what was asked, and can be told to fail. As in service, spent ones go."""
 
     def __init__(self, address: str) -> None:
-        self.clients = Clients()
+        self.clients = Clients(8)
         self.address = address
         self.asked: list[tuple[str, ...]] = []
         self.problem: PollProblem | None = None
@@ -48,16 +46,18 @@ class Recorded:
         self.asked.append(("listing",))
         return self.problem or self._client.list_topics(until)
 
-    def commits(
+    def request_commits(
         self, groups: Mapping[str, Sequence[Partition]], until: float
     ) -> Callable[[], Mapping[str, Committed | PollProblem]]:
         self.asked.append(("commits", *groups))
         assert not any(groups.values()), "no topic is asked for by name"
-        return self._client.commits(groups, until)
+        return self._client.request_commits(groups, until)
 
-    def groups(self, names: Sequence[str], until: float) -> Callable[[], Mapping[str, GroupDescription | PollProblem]]:
+    def request_groups(
+        self, names: Sequence[str], until: float
+    ) -> Callable[[], Mapping[str, GroupDescription | PollProblem]]:
         self.asked.append(("groups", *names))
-        return self._client.groups(names, until)
+        return self._client.request_groups(names, until)
 
     @property
     def _client(self) -> KafkaCluster:
@@ -74,27 +74,26 @@ class Scopes:
         self.verdicts = PostgresVerdicts(pool)
         self.limit = 20
         self.database = ScraperDatabase(world.url)
-        self.resolver = self.restarted()
+        self.discovery = self.restarted()
         self.prefix = f"p{uuid.uuid4().hex[:8]}"
         self.group = f"g-{uuid.uuid4().hex[:8]}"
         self.cluster = world.cluster()
 
     def restarted(self) -> TopicDiscovery:
-        """A resolver that remembers nothing."""
+        """A discovery without memory."""
         clock = itertools.count(0, 100)
 
-        def open_cluster(_: ClusterEntry) -> Recorded:
-            return self.client
-
-        self.resolver = TopicDiscovery(
+        self.discovery = TopicDiscovery(
             self.database,
-            open_cluster,
+            lambda _: self.client,
             DiscoveryLimits(5.0, self.limit),
             lambda: leases.acquire(self.world.database, self.world.options.holder, 30),
+            close_cluster=lambda _: None,
+            on_pass=lambda _: None,
             # Every pass comes long after the one before, so that no test waits for one.
             clock=lambda: float(next(clock)),
         )
-        return self.resolver
+        return self.discovery
 
     def register(self, pattern: str | None = None, *exclude: str, stale_after_ms: int = 30_000) -> int:
         made = self.world.ask(
@@ -128,7 +127,7 @@ class Scopes:
         """Look up until just these topics are linked."""
 
         def looked_up() -> bool:
-            self.resolver.run_once()
+            self.discovery.run_once()
             return set(self.links(monitor)) == set(names)
 
         # A fresh group's coordinator needs a moment.
@@ -174,7 +173,7 @@ async def test_topics_of_a_pattern_come_and_the_scalers_know(scopes: Scopes) -> 
     first = scopes.found(monitor, "a")
     version = await scopes.registrations.version()
     assert (await scopes.registration(monitor)).target_ids == (first["a"],)
-    scopes.resolver.run_once()
+    scopes.discovery.run_once()
     assert await scopes.registrations.version() == version, "nothing new is no change"
     scopes.topic("b")
     second = scopes.found(monitor, "a", "b")
@@ -191,7 +190,7 @@ async def test_a_topic_that_appears_under_a_pattern_is_born(scopes: Scopes) -> N
     monitor = scopes.by_prefix()
     scopes.topic("a")
     scopes.measured(scopes.found(monitor, "a")["a"])
-    scopes.resolver.run_once()
+    scopes.discovery.run_once()
     topic = scopes.topic("b")
     scopes.world.produce(topic, 500)
     scopes.world.commit(scopes.group, topic, 0)
@@ -239,7 +238,7 @@ async def test_a_topic_goes_when_it_was_absent_for_long_enough_and_its_history_s
     judged = await scopes.judged(monitor)
     assert (judged.verdict, judged.reason) == (Verdict.UNKNOWN, Reason.NOTHING_TO_MEASURE)
     # Back again, the topic is the same target, born anew under a new id.
-    scopes.resolver.run_once()
+    scopes.discovery.run_once()
     scopes.topic("a")
     assert scopes.found(monitor, "a")["a"] == target
     row = scopes.measured(target)
@@ -247,7 +246,7 @@ async def test_a_topic_goes_when_it_was_absent_for_long_enough_and_its_history_s
 
 
 def _absent(scopes: Scopes, monitor: int) -> bool:
-    scopes.resolver.run_once()
+    scopes.discovery.run_once()
     return bool(
         scopes.world.ask("select 1 from monitor_target where monitor_id = %s and absent_at is not null", monitor)
     )
@@ -265,7 +264,7 @@ async def test_all_topics_of_a_group_are_those_with_commits_and_no_other_is_aske
     # What is polled are targets, and the only one is the topic with commits.
     assert scopes.world.ask("select topic from lag_target") == [(first,)]
     assert set(scopes.client.asked) == {("groups", scopes.group), ("commits", scopes.group)}
-    scopes.resolver.run_once()
+    scopes.discovery.run_once()
     scopes.world.produce(second, 7)
     scopes.world.commit(scopes.group, second, 0)
     target = scopes.found(monitor, "a", "b")["b"]
@@ -281,7 +280,7 @@ async def test_a_group_without_commits_has_nothing_to_measure(scopes: Scopes) ->
     scopes.topic("a")
 
     def looked_up() -> bool:
-        scopes.resolver.run_once()
+        scopes.discovery.run_once()
         return scopes.code(monitor) == PollCode.NO_MATCH
 
     wait_until(looked_up, 30, "the group was not looked up")
@@ -301,7 +300,7 @@ async def test_too_many_topics_are_told_and_the_former_ones_stay(scopes: Scopes)
         scopes.topic(name)
 
     def limit_reported() -> bool:
-        scopes.resolver.run_once()
+        scopes.discovery.run_once()
         return scopes.code(monitor) == PollCode.TOO_MANY_TOPICS
 
     wait_until(limit_reported, 20, "the limit was told")
@@ -309,7 +308,7 @@ async def test_too_many_topics_are_told_and_the_former_ones_stay(scopes: Scopes)
     assert "at most 2" in found.partial
     # A cluster that does not answer makes the part no whole.
     scopes.client.problem = PollProblem(PollCode.TIMEOUT)
-    scopes.resolver.run_once()
+    scopes.discovery.run_once()
     assert (await scopes.registration(monitor)).partial != ""
     scopes.client.problem = None
     version = await scopes.registrations.version()
@@ -327,7 +326,7 @@ async def test_a_cluster_that_does_not_answer_changes_no_link(scopes: Scopes) ->
     scopes.found(monitor, "a")
     scopes.client.problem = PollProblem(PollCode.UNREACHABLE)
     for _ in range(3):
-        scopes.resolver.run_once()
+        scopes.discovery.run_once()
     assert scopes.code(monitor) == PollCode.UNREACHABLE
     assert set(scopes.links(monitor)) == {"a"}
     assert not scopes.world.ask("select 1 from monitor_target where absent_at is not null")
@@ -343,7 +342,7 @@ async def test_a_monitor_that_was_changed_or_deleted_meanwhile_gets_no_link(scop
             return frozenset({topic})
 
     scopes.client = Changing(scopes.world.broker.address)
-    scopes.resolver.run_once()
+    scopes.discovery.run_once()
     assert scopes.links(monitor) == {}
     assert scopes.world.ask("select * from monitor_scope") == []
 
@@ -354,7 +353,7 @@ async def test_who_does_not_lead_looks_nothing_up(scopes: Scopes) -> None:
     scopes.world.ask(
         "insert into scraper_lease values ('scraper', 'another', 5, clock_timestamp() + interval '1 hour')"
     )
-    scopes.resolver.run_once()
+    scopes.discovery.run_once()
     assert scopes.client.asked == []
     assert scopes.links(monitor) == {}
 
@@ -376,6 +375,7 @@ def test_a_store_that_is_away_ends_no_thread(world: World) -> None:
         lambda _: PollProblem(PollCode.UNREACHABLE),
         DiscoveryLimits(0.01, 5),
         lambda: leases.acquire(world.database, world.options.holder, 30),
+        close_cluster=lambda _: None,
         on_pass=heard.append,
     )
     with pytest.raises(StoreUnavailable):

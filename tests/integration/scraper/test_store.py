@@ -11,10 +11,10 @@ from devstack.server import wait_until
 from lagscale.domain.lag.rounds import Note, SampleRow, TargetRound, build_row
 from lagscale.domain.lag.samples import Flag, Sample
 from lagscale.errors import LeaseLost, StoreTimeout, StoreUnavailable
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.records import Lease
 from lagscale.store.samples.write import PostgresSamples, TopicIncarnation
 from lagscale.store.scraping import leases, targets, topic_links
-from lagscale.store.sync_connection import ScraperDatabase
 
 pytestmark = pytest.mark.integration
 World = Any

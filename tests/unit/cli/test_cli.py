@@ -14,8 +14,8 @@ from pydantic import SecretStr
 from lagscale import errors
 from lagscale.errors import LagscaleError
 from services.cli import __main__ as cli
-from services.cli import app
 from services.cli.client import ApiClient
+from services.cli.commands import database, verdict
 from services.cli.exits import EXIT_CODES, find_exit_code
 from services.cli.settings import CliSettings
 
@@ -37,7 +37,7 @@ def test_every_error_of_the_family_has_its_exit_code() -> None:
 
 
 def test_a_commands_own_error_takes_its_ancestors_code() -> None:
-    assert find_exit_code(app.MigrationsPending()) == 1
+    assert find_exit_code(database.MigrationsPending()) == 1
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
@@ -95,7 +95,7 @@ def answered(monkeypatch: pytest.MonkeyPatch, status: int, body: Any) -> None:
     def client(settings: CliSettings) -> ApiClient:
         return ApiClient(settings.model_copy(update={"api_key": SecretStr("canary-key")}), httpx.MockTransport(answer))
 
-    monkeypatch.setattr(app, "ApiClient", client)
+    monkeypatch.setattr(verdict, "ApiClient", client)
 
 
 def test_a_verdict_is_shown_with_its_reason(
@@ -104,7 +104,7 @@ def test_a_verdict_is_shown_with_its_reason(
     answered(monkeypatch, 200, VERDICT)
     assert run(monkeypatch, "verdict", "shop/orders") == 0
     shown = capsys.readouterr().out
-    for text in ("sustained", "Partition 2 has been above 500.", "KEDA gets value 1,500, active.", "5000", "not known"):
+    for text in ("sustained", "Partition 2 has been above 500.", "KEDA gets value 1,500, active.", "5000", "unknown"):
         assert text in shown
 
 

@@ -7,10 +7,9 @@ from collections.abc import Callable
 
 import pytest
 
-from lagscale.errors import InvalidInput
 from lagscale.kafka.addresses import ANY_ADDRESS, AddressRefused, AddressRules, split_server
 
-PUBLIC_ONLY = AddressRules.read("", private_refused=True)
+PUBLIC_ONLY = AddressRules.parse("", private_refused=True)
 
 
 @pytest.fixture
@@ -60,13 +59,13 @@ def test_public_addresses_pass_where_private_ones_are_refused(ip: str) -> None:
 )
 def test_another_spelling_of_an_address_is_that_address(host: str) -> None:
     assert PUBLIC_ONLY.refuses(host, 9092)
-    assert AddressRules.read("10.0.0.0/8").refuses(host, 9092)
+    assert AddressRules.parse("10.0.0.0/8").refuses(host, 9092)
     with pytest.raises(AddressRefused):
         PUBLIC_ONLY.resolve(host, 9092)
 
 
 def test_a_list_of_networks_admits_these_and_nothing_else() -> None:
-    rules = AddressRules.read("10.2.0.0/16, 2001:db8::/32 ,192.0.2.7")
+    rules = AddressRules.parse("10.2.0.0/16, 2001:db8::/32 ,192.0.2.7")
     assert [
         ip for ip in ("10.2.3.4", "::ffff:10.2.3.4", "2001:db8::1", "192.0.2.7") if not rules.admits(ip, 9092)
     ] == []
@@ -74,14 +73,14 @@ def test_a_list_of_networks_admits_these_and_nothing_else() -> None:
 
 
 def test_a_network_of_the_list_may_be_private_where_private_ones_are_refused() -> None:
-    rules = AddressRules.read("10.2.0.0/16", private_refused=True)
+    rules = AddressRules.parse("10.2.0.0/16", private_refused=True)
     assert rules.admits("10.2.0.1", 9092)
     assert not rules.admits("10.3.0.1", 9092)
 
 
 @pytest.mark.parametrize("entry", ["kafka.example", ".kafka.example", "*.kafka.example", "Kafka.Example."])
 def test_a_name_of_the_list_means_itself_and_what_lies_below(entry: str) -> None:
-    rules = AddressRules.read(entry)
+    rules = AddressRules.parse(entry)
     for name in ("kafka.example", "b-1.kafka.example", "B-1.KAFKA.example.", "a.b.kafka.example"):
         assert rules.admits("10.0.0.1", 9092, name), name
     for name in ("kafka.example.evil", "notkafka.example", "example", "", "kafka-example"):
@@ -90,19 +89,19 @@ def test_a_name_of_the_list_means_itself_and_what_lies_below(entry: str) -> None
 
 @pytest.mark.parametrize("ip", ["127.0.0.1", "169.254.169.254", "::1", "0.0.0.0", "224.0.0.1", "::ffff:127.0.0.1"])
 def test_a_name_alone_never_leads_to_this_machine_or_to_link_local_addresses(ip: str) -> None:
-    assert not AddressRules.read("kafka.example").admits(ip, 9092, "b.kafka.example")
-    assert AddressRules.read(f"kafka.example,{ip.removeprefix('::ffff:')}").admits(ip, 9092, "b.kafka.example")
+    assert not AddressRules.parse("kafka.example").admits(ip, 9092, "b.kafka.example")
+    assert AddressRules.parse(f"kafka.example,{ip.removeprefix('::ffff:')}").admits(ip, 9092, "b.kafka.example")
 
 
 def test_an_international_name_is_compared_in_one_spelling() -> None:
-    rules = AddressRules.read("bücher.example")
+    rules = AddressRules.parse("bücher.example")
     assert rules.admits("10.0.0.1", 9092, "b1.xn--bcher-kva.example")
     assert rules.admits("10.0.0.1", 9092, "B1.BÜCHER.example")
     assert not rules.admits("10.0.0.1", 9092, "b1.bucher.example")
 
 
 def test_an_entry_may_be_good_for_one_port() -> None:
-    rules = AddressRules.read("10.0.0.0/8:9092,kafka.example:9093,[2001:db8::/32]:9094")
+    rules = AddressRules.parse("10.0.0.0/8:9092,kafka.example:9093,[2001:db8::/32]:9094")
     assert rules.admits("10.0.0.1", 9092)
     assert not rules.admits("10.0.0.1", 22)
     assert rules.admits("192.0.2.1", 9093, "kafka.example")
@@ -117,13 +116,13 @@ def test_an_entry_may_be_good_for_one_port() -> None:
 )
 def test_an_entry_that_is_neither_network_nor_name_is_refused(entry: str) -> None:
     with pytest.raises(ValueError, match="neither a network"):
-        AddressRules.read(f"kafka.example,{entry}")
+        AddressRules.parse(f"kafka.example,{entry}")
 
 
 @pytest.mark.parametrize("allowed", ["", "10.0.0.0/8:9092,kafka.example,[2001:db8::/32]:1,k.example:2,fd00::/8"])
 @pytest.mark.parametrize("private_refused", [True, False])
 def test_rules_travel_as_text(allowed: str, private_refused: bool) -> None:
-    rules = AddressRules.read(allowed, private_refused)
+    rules = AddressRules.parse(allowed, private_refused)
     assert AddressRules.from_text(rules.text) == rules
     assert AddressRules.from_text("") == ANY_ADDRESS
 
@@ -140,7 +139,7 @@ def test_a_name_off_a_list_of_names_is_not_even_looked_up(names: Callable[..., l
     asked = names({"db.internal": ["10.0.0.1"]})
     for name in ("db.internal", "nothing.internal"):
         with pytest.raises(AddressRefused):
-            AddressRules.read("kafka.example").resolve(name, 9092)
+            AddressRules.parse("kafka.example").resolve(name, 9092)
     assert asked == []
 
 
@@ -150,39 +149,11 @@ def test_a_name_without_an_address_is_no_refusal(names: Callable[..., list[str]]
         PUBLIC_ONLY.resolve("nothing.test", 9092)
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "ftp://issuer.test/x",
-        "issuer.test",
-        "https://",
-        "https://u:p@issuer.test/",
-        "https://issuer.test:x/",
-        "file:///etc/passwd",
-    ],
-)
-def test_a_url_must_be_one_of_http_without_credentials(url: str) -> None:
-    with pytest.raises(InvalidInput, match="tokenUrl"):
-        ANY_ADDRESS.check_url(url, "tokenUrl")
-
-
-def test_a_url_is_judged_by_where_its_host_leads(names: Callable[..., list[str]]) -> None:
-    names({"issuer.test": ["93.184.216.34"], "inside.test": ["169.254.169.254"]})
-    assert PUBLIC_ONLY.check_url("https://issuer.test/token") == [(socket.AF_INET, ("93.184.216.34", 443))]
-    assert PUBLIC_ONLY.check_url("http://issuer.test:8080/token")[0][1][1] == 8080
-    for url in ("http://inside.test/latest/meta-data", "http://169.254.169.254/", "http://0x7f.1/", "http://[::1]/"):
-        with pytest.raises(InvalidInput, match="may connect to") as refused:
-            PUBLIC_ONLY.check_url(url)
-        assert "169.254" not in str(refused.value)
-    with pytest.raises(InvalidInput, match="no address"):
-        PUBLIC_ONLY.check_url("https://nothing.test/")
-
-
 def test_a_connection_goes_to_the_address_that_was_checked(names: Callable[..., list[str]]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
         port = server.getsockname()[1]
         asked = names({"here.test": ["127.0.0.1"]})
-        with AddressRules.read("127.0.0.0/8").connect("here.test", port, 5) as connected:
+        with AddressRules.parse("127.0.0.0/8").connect("here.test", port, 5) as connected:
             assert connected.getpeername() == ("127.0.0.1", port)
         assert asked == ["here.test"]
         with pytest.raises(AddressRefused):

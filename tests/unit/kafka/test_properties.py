@@ -9,7 +9,12 @@ from pathlib import Path
 import confluent_kafka
 import pytest
 
-from lagscale.kafka.properties import PLATFORM_PROPERTIES, TENANT_PROPERTIES, check_properties, list_privileged
+from lagscale.kafka.properties import (
+    PLATFORM_PROPERTIES,
+    TENANT_PROPERTIES,
+    check_properties,
+    list_privileged_properties,
+)
 
 #: Endings of names that stand for a file, a command, a library, a secret, an address or a callback.
 DANGEROUS = re.compile(
@@ -79,11 +84,11 @@ def test_no_callback_no_secret_and_no_token_setting_is_even_the_platforms(known:
         ("ssl.crl.location", "names a file of Lagscale's pod, so it"),
         ("sasl.kerberos.keytab", "names a file of Lagscale's pod, so it"),
         ("debug", "it can be set by a platform administrator only"),
-        ("sasl.password", "cannot be set as a property; is a secret; give it as `secrets.password`"),
-        ("sasl.oauthbearer.token.endpoint.url", "cannot be set as a property; Lagscale asks for tokens itself"),
+        ("sasl.password", "is not an allowed property; set the secret `secrets.password`"),
+        ("sasl.oauthbearer.token.endpoint.url", "is not an allowed property; Lagscale requests tokens itself"),
         ("ssl.key.password", "`secrets.keyPassword`"),
-        ("error_cb", "is not among the properties"),
-        ("no.such.thing", "is not among the properties"),
+        ("error_cb", "is not an allowed property; see"),
+        ("no.such.thing", "is not an allowed property; see"),
     ],
 )
 def test_a_refusal_says_why_and_the_way_out(name: str, reason: str) -> None:
@@ -133,7 +138,10 @@ def test_values_out_of_bounds_are_refused(name: str, value: object) -> None:
 
 
 def test_what_only_the_platform_may_set_is_told() -> None:
-    assert list_privileged({"client.id": "x", "debug": "all", "ssl.ca.location": "/x"}) == ["debug", "ssl.ca.location"]
+    assert list_privileged_properties({"client.id": "x", "debug": "all", "ssl.ca.location": "/x"}) == [
+        "debug",
+        "ssl.ca.location",
+    ]
 
 
 def test_the_client_takes_every_property_that_a_tenant_may_set() -> None:

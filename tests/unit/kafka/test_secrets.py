@@ -13,8 +13,13 @@ import pytest
 from lagscale.domain.tenancy import is_name
 from lagscale.errors import SecretReferenceBroken
 from lagscale.kafka import safe_open
-from lagscale.kafka.secret_references import SecretReference, build_variable_name
-from lagscale.kafka.secrets import MAX_SECRET_BYTES, SecretSources, resolve_secrets
+from lagscale.kafka.secrets import (
+    MAX_SECRET_BYTES,
+    SecretReference,
+    SecretSources,
+    build_variable_name,
+    resolve_secrets,
+)
 from lagscale.settings import find_unknown_names, read_tenant_variables
 
 CANARY = "canary-of-another"
@@ -63,8 +68,8 @@ def test_a_changed_file_counts_at_once(secret_sources: SecretSources) -> None:
     ],
 )  # fmt: skip
 def test_names_that_could_lead_elsewhere_are_none(secret_sources: SecretSources, name: str) -> None:
-    with pytest.raises(ValueError, match="named below the tenant's directory"):
-        SecretReference.read({"file": name})
+    with pytest.raises(ValueError, match="relative to the tenant's directory"):
+        SecretReference.parse({"file": name})
     # Also where somebody wrote it past the API.
     broken(secret_sources, name)
 
@@ -74,7 +79,7 @@ def test_names_that_could_lead_elsewhere_are_none(secret_sources: SecretSources,
 )
 def test_what_is_no_reference_is_refused(given: object) -> None:
     with pytest.raises(ValueError, match="must be"):
-        SecretReference.read(given)
+        SecretReference.parse(given)
 
 
 def as_kubernetes_mounts(folder: Path, files: dict[str, str]) -> Callable[[dict[str, str]], None]:
@@ -135,7 +140,7 @@ def test_links_that_lead_out_of_the_tenants_directory_are_refused(
     else:
         (shop / "loop").symlink_to(target)
         name = "loop"
-    assert "leads out of the tenant's directory" in broken(secret_sources, name)
+    assert "outside the tenant's directory" in broken(secret_sources, name)
 
 
 def test_a_link_to_itself_that_ends_inside_is_fine_and_dots_stay_inside(secret_sources: SecretSources) -> None:
@@ -154,7 +159,7 @@ def test_a_tenants_directory_that_leads_out_is_refused(
     elsewhere = tmp_path_factory.mktemp("elsewhere")
     (elsewhere / "password").write_text(CANARY)
     (secret_sources.directory / "rogue").symlink_to(elsewhere)
-    with pytest.raises(SecretReferenceBroken, match="leads out"):
+    with pytest.raises(SecretReferenceBroken, match="outside"):
         opened(secret_sources, "password", "rogue")
 
 
@@ -171,10 +176,10 @@ def test_what_is_no_plain_file_is_refused_without_waiting(secret_sources: Secret
     shop = secret_sources.directory / "shop"
     os.mkfifo(shop / "pipe")
     (shop / "folder").mkdir()
-    assert "no plain file" in broken(secret_sources, "pipe")
-    assert "directory" in broken(secret_sources, "folder") or "no plain file" in broken(secret_sources, "folder")
-    assert "no such file" in broken(secret_sources, "missing")
-    assert "no such file" in broken(secret_sources, "password/below")
+    assert "not a regular file" in broken(secret_sources, "pipe")
+    assert "directory" in broken(secret_sources, "folder") or "not a regular file" in broken(secret_sources, "folder")
+    assert "file not found" in broken(secret_sources, "missing")
+    assert "file not found" in broken(secret_sources, "password/below")
 
 
 def test_a_device_is_not_even_opened(secret_sources: SecretSources, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,8 +197,8 @@ def test_a_device_is_not_even_opened(secret_sources: SecretSources, monkeypatch:
     [
         (b"", "empty"),
         (b"\n", "empty"),
-        (b"a\0b", "no text"),
-        (b"\xff\xfe", "no text"),
+        (b"a\0b", "not valid UTF-8"),
+        (b"\xff\xfe", "not valid UTF-8"),
         (b"x" * (MAX_SECRET_BYTES + 1), "larger"),
     ],
 )
@@ -256,7 +261,7 @@ def test_a_file_swapped_after_the_look_is_judged_by_what_was_opened(
         return seen  # type: ignore[no-any-return]
 
     monkeypatch.setattr(safe_open.os, "stat", stat_and_swap)
-    assert "leads out" in broken(secret_sources, "password")
+    assert "outside" in broken(secret_sources, "password")
 
 
 def test_a_directory_swapped_after_the_look_is_not_followed(
@@ -292,7 +297,7 @@ def test_no_descriptor_is_left_open(secret_sources: SecretSources) -> None:
 
 
 def test_without_a_directory_files_are_nowhere_and_say_so() -> None:
-    with pytest.raises(SecretReferenceBroken, match="password: this system has no LAGSCALE_SECRET_DIR"):
+    with pytest.raises(SecretReferenceBroken, match="password: LAGSCALE_SECRET_DIR is not set"):
         opened(SecretSources(), "password")
 
 
@@ -310,7 +315,7 @@ def test_a_variable_is_read_by_the_tenants_prefix_only(secret_sources: SecretSou
 )
 def test_names_of_variables_cannot_reach_into_another_tenants(name: str) -> None:
     with pytest.raises(ValueError, match="without its prefix"):
-        SecretReference.read({"env": name})
+        SecretReference.parse({"env": name})
 
 
 def test_no_two_tenants_have_a_variable_in_common() -> None:
@@ -321,7 +326,7 @@ def test_no_two_tenants_have_a_variable_in_common() -> None:
     names = [name for name in names if name[0].isalpha()]
     seen: dict[str, tuple[str, str]] = {}
     for tenant, name in itertools.product(tenants, names):
-        SecretReference.read({"env": name})
+        SecretReference.parse({"env": name})
         assert seen.setdefault(build_variable_name(tenant, name), (tenant, name)) == (tenant, name)
     assert len(seen) == len(tenants) * len(names) > 300
 

@@ -14,8 +14,15 @@ from confluent_kafka.admin import AdminClient
 from lagscale.errors import TokenUnavailable
 from lagscale.kafka import msk
 from lagscale.kafka.msk import MskIam
-from lagscale.kafka.token_makers import build_token_fetcher, parse_extensions
-from lagscale.kafka.tokens import MAX_FETCHES, MAX_FETCHES_PER_TENANT, Token, TokenCache, TokenSource
+from lagscale.kafka.tokens import (
+    MAX_FETCHES,
+    MAX_FETCHES_PER_TENANT,
+    Token,
+    TokenCache,
+    TokenSource,
+    build_token_fetcher,
+    parse_extensions,
+)
 
 LIFE = 300.0
 
@@ -67,7 +74,7 @@ def test_the_first_token_is_awaited_by_nobody_and_then_kept(clock: Clock) -> Non
     tokens = TokenCache(clock, threads=False)
     source = tokens.source(1, "v1", "shop", counted(clock))
     assert value(source) is None
-    with pytest.raises(TokenUnavailable, match="not here yet"):
+    with pytest.raises(TokenUnavailable, match="not available yet"):
         source.provide_token()
     assert turn(tokens) == 1
     assert value(source) == "token-1"
@@ -80,12 +87,12 @@ def test_it_is_renewed_before_the_client_asks_for_the_next(clock: Clock) -> None
     tokens = TokenCache(clock, threads=False)
     source = tokens.source(1, "v1", "shop", counted(clock))
     turn(tokens)
-    assert source.number == 1
+    assert source.generation == 1
     clock.now += 0.49 * LIFE
     assert turn(tokens) == 0
     clock.now += 0.02 * LIFE
     assert turn(tokens) == 1
-    assert source.number == 2
+    assert source.generation == 2
     # The client asks at 80 %, and has the next one.
     clock.now += 0.29 * LIFE
     assert source.provide_token()[0] == "token-2"
@@ -293,7 +300,7 @@ def test_a_pod_without_a_role_and_an_image_without_the_signer_say_so(monkeypatch
         def generate_auth_token(region: str) -> tuple[str, int]:
             raise AttributeError(region)
 
-    with pytest.raises(TokenUnavailable, match="gives the scraper's pod no keys"):
+    with pytest.raises(TokenUnavailable, match="no keys for the pod"):
         MskIam("eu-west-1", pod_role=True)._sign(Signer)
     monkeypatch.setitem(__import__("sys").modules, "aws_msk_iam_sasl_signer", None)
     with pytest.raises(TokenUnavailable, match="extra `msk`"):

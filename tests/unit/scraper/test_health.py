@@ -13,7 +13,7 @@ from services.scraper.health import ScraperHealth
 
 @pytest.fixture
 def health() -> ScraperHealth:
-    return ScraperHealth(1.0, metrics.NewestAges())
+    return ScraperHealth(1.0, metrics.SampleAges())
 
 
 def plan(**facts: Any) -> dict[str, Any]:
@@ -42,7 +42,7 @@ def test_a_leader_that_writes_is_ready(health: ScraperHealth) -> None:
 def test_a_leader_whose_batches_are_not_stored_is_not_ready(health: ScraperHealth) -> None:
     health.apply_report(plan())
     health.apply_report(batch(store_error="The store does not answer; retry."))
-    assert not health.ready()["writes_or_stands_by"]
+    assert not health.ready()["writing_or_standby"]
     assert all(health.live().values())
 
 
@@ -63,7 +63,7 @@ def test_a_draining_one_is_not_ready(health: ScraperHealth) -> None:
 
 def test_ages_grow_between_samples_and_are_forgotten_after_a_day() -> None:
     now = [1000.0]
-    ages = metrics.NewestAges(lambda: now[0])
+    ages = metrics.SampleAges(lambda: now[0])
     ages.set_age("one-cluster", 1500)
     now[0] += 10
 

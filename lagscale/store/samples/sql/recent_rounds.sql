@@ -1,16 +1,10 @@
 -- The rounds of some targets, from a while before each one's newest up to it, and the last one before that.
 -- Of many partitions fewer rounds are read, so that one target cannot fill the memory.
+-- slots: columns.ROUND
 select
     x.id,
     (extract(epoch from r.ts) * 1000)::bigint as at_ms,
-    r.epoch,
-    r.notes,
-    r.lags,
-    r.ends,
-    r.flags,
-    r.lost,
-    r.members,
-    r.members_age
+    :columns.ROUND
 from unnest(%(targets)s::int[], %(tenants)s::int[], %(reaches)s::bigint[]) as x (id, tenant_id, reach)
 cross join lateral (
     select

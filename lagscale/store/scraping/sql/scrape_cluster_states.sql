@@ -1,4 +1,5 @@
--- Writes the clusters' states: a change at once, the same state again when it was last seen a minute ago.
+-- Writes the clusters' states: a change at once, the same state again only when it was last written a while ago.
+-- slots: limit.STATE_REFRESH_SECONDS
 insert into cluster_state as s (cluster_id, tenant_id, code, message, since, seen_at)
 select c.id, c.tenant_id, n.code, n.message, clock_timestamp(), clock_timestamp()
 from unnest(%(ids)s::int[], %(codes)s::text[], %(messages)s::text[]) as n (id, code, message)
@@ -13,4 +14,4 @@ on conflict (cluster_id) do update
     where
         s.code <> excluded.code
         or s.message <> excluded.message
-        or s.seen_at < excluded.seen_at - interval '30 seconds'
+        or s.seen_at < excluded.seen_at - :limit.STATE_REFRESH_SECONDS * interval '1 second'

@@ -1,4 +1,4 @@
--- Holds the lease in place until this transaction ends; no row when it is lost. One for the system: no tenant.
+-- Locks the lease until this transaction ends; no row when it is lost. One for the system: no tenant.
 select l.epoch
 from scraper_lease as l
 where

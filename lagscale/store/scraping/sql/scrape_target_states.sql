@@ -1,6 +1,7 @@
--- Writes the targets' states: a change at once, the same state again when it was last seen a minute ago.
--- Tells whether one fits its quota now that did not, or the other way round, or has more or fewer partitions.
-with before as materialized (
+-- Writes the targets' states: a change at once, the same state again only when it was last written a while ago.
+-- Returns whether one fits its quota now that did not, or the other way round, or has more or fewer partitions.
+-- slots: limit.STATE_REFRESH_SECONDS
+with previous_states as materialized (
     select
         b.target_id,
         b.code,
@@ -10,7 +11,7 @@ with before as materialized (
     where b.target_id = any(%(ids)s::int[])
 ),
 
-written as (
+written_states as (
     insert into target_state as s (target_id, tenant_id, code, message, since, seen_at, partitions)
     select t.id, t.tenant_id, n.code, n.message, clock_timestamp(), clock_timestamp(), n.partitions
     from unnest(%(ids)s::int[], %(codes)s::text[], %(messages)s::text[], %(partitions)s::int[])
@@ -29,14 +30,14 @@ written as (
             s.code <> excluded.code
             or s.message <> excluded.message
             or s.partitions is distinct from coalesce(excluded.partitions, s.partitions)
-            or s.seen_at < excluded.seen_at - interval '30 seconds'
+            or s.seen_at < excluded.seen_at - :limit.STATE_REFRESH_SECONDS * interval '1 second'
     returning s.target_id, s.code, s.partitions
 )
 
 select exists (
     select
-    from written as w
-    left join before as b on b.target_id = w.target_id
+    from written_states as w
+    left join previous_states as b on b.target_id = w.target_id
     where w.partitions is distinct from b.partitions
         or (w.code = 'over_quota') is distinct from (coalesce(b.code, '') = 'over_quota')
 ) as changed

@@ -5,8 +5,8 @@ select
     t.cluster_id,
     t.consumer_group,
     t.topic,
-    t.isolation_level,
-    t.partition_limitation,
+    t.isolation_level = 'read_committed' as read_committed,
+    t.partition_limitation as limitation,
     min(m.sampling_ms) as sampling_ms,
     max(m.stale_after_ms) as stale_after_ms,
     max(s.partitions) as partitions

@@ -1,5 +1,7 @@
 -- Judges each ask from its targets' newest rows alone, or from the hottest partition's rows; else says "undecided".
 -- Tenants: each ask names its tenant, and only that tenant's rows of its targets are read.
+-- slots: flag.FIRST_SEEN, flag.RESET_BEGINS, flag.UNCOMMITTED
+with
 -- include part_asks
 select
     a.ask,
@@ -7,25 +9,25 @@ select
         when g.stale then 'unknown'
         when not g.decidable or m.maybe_stuck then 'undecided'
         -- What drains is told by samples of more than one partition.
-        when h.lasted and a.drain > 0 then 'undecided'
-        when h.lasted then 'sustained'
-        when (g.hot and q.brief is not true) or not (g.is_active or g.is_idle or g.untold) then 'undecided'
-        when g.untold then 'unknown'
+        when h.is_sustained and a.drain > 0 then 'undecided'
+        when h.is_sustained then 'sustained'
+        when (g.above_threshold and q.too_short is not true) or not (g.is_active or g.is_idle or g.undetermined)
+            then 'undecided'
+        when g.undetermined then 'unknown'
         else 'calm'
     end as verdict,
     case
         when g.stale then 'stale'
-        when h.lasted then 'lasted'
-        when g.untold then 'activity_untold'
-        when g.hot then 'not_yet'
+        when h.is_sustained then 'lasted'
+        when g.undetermined then 'activity_untold'
+        when g.above_threshold then 'not_yet'
         else 'no_breach'
     end as reason,
     case
-        when h.lasted then
--- include part_capped
+        when h.is_sustained then capped.value
         when g.is_active or g.is_idle then 0.0
     end as value,
-    case when h.lasted or g.is_active then true when g.is_idle then false end as active,
+    case when h.is_sustained or g.is_active then true when g.is_idle then false end as active,
     g.at,
     a.now_at,
     case when g.stale then 0 else g.total end as total,
@@ -38,29 +40,30 @@ select
 from asks as a
 -- include part_gate
 cross join lateral (select g.total::float8 as amount, g.partitions, g.lagging) as v
+-- include part_capped
 -- include part_maybe_stuck
 left join lateral (
     -- The hottest partition: has it been above the threshold for the sustain time, without a gap?
     select
         coalesce(bool_and(k.lag > a.lag_threshold) filter (where k.ts >= k.anchor), false)
-        and coalesce(max(k.ts - k.before_ts) filter (where k.ts > k.anchor) <= a.gap_time, a.sustain = 0)
-        and not coalesce(bool_or(k.begins) filter (where k.ts > k.anchor), false)
-        and bool_or(k.ts = k.anchor) as lasted
+        and coalesce(max(k.ts - k.previous_ts) filter (where k.ts > k.anchor) <= a.gap_time, a.sustain = 0)
+        and not coalesce(bool_or(k.starts_series) filter (where k.ts > k.anchor), false)
+        and bool_or(k.ts = k.anchor) as is_sustained
     from (
         select
             w.*,
-            lag(w.ts) over (order by w.ts) as before_ts,
+            lag(w.ts) over (order by w.ts) as previous_ts,
             max(w.ts) filter (where w.ts <= w.newest - a.sustain_time) over () as anchor
         from (
             select
                 r.ts,
                 p.newest,
                 case
-                    when coalesce(r.flags[p.part], 0) & 1 <> 0 and not a.earliest then 0
+                    when coalesce(r.flags[p.part], 0) & :flag.UNCOMMITTED <> 0 and not a.earliest then 0
                     else r.lags[p.part]
                 end as lag,
                 -- A reset begins a new island, and samples before a birth do not count.
-                coalesce(r.flags[p.part], 0) & 80 <> 0 as begins
+                coalesce(r.flags[p.part], 0) & (:flag.FIRST_SEEN | :flag.RESET_BEGINS) <> 0 as starts_series
             from (
                 select
                     n.target_id,
@@ -78,7 +81,7 @@ left join lateral (
                     limit 1
                 ) as n
                 -- Conditions on the gate alone: when they are false, nothing below is read.
-                where g.decidable and g.hot and not a.by_total
+                where g.decidable and g.above_threshold and not a.by_total
                     and greatest(n.max_lag, case when a.earliest then n.none_max end) = g.greatest_lag
                 limit 1
             ) as p
@@ -96,13 +99,13 @@ left join lateral (
     select
         min(k.ts) filter (where k.ts > k.anchor) > max(k.ts) - a.sustain_time
         and bool_and(k.complete) filter (where k.ts >= k.anchor)
-        and max(k.ts - k.before_ts) filter (where k.ts > k.anchor) <= a.gap_time as brief
+        and max(k.ts - k.previous_ts) filter (where k.ts > k.anchor) <= a.gap_time as too_short
     from (
         select
             w.ts,
             w.complete and w.parts = first_value(w.parts) over newest_first
             and w.epoch = first_value(w.epoch) over newest_first as complete,
-            lag(w.ts) over (order by w.ts) as before_ts,
+            lag(w.ts) over (order by w.ts) as previous_ts,
             max(w.ts) filter (where w.greatest_lag <= a.lag_threshold) over () as anchor
         from (
             select
@@ -112,7 +115,8 @@ left join lateral (
                 r.oldest_age = 0 and r.never = 0 as complete,
                 greatest(r.max_lag, case when a.earliest then r.none_max end) as greatest_lag
             from every_lag_sample as r
-            where g.decidable and g.hot and h.lasted is not true and not a.by_total and a.targets[2] is null
+            where g.decidable and g.above_threshold and h.is_sustained is not true
+                and not a.by_total and a.targets[2] is null
                 and r.target_id = a.targets[1] and r.tenant_id = a.tenant_id and r.ts <= g.at
                 and r.ts >= g.at - a.sustain_time - a.gap_time
         ) as w

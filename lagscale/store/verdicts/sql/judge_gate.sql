@@ -1,17 +1,18 @@
 -- Judges each ask from the scalars of its targets' newest rows alone, where these can tell; else says "undecided".
 -- Tenants: each ask names its tenant, and only that tenant's rows of its targets are read.
+with
 -- include part_asks
 select
     a.ask,
     case
         when g.stale then 'unknown'
-        when not g.decidable or g.hot or not (g.is_active or g.is_idle or g.untold) then 'undecided'
-        when g.untold then 'unknown'
+        when not g.decidable or g.above_threshold or not (g.is_active or g.is_idle or g.undetermined) then 'undecided'
+        when g.undetermined then 'unknown'
         else 'calm'
     end as verdict,
     case
         when g.stale then 'stale'
-        when g.untold then 'activity_untold'
+        when g.undetermined then 'activity_untold'
         else 'no_breach'
     end as reason,
     case when g.is_active or g.is_idle then 0.0::float8 end as value,

@@ -1,33 +1,34 @@
 -- Judges each ask by time from its newest rows, as far back as its oldest unread message came, and from the rows of
 -- the partition whose message has waited longest; else says "undecided".
 -- Tenants: each ask names its tenant, and only that tenant's rows of its targets are read.
+-- slots: flag.FIRST_SEEN, flag.RESET_BEGINS, flag.UNCOMMITTED
+with
 -- include part_asks
 select
     a.ask,
     case
         when g.stale then 'unknown'
-        when not g.decidable or not g.hot or m.maybe_stuck or w.told is not true then 'undecided'
-        when h.lasted and g.members is null then 'unknown'
-        when h.lasted and a.drain > 0 then 'undecided'
-        when h.lasted then 'sustained'
-        when w.longest > a.level or not (g.is_active or g.is_idle or g.untold) then 'undecided'
-        when g.untold then 'unknown'
+        when not g.decidable or not g.above_threshold or m.maybe_stuck or w.is_determined is not true then 'undecided'
+        when h.is_sustained and g.members is null then 'unknown'
+        when h.is_sustained and a.drain > 0 then 'undecided'
+        when h.is_sustained then 'sustained'
+        when w.lower_bound > a.level or not (g.is_active or g.is_idle or g.undetermined) then 'undecided'
+        when g.undetermined then 'unknown'
         else 'calm'
     end as verdict,
     case
         when g.stale then 'stale'
-        when h.lasted and g.members is null then 'members_unknown'
-        when h.lasted then 'lasted'
-        when g.untold then 'activity_untold'
+        when h.is_sustained and g.members is null then 'members_unknown'
+        when h.is_sustained then 'lasted'
+        when g.undetermined then 'activity_untold'
         else 'no_breach'
     end as reason,
     case
-        when h.lasted and g.members is not null then
--- include part_capped
-        when h.lasted is not true and (g.is_active or g.is_idle) then 0.0
+        when h.is_sustained and g.members is not null then capped.value
+        when h.is_sustained is not true and (g.is_active or g.is_idle) then 0.0
     end as value,
     case
-        when h.lasted then g.members is not null or null
+        when h.is_sustained then g.members is not null or null
         when g.is_active then true
         when g.is_idle then false
     end as active,
@@ -38,9 +39,9 @@ select
     case when g.stale then g.partitions else 0 end as missing,
     g.stale as incomplete,
     case when g.stale then 0 else g.lagging end as lagging,
-    w.lower as wait_lower,
-    w.estimate as wait_estimate,
-    w.upper as wait_upper,
+    w.lower as time_lag_lower,
+    w.estimate as time_lag_estimate,
+    w.upper as time_lag_upper,
     g.members,
     g.absent
 from asks as a
@@ -49,19 +50,19 @@ from asks as a
 left join lateral (
     -- The time lag of every partition now, where the ends since its message came are without a fall.
     select
-        c.told,
-        c.longest[1] as longest,
-        (-c.longest[2])::int as target_id,
-        (-c.longest[3])::int as part,
-        c.shown[1] as estimate,
-        c.shown[2] as lower,
-        c.shown[3] as upper
+        c.is_determined,
+        c.longest_array[1] as lower_bound,
+        (-c.longest_array[2])::int as target_id,
+        (-c.longest_array[3])::int as part,
+        c.bounds_array[1] as estimate,
+        c.bounds_array[2] as lower,
+        c.bounds_array[3] as upper
     from (
         -- Of arrays the greatest is the first of an order, at the price of no sort; of equal waits the first partition.
         select
-            bool_and(n.oldest_age = 0 and k.upper is not null) as told,
-            max(array[k.lower, -t.target_id, -k.part]) as longest,
-            max(array[k.estimate, k.lower, k.upper]) as shown
+            bool_and(n.oldest_age = 0 and k.upper is not null) as is_determined,
+            max(array[k.lower, -t.target_id, -k.part]) as longest_array,
+            max(array[k.estimate, k.lower, k.upper]) as bounds_array
         from unnest(a.targets) as t (target_id)
         cross join lateral (
             select s.ts, s.lags, s.ends, s.flags, s.epoch, s.oldest_age
@@ -74,7 +75,10 @@ left join lateral (
             -- [partition + 1]: where the group reads next; NULL without lag.
             select
                 array_agg(
-                    case when p.lag > 0 and (a.earliest or coalesce(p.flag, 0) & 1 = 0) then p.ending - p.lag end
+                    case
+                        when p.lag > 0 and (a.earliest or coalesce(p.flag, 0) & :flag.UNCOMMITTED = 0)
+                            then p.ending - p.lag
+                    end
                     order by p.part
                 ) as positions
             from unnest(n.lags, n.ends, n.flags) with ordinality as p (lag, ending, flag, part)
@@ -100,28 +104,28 @@ left join lateral (
                     coalesce(s.ends_asked, 0) as asked,
                     coalesce(s.ends_answered, 0) as answered,
                     s.epoch = n.epoch and cardinality(s.ends) = cardinality(n.ends) as comparable,
-                    lag(s.ts) over (order by s.ts) as before_ts,
-                    lag(s.ends) over (order by s.ts) as before_ends,
-                    lag(coalesce(s.ends_asked, 0)) over (order by s.ts) as before_asked,
-                    lag(coalesce(s.ends_answered, 0)) over (order by s.ts) as before_answered
+                    lag(s.ts) over (order by s.ts) as previous_ts,
+                    lag(s.ends) over (order by s.ts) as previous_ends,
+                    lag(coalesce(s.ends_asked, 0)) over (order by s.ts) as previous_asked,
+                    lag(coalesce(s.ends_answered, 0)) over (order by s.ts) as previous_answered
                 from every_lag_sample as s
                 where s.target_id = t.target_id and s.tenant_id = a.tenant_id and s.ts >= f.ts and s.ts <= n.ts
             ),
 
-            course as (
+            end_series as (
                 -- A hole, a fall, another topic id: nothing is told. Else one round is the first with the message.
                 select
                     p.part,
                     p.position,
                     case
                         when bool_and(
-                            r.comparable and p.ending is not null and coalesce(p.ending >= p.before_ending, true)
+                            r.comparable and p.ending is not null and coalesce(p.ending >= p.previous_ending, true)
                         )
                             then min(array[
                                 (extract(epoch from n.ts - r.ts) * 1000)::bigint, r.asked, r.answered, p.ending,
-                                (extract(epoch from n.ts - r.before_ts) * 1000)::bigint,
-                                r.before_asked, r.before_answered, p.before_ending
-                            ]) filter (where p.ending > p.position and p.before_ending <= p.position)
+                                (extract(epoch from n.ts - r.previous_ts) * 1000)::bigint,
+                                r.previous_asked, r.previous_answered, p.previous_ending
+                            ]) filter (where p.ending > p.position and p.previous_ending <= p.position)
                     end as passing
                 from rounds as r
                 cross join lateral (
@@ -129,13 +133,13 @@ left join lateral (
                         generate_subscripts(q.positions, 1) as part,
                         unnest(q.positions) as position,
                         unnest(r.ends) as ending,
-                        unnest(r.before_ends) as before_ending
+                        unnest(r.previous_ends) as previous_ending
                 ) as p
                 where p.position is not null
                 group by p.part, p.position
             ),
 
-            passed as (
+            passing_ends as (
                 select
                     t.target_id as target,
                     e.part,
@@ -146,31 +150,28 @@ left join lateral (
                     e.passing[3] as answered,
                     e.passing[4] as ending,
                     e.passing[5] as old_age,
-                    e.passing[6] as before_asked,
-                    e.passing[7] as before_answered,
-                    e.passing[8] as before_ending
-                from course as e
+                    e.passing[6] as previous_asked,
+                    e.passing[7] as previous_answered,
+                    e.passing[8] as previous_ending
+                from end_series as e
             ),
 
-            bounds as materialized (
-                -- Once for each partition; what is told has an upper bound, for both ends are known.
 -- include part_bounds
-            )
-
+            -- Once for each partition; what is determined has an upper bound, for both ends are known.
             select b.part, b.lower, b.estimate, b.upper
-            from bounds as b
+            from time_lags as b
         ) as k on true
         -- Conditions on the gate alone: when they are false, nothing below is read.
-        where g.decidable and g.hot and a.by_time
+        where g.decidable and g.above_threshold and a.by_time
     ) as c
 ) as w on true
 left join lateral (
     -- Has the longest wait been above the threshold for the sustain time, without a gap?
-    with trail as materialized (
+    with longest_series as materialized (
         select
             r.*,
-            lag(r.ts) over (order by r.ts) as before_ts,
-            lag(r.ending) over (order by r.ts) as before_ending
+            lag(r.ts) over (order by r.ts) as previous_ts,
+            lag(r.ending) over (order by r.ts) as previous_ending
         from (
             select
                 s.ts,
@@ -178,7 +179,7 @@ left join lateral (
                 s.ends[w.part] - s.lags[w.part] as position,
                 s.epoch,
                 coalesce(s.flags[w.part], 0) as flag,
-                cardinality(s.lags) < w.part as unnamed,
+                cardinality(s.lags) < w.part as removed,
                 s.ts + coalesce(s.ends_answered, 0) * interval '1 millisecond' as read_at
             from every_lag_sample as s
             where s.target_id = w.target_id and s.tenant_id = a.tenant_id and s.ts <= g.at
@@ -189,21 +190,21 @@ left join lateral (
 
     select
         bool_and(
-            (a.earliest or k.flag & 1 = 0)
+            (a.earliest or k.flag & :flag.UNCOMMITTED = 0)
             and exists (
                 select
-                from trail as r
+                from longest_series as r
                 where r.read_at < k.ts - a.level * interval '1 millisecond' and r.ending > k.position
             )
         ) filter (where k.ts >= o.anchor)
-        and coalesce(max(k.ts - k.before_ts) filter (where k.ts > o.anchor) <= a.gap_time, a.sustain = 0)
+        and coalesce(max(k.ts - k.previous_ts) filter (where k.ts > o.anchor) <= a.gap_time, a.sustain = 0)
         -- What came before the partition was named, or before its commit was reset, proves nothing.
-        and not bool_or(k.unnamed or k.flag & 80 <> 0)
-        and not coalesce(bool_or(k.ending < k.before_ending), false)
-        and min(k.epoch) = max(k.epoch) as lasted
-    from trail as k
-    cross join (select max(r.ts) filter (where r.ts <= g.at - a.sustain_time) as anchor from trail as r) as o
-    where w.told and w.longest > a.level
+        and not bool_or(k.removed or k.flag & (:flag.FIRST_SEEN | :flag.RESET_BEGINS) <> 0)
+        and not coalesce(bool_or(k.ending < k.previous_ending), false)
+        and min(k.epoch) = max(k.epoch) as is_sustained
+    from longest_series as k
+    cross join (select max(r.ts) filter (where r.ts <= g.at - a.sustain_time) as anchor from longest_series as r) as o
+    where w.is_determined and w.lower_bound > a.level
 ) as h on true
 cross join lateral (
     select
@@ -211,3 +212,4 @@ cross join lateral (
         g.partitions,
         g.lagging
 ) as v
+-- include part_capped

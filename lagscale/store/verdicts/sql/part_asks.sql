@@ -1,5 +1,7 @@
 -- The asks with their durations as intervals and their clock; a part of the statements that judge.
-with asks as (
+-- needs: %(asks)s
+-- gives: cte asks
+asks as (
     select
         a.*,
         coalesce(a.judged_at, statement_timestamp()) as now_at,

@@ -1,12 +1,15 @@
--- Whether a partition of an ask `a` that is hot by its gate `g` may be stuck.
+-- Whether a partition of an ask that is above the threshold by its gate may be stuck.
+-- needs: a(targets, tenant_id, until, earliest, stuck_after, stuck_time), g(decidable, above_threshold)
+-- gives: lateral m(maybe_stuck)
+-- slots: flag.LOST, flag.UNCOMMITTED
 left join lateral (
     -- May a partition be stuck? Not one that is at another position than `stuckAfterSeconds` ago; under `earliest` a
     -- position may also move by itself.
     select bool_or(
         a.earliest
         or (
-            c.lag > 0 and c.flag & 1 = 0
-            and (p.then_lag is null or p.then_ending - p.then_lag = c.position or c.flag & 2 <> 0)
+            c.lag > 0 and c.flag & :flag.UNCOMMITTED = 0
+            and (p.then_lag is null or p.then_ending - p.then_lag = c.position or c.flag & :flag.LOST <> 0)
         )
     ) as maybe_stuck
     from unnest(a.targets) as t (target_id)
@@ -33,5 +36,5 @@ left join lateral (
             case when p.lag is null then p.carried_ending - p.carried_lag else p.ending - p.lag end as position,
             coalesce(case when p.lag is null then p.carried_flag else p.flag end, 0) as flag
     ) as c
-    where g.decidable and g.hot and a.stuck_after > 0
+    where g.decidable and g.above_threshold and a.stuck_after > 0
 ) as m on true

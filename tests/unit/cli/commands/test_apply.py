@@ -9,7 +9,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from services.cli import progress
+from services.cli import output
 from services.cli.commands import apply
 from tests.unit.cli.conftest import Command
 from tests.unit.cli.fake_api import Answer, FakeApi, problem
@@ -36,7 +36,7 @@ def written(tmp_path: Path, *documents: str) -> str:
 
 def test_what_is_so_is_not_written_again(command: Command, fake: FakeApi, tmp_path: Path) -> None:
     file = written(tmp_path, *(monitor(f"m-{number}") for number in range(5)))
-    assert command("apply", "-f", file).out.splitlines()[-1] == "5 created, 0 the same."
+    assert command("apply", "-f", file).out.splitlines()[-1] == "5 created, 0 unchanged."
     fake.asked.clear()
     assert command("apply", "-f", file).code == 0
     assert [one for one in fake.asked if not one.startswith("GET")] == []
@@ -47,7 +47,7 @@ def test_a_thousand_monitors_that_are_so_take_few_requests(command: Command, fak
     file = written(tmp_path, *(monitor(f"m-{number}") for number in range(1000)))
     command("apply", "-f", file)
     fake.asked.clear()
-    assert command("diff", "-f", file).out == "No change: 1,000 objects are so already.\n"
+    assert command("diff", "-f", file).out == "No changes: 1,000 objects up to date.\n"
     assert len(fake.asked) <= 6
 
 
@@ -104,10 +104,10 @@ def test_what_is_refused_alone_has_its_own_code_and_beside_others_10(
     done = command("apply", "-f", file)
     assert done.code == alone
     assert f"lagscale: {file}:1: {told}" in done.err
-    assert done.out == "0 the same, 1 not done.\n"
+    assert done.out == "0 unchanged, 1 failed.\n"
     both = command("apply", "-f", written(tmp_path, monitor("a"), monitor("m", lagThreshold=5)))
     assert both.code == 10
-    assert both.out == "created monitor shop/a\n1 created, 0 the same, 1 not done.\n"
+    assert both.out == "created monitor shop/a\n1 created, 0 unchanged, 1 failed.\n"
 
 
 def test_faults_that_only_the_api_knows_come_before_any_change(command: Command, fake: FakeApi, tmp_path: Path) -> None:
@@ -125,7 +125,7 @@ def test_what_needs_something_refused_is_not_tried(command: Command, fake: FakeA
     cluster = "kind: Cluster\nmetadata: {name: second, tenant: shop}\nspec: {bootstrapServers: [a:1]}\n"
     done = command("apply", "-f", written(tmp_path, cluster, monitor("m", cluster="second"), monitor("n")))
     assert done.code == 10
-    assert "monitor shop/m: was not tried: it needs cluster shop/second, which was refused" in done.err
+    assert "monitor shop/m: skipped: requires cluster shop/second, which failed" in done.err
     assert "PUT /v1/tenants/shop/monitors/m" not in fake.asked
     assert "/v1/tenants/shop/monitors/n" in fake.objects
     alone = command("apply", "-f", written(tmp_path, cluster, monitor("m", cluster="second")))
@@ -143,8 +143,8 @@ def test_an_api_that_goes_away_is_not_asked_for_the_rest(command: Command, fake:
     fake.before = before
     done = command("apply", "-f", written(tmp_path, *(monitor(f"m-{number:03}") for number in range(50))))
     assert done.code == 10
-    assert done.out.splitlines()[-1] == "3 created, 0 the same, 47 not done."
-    assert "was not tried any more: The API does not answer" in done.err
+    assert done.out.splitlines()[-1] == "3 created, 0 unchanged, 47 failed."
+    assert "skipped: Cannot connect to the Lagscale API" in done.err
     assert sum(one.startswith("PUT") and "dryRun" not in one for one in fake.asked) < 3 + 10
 
 
@@ -177,7 +177,7 @@ def test_a_wait_without_end_is_an_error(command: Command, fake: FakeApi, tmp_pat
 def test_an_interrupted_run_tells_what_was_done(
     command: Command, fake: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from services.cli.objects.remote import ObjectClient
+    from services.cli.objects.requests import ObjectClient
 
     def interrupted(_self: object, refs: object, _told: object) -> None:
         if refs:
@@ -187,7 +187,7 @@ def test_an_interrupted_run_tells_what_was_done(
     fake.objects["/v1/tenants/shop/monitors/old"] = {"name": "old", "version": 1}
     done = command("apply", "-f", written(tmp_path, monitor("m")), "--prune", "--yes")
     assert done.code not in {0, 1, 10}
-    assert done.out == "created monitor shop/m\n1 created, 0 the same.\n"
+    assert done.out == "created monitor shop/m\n1 created, 0 unchanged.\n"
 
 
 @pytest.mark.parametrize("answer", [problem(500, "internal-error", "A defect."), Answer(502, text="<html>")])
@@ -208,10 +208,10 @@ def test_parents_that_are_nowhere_are_named_with_what_is_near(command: Command, 
     done = command("diff", "-f", written(tmp_path, monitor("m", cluster="mian"), monitor("n", tenant="none")))
     assert done.code == 2
     first, second = (line.rpartition("file.yaml:")[2] for line in done.err.splitlines())
-    assert first == "3: monitor none/n: metadata.tenant: none is no tenant that this key may see, and these files " \
-        "declare none; add a `kind: Tenant`"  # fmt: skip
-    assert second == "1: monitor shop/m: spec.cluster: mian is no cluster of tenant shop, and these files declare " \
-        "none; did you mean main?"  # fmt: skip
+    assert first == "3: monitor none/n: metadata.tenant: tenant none not found, or not visible with this API key, and " \
+        "not declared in these files"  # fmt: skip
+    assert second == "1: monitor shop/m: spec.cluster: cluster mian not found in tenant shop, and not declared in these " \
+        "files; did you mean main?"  # fmt: skip
 
 
 def test_policies_are_judged_by_the_tenant_of_the_file_before_it_is_there(command: Command, tmp_path: Path) -> None:
@@ -276,8 +276,8 @@ def test_progress_is_for_terminals_and_many_objects(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     for terminal, total, shown in ((True, 1000, True), (True, 2, False), (False, 1000, False)):
-        monkeypatch.setattr(progress.Console, "is_terminal", terminal)
-        with progress.show_progress("applying", total) as advance:
+        monkeypatch.setattr(output.Console, "is_terminal", terminal)
+        with output.show_progress("applying", total) as advance:
             advance()
         out, err = capsys.readouterr()
         assert out == ""
@@ -288,7 +288,7 @@ def test_an_api_of_another_version_is_told(command: Command, fake: FakeApi, monk
     monkeypatch.setattr(FakeApi, "_document", lambda _: {"openapi": "3.1.0"})
     done = command("get", "tenants")
     assert done.code == 1
-    assert "is not that of a Lagscale of this version" in done.err
+    assert "is not that of this version of Lagscale" in done.err
 
 
 def test_without_dry_runs_the_fields_alone_decide(
@@ -300,7 +300,7 @@ def test_without_dry_runs_the_fields_alone_decide(
     monkeypatch.setattr(ApiSchemas, "supports_dry_run", lambda *_: False)
     fake.asked.clear()
     told = command("diff", "-f", written(tmp_path, monitor("m", lagThreshold=7)))
-    assert (told.code, told.out.splitlines()[1]) == (1, '    policy.lagThreshold: not given -> "7"')
+    assert (told.code, told.out.splitlines()[1]) == (1, '    policy.lagThreshold: unset -> "7"')
     assert not any("dryRun" in one for one in fake.asked)
 
 
@@ -321,7 +321,7 @@ def test_wrong_usage_exits_2_and_asks_for_nothing(command: Command, fake: FakeAp
 
 def test_files_that_declare_nothing_are_a_fault(command: Command, tmp_path: Path) -> None:
     done = command("apply", "-f", written(tmp_path, "# nothing\n"))
-    assert (done.code, done.err.endswith("file.yaml: declares nothing\n")) == (2, True)
+    assert (done.code, done.err.endswith("file.yaml: contains no objects\n")) == (2, True)
 
 
 def test_an_export_that_cannot_be_written_is_told(command: Command, tmp_path: Path) -> None:

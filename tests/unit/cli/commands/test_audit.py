@@ -59,7 +59,7 @@ def test_it_shows_what_changed_by_its_path(monkeypatch: pytest.MonkeyPatch, caps
         assert text in shown
     assert "targetLag" not in shown
     assert "version" not in shown
-    assert "older ones" not in shown
+    assert "More events exist" not in shown
 
 
 def test_without_a_tenant_it_is_the_platforms(
@@ -70,7 +70,7 @@ def test_without_a_tenant_it_is_the_platforms(
     assert (code, asked[0].path) == (0, "/v1/audit")
     shown = capsys.readouterr().out
     assert "shop" in shown
-    assert "older ones" in shown
+    assert "More events exist" in shown
 
 
 def test_json_is_the_exports_lines(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -67,10 +67,11 @@ class Api:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, api: Api, *arguments: str) -> int:
-    def client(settings: CliSettings) -> ApiClient:
+    def client(settings: CliSettings, timeout: float) -> ApiClient:
+        assert timeout > 100
         return ApiClient(settings, httpx.MockTransport(api))
 
-    monkeypatch.setattr(compare, "ComparisonClient", client)
+    monkeypatch.setattr(compare, "ApiClient", client)
     monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
     monkeypatch.setattr(sys, "argv", ["lagscale", "compare", *arguments])
     return cli.main()
@@ -86,7 +87,7 @@ def test_one_monitor_is_shown_with_plots_and_where_they_differ(
     assert query == {"hours": "3", "lagThreshold": "10", "maxReplicas": "8"}
     shown = capsys.readouterr().out
     assert "would have scaled 4 times and Lagscale once" in shown
-    assert "00:01:00 to 00:02:00: 7 against 2. KEDA has more replicas" in shown
+    assert "00:01:00 to 00:02:00: 7 vs. 2. KEDA has more replicas" in shown
     assert "[b]What it cannot show." in shown
     # Both plots have one scale: the greatest of both.
     assert [line.split("┤")[0].strip() for line in shown.splitlines() if "┤" in line] == ["7", "0", "7", "0"]

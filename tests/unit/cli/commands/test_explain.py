@@ -1,4 +1,4 @@
-"""The page of a moment: sentence first, rules, lag with its threshold, and what was told; readable at 80 columns."""
+"""The page of a point in time: sentence first, rules, lag with its threshold, and decisions; readable at 80 columns."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ import pytest
 from pydantic import SecretStr
 from rich.console import Console
 
-from services.cli import app
 from services.cli.client import ApiClient
+from services.cli.commands import explain
 from services.cli.commands.explain import print_explanation
-from services.cli.commands.plot import PlotFrame, PlotPoint, draw_plot, format_short
+from services.cli.commands.plot import PlotFrame, PlotPoint, draw_plot
+from services.cli.output import format_short
 from services.cli.settings import CliSettings
 from tests.unit.cli.test_cli import run
 
@@ -59,38 +60,38 @@ def test_the_page_has_everything_and_fits(width: int) -> None:
     lines = [" ".join(line.split()) for line in shown.splitlines()]
     order = [
         next(number for number, line in enumerate(lines) if line.startswith(begin))
-        for begin in ("shop/orders at 2030-01-01 00:04:00 UTC", "Partition 2 of orders", "How the value", "total lag",
+        for begin in ("shop/orders at 2030-01-01 00:04:00 UTC", "Partition 2 of orders", "Evaluation", "total lag",
                       "replica cap", "answer", "island orders/2: above for at least 130 s", "missing orders/1",
-                      "missing refunds: no sample yet", "and 22 more", "stuck orders/0", "Until then", "told",
-                      "What was told", "scaler-1")
+                      "missing refunds: no sample yet", "and 22 more", "stuck orders/0", "Lag until then", "KEDA",
+                      "Recorded decisions", "scaler-1")
     ]  # fmt: skip
     assert order == sorted(order)
-    assert "this limit holds" in " ".join(lines)
+    assert "deciding limit" in " ".join(lines)
     assert "The monitor was deleted." in lines
 
 
 def test_what_was_told_is_drawn_under_the_plot() -> None:
-    strip = next(line for line in page().splitlines() if line.startswith(" told "))
+    strip = next(line for line in page().splitlines() if line.startswith(" KEDA "))
     assert strip[6:].strip() == "!" * strip.count("!") + "█" * strip.count("█")
     assert strip.count("!") > strip.count("█") > 0
 
 
 def test_a_moment_without_samples_and_answers_says_so() -> None:
     shown = page(evaluation=None, answers=[], decisions=[], lag=[])
-    for text in ("no samples", "no sample in the time", "nothing on record"):
+    for text in ("no samples", "no samples in the evaluated", "no recorded decisions"):
         assert text in shown
-    assert "the last before" in page(answers=[], previousAnswer=ROW)
+    assert "the previous one" in page(answers=[], previousAnswer=ROW)
 
 
 def test_why_an_answer_differs_stands_beside_what_the_samples_say() -> None:
     differing = {**REFUSED, "agrees": False, "rule": ["store_away"], "difference": "The store did not answer."}
     shown = page(answers=[differing])
     assert "scaler-1: The store did not answer." in shown
-    assert "The samples say: KEDA gets value 1,500, active." in shown
+    assert "Evaluation: KEDA gets value 1,500, active." in shown
     assert "error UNAVAILABLE (stale)" in shown
 
 
-@pytest.mark.parametrize(("most", "text"), [(30.0, "at most 30 s"), (None, "longer than anything stored")])
+@pytest.mark.parametrize(("most", "text"), [(30.0, "at most 30 s"), (None, "older than the stored samples")])
 def test_a_time_lag_is_shown_with_its_bounds(most: float | None, text: str) -> None:
     said = {**SAID, "timeLag": {"seconds": 21.2, "atLeast": 15.0, "atMost": most}}
     shown = " ".join(page(evaluation=said).split())
@@ -155,7 +156,7 @@ def test_the_moment_is_asked_of_the_api(
     def client(settings: CliSettings) -> ApiClient:
         return ApiClient(settings.model_copy(update={"api_key": SecretStr("key")}), httpx.MockTransport(answer))
 
-    monkeypatch.setattr(app, "ApiClient", client)
+    monkeypatch.setattr(explain, "ApiClient", client)
     assert run(monkeypatch, "explain", "shop/orders", *at) == 0
     assert SENTENCE[:40] in capsys.readouterr().out
     assert run(monkeypatch, "explain", "shop/orders", *at, "--json") == 0
@@ -172,7 +173,7 @@ def test_a_freeze_is_told_and_drawn() -> None:
     lines = [" ".join(line.split()) for line in shown.splitlines()]
     told = "KEDA gets 1,500, active, known at 2030-01-01 00:00:30"
     assert f"frozen since 2030-01-01 00:01:00 UTC: {told}" in lines
-    assert "told: f frozen" in lines
+    assert "decisions: f frozen" in lines
     assert any("1,500, active (frozen)" in line for line in lines)
     nothing = page(120, frozen={**frozen, "answer": None})
     assert "KEDA gets an error" in nothing

@@ -53,7 +53,14 @@ def test_what_is_not_ok_is_shown_with_its_numbers(
 ) -> None:
     assert run(monkeypatch, STATE, "shop/orders") == 0
     shown = capsys.readouterr().out
-    for text in ("orders: stall", "readers, members 2, over 120 s", "1 stall, 1 ok", "stall stuck hot", "1,200", "400"):
+    for text in (
+        "orders: stall",
+        "readers, members 2, window 120 s",
+        "1 stall, 1 ok",
+        "stall stuck hot",
+        "1,200",
+        "400",
+    ):
         assert text in shown
     assert "2030-01-01T00:00:00Z or earlier" in shown
     assert "[b]orders" in shown
@@ -78,8 +85,8 @@ def test_an_unknown_state_exits_7_and_says_what_is_missing(
     body = STATE | {"status": "unknown", "members": None, "unmeasuredTopics": ["refunds"], "partitions": []}
     assert run(monkeypatch, body, "shop/orders") == 7
     out, err = capsys.readouterr()
-    assert "members not known" in out
-    assert "not measured lately: refunds" in out
+    assert "members unknown" in out
+    assert "no recent samples: refunds" in out
     assert err == "lagscale: Of 2 partitions: 1 stall, 1 ok.\n"
 
 

@@ -88,7 +88,7 @@ def test_a_minimum_of_zero_without_held_answers_is_warned_of(
 ) -> None:
     verdict = {"partitions": 3, "policy": {"consumersPerReplica": 1, "holdSeconds": 0.0}}
     assert run(monkeypatch, "shop/orders", "--min", "0", verdict=verdict) == 0
-    assert "# The monitor holds no answer" in capsys.readouterr().out
+    assert "# holdSeconds is 0: without a last-known answer" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What is written down of the answers: changes and reminders, in a bounded queue whose losses are counted."""
+"""The decision log: changes and repeats, in a bounded queue whose dropped rows are counted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ SUSTAINED = Judgment(Verdict.SUSTAINED, Reason.LASTED, 900.0, True, 1_000, 2_000
 
 @dataclass
 class Store:
-    """Keeps what was written; can be away."""
+    """Stores rows; can be unavailable."""
 
     rows: list[Decision] = field(default_factory=list)
     away: bool = False
@@ -40,7 +40,7 @@ class Store:
 
 @dataclass
 class World:
-    """A recorder with its clock and its store."""
+    """A decision log with its clock and its store."""
 
     store: Store = field(default_factory=Store)
     now_ms: int | None = 10_000
@@ -64,7 +64,7 @@ def world() -> World:
 
 
 def lost() -> float:
-    return float(metrics.DECISIONS_LOST._value.get())
+    return float(metrics.DECISIONS_DROPPED._value.get())
 
 
 async def test_a_row_holds_all_that_explains_it(world: World) -> None:
@@ -89,7 +89,7 @@ async def test_an_error_is_written_with_its_reason_code_and_snapshot(world: Worl
     assert (second.reason, second.code, second.snapshot_ms) == ("StoreUnavailable", "UNAVAILABLE", None)
 
 
-async def test_what_is_told_from_memory_says_so(world: World) -> None:
+async def test_answers_from_memory_are_recorded_as_such(world: World) -> None:
     world.decision_log.record_answer(build_monitor(), Answer(900.0, True, 500), None)
     (row,) = await world.written()
     assert (row.verdict, row.reason, row.held, row.snapshot_ms) == ("unknown", "store_silent", True, None)
@@ -109,7 +109,7 @@ async def test_another_policy_is_a_change_even_when_it_is_the_one_of_before(worl
     assert [row.value for row in await world.written()] == [900.0, 100.0, 900.0]
 
 
-async def test_triggers_with_keys_of_their_own_have_rows_of_their_own(world: World) -> None:
+async def test_triggers_with_overrides_have_their_own_rows(world: World) -> None:
     for _ in range(3):
         world.decision_log.record_answer(build_monitor(), ANSWER, SUSTAINED)
         world.decision_log.record_answer(
@@ -117,11 +117,11 @@ async def test_triggers_with_keys_of_their_own_have_rows_of_their_own(world: Wor
         )
     rows = await world.written()
     assert [row.value for row in rows] == [900.0, 100.0]
-    # A row is named by monitor, time and replica.
+    # Rows are identified by monitor, time and replica.
     assert [row.decided_ms for row in rows] == [10_000, 10_001]
 
 
-async def test_rows_wait_for_a_store_that_is_away(world: World) -> None:
+async def test_rows_are_queued_while_the_store_is_unavailable(world: World) -> None:
     world.store.away = True
     world.decision_log.record_answer(build_monitor(), ANSWER, SUSTAINED)
     before = lost()
@@ -131,7 +131,7 @@ async def test_rows_wait_for_a_store_that_is_away(world: World) -> None:
     assert lost() == before
 
 
-async def test_what_finds_no_room_is_counted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_rows_beyond_the_queue_limit_are_counted(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(room, "_MAX_QUEUED", 2)
     before = lost()
     for number in range(5):
@@ -140,7 +140,7 @@ async def test_what_finds_no_room_is_counted(world: World, monkeypatch: pytest.M
     assert lost() == before + 3
 
 
-async def test_what_has_no_time_is_counted_and_written_once_the_time_is_known(world: World) -> None:
+async def test_rows_without_a_time_are_counted_and_written_once_the_clock_is_known(world: World) -> None:
     world.now_ms = None
     before = lost()
     for _ in range(3):

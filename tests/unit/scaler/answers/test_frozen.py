@@ -1,4 +1,4 @@
-"""What a replica remembers of frozen monitors, and how it survives a restart."""
+"""The cache of frozen answers, and its restart."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def answers(stored: dict[FrozenAnswerKey, _StoredAnswer] | None = None) -> Froze
     return made
 
 
-def test_a_restart_remembers(tmp_path: Path) -> None:
+def test_answers_survive_a_restart(tmp_path: Path) -> None:
     local_cache = LocalCache(tmp_path)
     assert local_cache.write(FROZEN, answers(REMEMBERED).dump())
     later = answers()
@@ -43,15 +43,15 @@ def test_a_restart_remembers(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "content", [None, [], {}, {"kept": 3}, {"kept": [[1, 2]]}, {"kept": [[[1, 2, ""], ["f"], 0, [1.0]]]}]
+    "content", [None, [], {}, {"stored": 3}, {"stored": [[1, 2]]}, {"stored": [[[1, 2, ""], ["f"], 0, [1.0]]]}]
 )
-def test_what_cannot_be_read_is_passed_over(content: Any) -> None:
+def test_invalid_content_is_ignored(content: Any) -> None:
     later = answers()
     later.restore(content)
     assert dict(later._stored) == {}
 
 
-def test_what_no_freeze_keeps_any_more_is_forgotten() -> None:
+def test_answers_without_a_freeze_are_dropped() -> None:
     made = answers(REMEMBERED)
     made.retain([FREEZE])
     assert set(made._stored) == {FrozenAnswerKey(1, 2)}
@@ -59,12 +59,12 @@ def test_what_no_freeze_keeps_any_more_is_forgotten() -> None:
     assert dict(made._stored) == {}
 
 
-def test_freezes_are_kept_with_the_registrations(tmp_path: Path) -> None:
+def test_freezes_are_stored_with_the_registrations(tmp_path: Path) -> None:
     local_cache = LocalCache(tmp_path)
     assert local_cache.write_registrations(Registrations(3, freezes=(FREEZE,), now_ms=BEGIN))
     found = local_cache.read_registrations()
     assert found == Registrations(3, freezes=(FREEZE,))
-    # And a file of the version before has none.
+    # A file without freezes is valid, too.
     document = json.loads((tmp_path / REGISTRATIONS).read_text())
     del document["content"]["freezes"]
     (tmp_path / REGISTRATIONS).write_text(json.dumps(document))
@@ -94,7 +94,7 @@ def test_without_the_store_the_window_before_the_freeze_counts_and_no_limit() ->
 
 def test_without_the_store_what_came_after_the_freeze_does_not_count() -> None:
     last = build_last_known(build_known(0, 900, True), build_known(200, 500, True))
-    # Seconds pass until a replica hears of it.
+    # A replica learns of a freeze seconds later.
     assert last.find_frozen_answer("m", OFF, BEGIN + 197_000) == Answer(900, True, BEGIN + 200_000)
     assert last.find_frozen_answer("m", OFF, BEGIN + 100_000) is None
     assert last.find_frozen_answer("m", OFF, BEGIN - 6_000) is None

@@ -1,4 +1,4 @@
-"""What a replica holds from its own memory equals what the rule of the held answer gives."""
+"""Last-known answers from a replica's memory equal those of the rule over all judgments."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def build_last_known(*judgments: Judgment, now: int) -> LastKnownAnswers:
     return last
 
 
-def test_the_greatest_value_of_the_window_is_held() -> None:
+def test_the_highest_value_of_the_window_is_the_last_known() -> None:
     last = build_last_known(
         build_known(0, 900, True), build_known(200, 500, True), build_known(400, 100, True), now=500
     )
@@ -49,13 +49,13 @@ def test_the_greatest_value_of_the_window_is_held() -> None:
     assert (answer.value, answer.active, answer.last_known_ms) == (500, True, BEGIN + 400_000)
 
 
-def test_an_inactive_past_is_not_held() -> None:
+def test_an_inactive_past_has_no_last_known_answer() -> None:
     assert (
         build_last_known(build_known(0, 0, False), build_known(15, 0, False), now=20).find_answer("m", POLICY) is None
     )
 
 
-def test_members_alone_are_held_with_the_value_of_the_window() -> None:
+def test_members_alone_keep_the_value_of_the_window() -> None:
     answer = build_last_known(build_known(0, 0, False), build_unknown(15, 30, members=2), now=30).find_answer(
         "m", POLICY
     )
@@ -63,16 +63,16 @@ def test_members_alone_are_held_with_the_value_of_the_window() -> None:
     assert (answer.value, answer.active) == (0, True)
 
 
-def test_nothing_is_held_beyond_hold_seconds_of_the_last_known_instant() -> None:
+def test_a_last_known_answer_expires_after_hold_seconds() -> None:
     assert build_last_known(build_known(600, 500, True), now=600 + 3600).find_answer("m", POLICY) is not None
     assert build_last_known(build_known(600, 500, True), now=600 + 3601).find_answer("m", POLICY) is None
 
 
-def test_a_policy_that_holds_nothing_holds_nothing() -> None:
+def test_hold_seconds_0_disables_last_known_answers() -> None:
     assert build_last_known(build_known(0, 500, True), now=1).find_answer("m", replace(POLICY, hold_ms=0)) is None
 
 
-def test_a_monitor_that_was_never_seen_has_nothing() -> None:
+def test_an_unknown_monitor_has_no_last_known_answer() -> None:
     assert build_last_known(build_known(0, 500, True), now=1).find_answer("other", POLICY) is None
 
 
@@ -84,9 +84,7 @@ def test_a_monitor_that_was_never_seen_has_nothing() -> None:
     ),
     st.integers(0, 4000),
 )
-def test_the_compact_memory_is_as_good_as_all_judgements(
-    steps: list[tuple[int, float, bool, bool]], later: int
-) -> None:
+def test_the_compact_memory_is_equal_to_all_judgments(steps: list[tuple[int, float, bool, bool]], later: int) -> None:
     seconds, judgments = 0, []
     for step, value, active, is_known in steps:
         seconds += step
@@ -96,7 +94,7 @@ def test_the_compact_memory_is_as_good_as_all_judgements(
     now = seconds + later
     last = build_last_known(*judgments, now=now)
     expected = pick_last_known([j for j in judgments if j.value is not None], None, BEGIN + now * 1000, POLICY)
-    # The clock runs on between the two readings.
+    # The clock advances between the two reads.
     got = last.find_answer("m", POLICY)
     if expected is None or got is None:
         last_known = max((j.at_ms or 0 for j in judgments if j.value is not None), default=0)
@@ -118,8 +116,8 @@ def test_the_memory_survives_a_restart(tmp_path: Path) -> None:
     assert (answer.value, answer.last_known_ms) == (900, BEGIN + 15_000)
 
 
-@pytest.mark.parametrize("content", [None, [], {}, {"clock": [1, 2]}, {"clock": [1, 2.0], "seen": {"m": [1]}}])
-def test_a_memory_that_cannot_be_read_is_passed_over(content: object) -> None:
+@pytest.mark.parametrize("content", [None, [], {}, {"clock": [1, 2]}, {"clock": [1, 2.0], "entries": {"m": [1]}}])
+def test_invalid_memory_is_ignored(content: object) -> None:
     last = LastKnownAnswers()
     last.restore(content)
     assert last.find_answer("m", POLICY) is None
@@ -137,7 +135,7 @@ def test_registrations_survive_a_restart_as_they_were(tmp_path: Path) -> None:
     assert LocalCache(tmp_path / "scaler").read_registrations() == registrations()
 
 
-def test_files_on_scratch_are_private(tmp_path: Path) -> None:
+def test_files_of_the_local_cache_are_private(tmp_path: Path) -> None:
     local_cache = LocalCache(tmp_path / "scaler")
     local_cache.write_registrations(registrations())
     assert stat.S_IMODE((tmp_path / "scaler" / REGISTRATIONS).stat().st_mode) == 0o600
@@ -145,13 +143,13 @@ def test_files_on_scratch_are_private(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "data", ["", "{", json.dumps({"form": 0, "content": {}}), json.dumps({"form": 1, "content": 3})]
+    "data", ["", "{", json.dumps({"format": 0, "content": {}}), json.dumps({"format": 2, "content": 3})]
 )
-def test_a_torn_or_older_file_is_passed_over(tmp_path: Path, data: str) -> None:
+def test_a_damaged_or_older_file_is_ignored(tmp_path: Path, data: str) -> None:
     (tmp_path / REGISTRATIONS).write_text(data)
     assert LocalCache(tmp_path).read_registrations() is None
 
 
-def test_scratch_that_cannot_be_written_is_no_failure(tmp_path: Path) -> None:
+def test_an_unwritable_local_cache_is_no_failure(tmp_path: Path) -> None:
     (tmp_path / "scaler").write_text("in the way")
     assert not LocalCache(tmp_path / "scaler").write(ANSWERS, {})

@@ -1,4 +1,4 @@
-"""The memo of readings: one poll of KEDA sees one judgement, whenever its calls fall."""
+"""The cache of snapshots: both calls of a KEDA poll get the same judgment."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ ASK = VerdictRequest(1, (1,), Policy.parse({}))
 
 
 class Changing:
-    """A store whose every judgement differs from the one before."""
+    """A store whose judgments all differ."""
 
     def __init__(self) -> None:
         self.asked = 0
@@ -33,10 +33,10 @@ class Clock:
 
 
 def snapshots(store: Changing, clock: Clock) -> SnapshotCache:
-    return SnapshotCache(store, slots=1, seconds=1.0, on_judgment=lambda _ask, _judgement: None, clock=clock)
+    return SnapshotCache(store, slots=1, seconds=1.0, on_judgment=lambda _ask, _judgment: None, clock=clock)
 
 
-async def test_a_poll_at_any_moment_sees_one_judgement_in_both_of_its_calls() -> None:
+async def test_both_calls_of_a_poll_get_the_same_judgment_at_any_time() -> None:
     store, clock = Changing(), Clock()
     shared = snapshots(store, clock)
     for _ in range(40):
@@ -44,10 +44,10 @@ async def test_a_poll_at_any_moment_sees_one_judgement_in_both_of_its_calls() ->
         clock.now += 0.3
         assert (await shared.get(ASK)).judgment.value == value
         clock.now += 0.04
-    assert store.asked < 40, "polls of one second share a judgement"
+    assert store.asked < 40, "polls within one second share a judgment"
 
 
-async def test_a_judgement_is_forgotten_after_its_time() -> None:
+async def test_a_judgment_expires() -> None:
     store, clock = Changing(), Clock()
     shared = snapshots(store, clock)
     first = await shared.get(ASK)

@@ -1,4 +1,4 @@
-"""Every error of the family has a gRPC code, and a defect tells nothing of itself."""
+"""Every error has a gRPC code, and the text of a defect is not sent."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from services.scaler.grpc.status_codes import CODES, find_code, render_status_te
 
 
 def family(root: type[LagscaleError] = LagscaleError) -> Iterator[type[LagscaleError]]:
-    """The family itself; another service's own children never reach this edge."""
+    """All errors of the product; errors of other services never reach the scaler."""
     if root.__module__ == LagscaleError.__module__:
         yield root
     for child in root.__subclasses__():
@@ -22,7 +22,7 @@ def test_every_error_has_a_code() -> None:
     assert set(family()) == set(CODES)
 
 
-def test_a_defect_is_internal_and_its_text_stays_in_the_log() -> None:
+def test_a_defect_is_internal_and_its_text_is_logged_only() -> None:
     defect = ValueError("postgresql://user:secret@10.0.0.1")
     assert find_code(defect) is grpc.StatusCode.INTERNAL
     assert "secret" not in render_status_text(defect)

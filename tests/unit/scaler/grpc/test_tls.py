@@ -1,4 +1,4 @@
-"""The certificate files at the start: what cannot be used is named by its setting, and nothing of it is quoted."""
+"""The certificate files at the start: errors name the setting and quote nothing of the content."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ def files(folder: Path, pair: Pair, client_ca: str) -> CertificateFiles:
 @pytest.mark.parametrize(
     ("fault", "named"),
     [
-        ("certificate", "LAGSCALE_SCALER_TLS_CERTIFICATE_FILE: holds no certificates"),
-        ("key", "LAGSCALE_SCALER_TLS_KEY_FILE: holds no private key"),
-        ("other key", "LAGSCALE_SCALER_TLS_KEY_FILE: is not the key of the certificate"),
-        ("authorities", "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE: holds no certificates"),
+        ("certificate", "LAGSCALE_SCALER_TLS_CERTIFICATE_FILE: contains no readable PEM certificates"),
+        ("key", "LAGSCALE_SCALER_TLS_KEY_FILE: contains no unencrypted PEM private key"),
+        ("other key", "LAGSCALE_SCALER_TLS_KEY_FILE: does not match the certificate"),
+        ("authorities", "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE: contains no readable PEM certificates"),
         ("missing", r"LAGSCALE_SCALER_TLS_KEY_FILE: cannot be read \(FileNotFoundError\)"),
         ("large", "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE: is too large"),
     ],
 )
-def test_what_cannot_be_used_stops_the_start(tmp_path: Path, authority: Authority, fault: str, named: str) -> None:
+def test_unusable_files_stop_the_start(tmp_path: Path, authority: Authority, fault: str, named: str) -> None:
     given = files(tmp_path, authority.pair("localhost"), authority.certificate)
     canary = "canary-4471"
     if fault == "certificate":
@@ -58,14 +58,14 @@ def test_what_cannot_be_used_stops_the_start(tmp_path: Path, authority: Authorit
     assert str(tmp_path) not in caught.value.message
 
 
-def test_a_certificate_out_of_its_time_may_start_but_is_never_taken_in_place_of_another(
+def test_an_invalid_certificate_is_accepted_at_the_start_but_not_at_a_reload(
     tmp_path: Path, authority: Authority
 ) -> None:
     past = authority.sign(Request("localhost", (x509.DNSName("localhost"),), begins=-3 * _DAY, ends=-_DAY))
     given = files(tmp_path, past, authority.certificate)
     used = CertificateReloader(given)
     assert used.bundle.expires_at < datetime.datetime.now(datetime.UTC)
-    # Its successor comes.
+    # It is renewed.
     files(tmp_path, authority.pair("localhost"), authority.certificate)
     assert [used.reload(), used.reload(), used.reload()] == [False, True, False]
     good = used.bundle
@@ -75,12 +75,12 @@ def test_a_certificate_out_of_its_time_may_start_but_is_never_taken_in_place_of_
         assert used.bundle is good
 
 
-def test_an_expired_authority_beside_a_valid_one_is_no_fault(tmp_path: Path, authority: Authority) -> None:
+def test_an_expired_authority_next_to_a_valid_one_is_accepted(tmp_path: Path, authority: Authority) -> None:
     past = authority.sign(Request("old authority", (), begins=-3 * _DAY, ends=-_DAY))
     now = datetime.datetime.now(datetime.UTC)
     both = read(files(tmp_path, authority.pair("localhost"), past.certificate + authority.certificate))
     latest = check(both, now).client_ca_expires_at
     assert latest is not None
     assert latest > now
-    with pytest.raises(SettingsInvalid, match="LAGSCALE_SCALER_TLS_CLIENT_CA_FILE: is not valid now"):
+    with pytest.raises(SettingsInvalid, match="LAGSCALE_SCALER_TLS_CLIENT_CA_FILE: is not currently valid"):
         check(read(files(tmp_path, authority.pair("localhost"), past.certificate)), now)

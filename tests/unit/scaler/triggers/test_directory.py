@@ -1,4 +1,4 @@
-"""Which monitors a caller's trigger means: bindings, names, override, and inline triggers."""
+"""Resolving a caller's trigger: bindings, names, overrides, and inline triggers."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_foreign_missing_and_unbound_are_byte_for_byte_the_same() -> None:
     assert foreign.replace("ingest-secret", "ingest-sekret") == missing
 
 
-def test_near_names_are_the_tenants_own() -> None:
+def test_suggested_names_are_the_tenants_own() -> None:
     text = refused({"serviceType": "ingest-log"}).message
     assert "ingest-logs" in text
     assert "secret" not in text
@@ -104,7 +104,7 @@ def test_a_metric_is_found_with_and_without_kedas_index(name: str) -> None:
     assert resolve({"serviceType": "ingest-logs"}).find_metric(name).name == "ingest-logs"
 
 
-def test_policy_keys_beside_a_service_are_refused_unless_it_is_open() -> None:
+def test_overrides_are_rejected_unless_the_monitor_is_overridable() -> None:
     assert "overridable" in refused({"serviceType": "ingest-logs", "lagThreshold": "7"}).message
     resolved = only(resolve({"serviceType": "ingest-metrics", "lagThreshold": "7"}))
     assert (resolved.policy.lag_threshold, resolved.policy.sustain_ms) == (7, 60_000)
@@ -115,13 +115,13 @@ def test_policy_keys_beside_a_service_are_refused_unless_it_is_open() -> None:
     [("samplingInterval", "20"), ("partitionLimitation", "1"), ("isolationLevel", "read_committed"),
      ("offsetResetPolicy", "earliest")],
 )  # fmt: skip
-def test_what_is_measured_is_never_open_to_override(name: str, text: str) -> None:
+def test_keys_that_affect_sampling_are_never_overridable(name: str, text: str) -> None:
     error = refused({"serviceType": "ingest-metrics", name: text})
     assert isinstance(error, InvalidInput)
     assert name in error.message
 
 
-def test_an_override_is_another_question_to_the_store() -> None:
+def test_an_override_is_another_request_to_the_store() -> None:
     plain = only(resolve({"serviceType": "ingest-metrics"}))
     other = only(resolve({"serviceType": "ingest-metrics", "lagThreshold": "7"}))
     assert plain.key != other.key
@@ -158,7 +158,7 @@ def test_bootstrap_servers_mean_one_cluster_in_any_order() -> None:
         resolve(part, registrations=allowed)
 
 
-def test_two_clusters_of_the_same_addresses_must_be_told_apart() -> None:
+def test_two_clusters_with_the_same_addresses_need_a_name() -> None:
     twins = replace(OURS, auto_register=True, clusters={"a": ("kafka-0:9092",), "b": ("kafka-0:9092",)})
     with pytest.raises(InvalidInput, match="a or b"):
         resolve(

@@ -1,4 +1,4 @@
-"""The language of trigger metadata: what is read, what is refused, and what is never kept."""
+"""Trigger metadata: what is parsed, what is rejected, and what is never stored."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from lagscale.domain.policy.keys import KEYS
 from lagscale.domain.topics import TopicScope
 from lagscale.errors import InvalidInput
 from services.scaler.triggers.metadata import (
+    EXTERNAL_SCALER_KEYS,
     IGNORED_KEYS,
-    KEDA_KEYS,
     TRIGGER_KEYS,
     TriggerMetadata,
     TriggerReader,
@@ -32,10 +32,10 @@ def faults_of(metadata: Mapping[str, str]) -> dict[str, str]:
     return {field_error.field: field_error.text for field_error in raised.value.field_errors}
 
 
-def test_spaces_around_a_value_are_nothing() -> None:
+def test_whitespace_around_a_value_is_ignored() -> None:
     trigger = read({**INLINE, "lagThreshold": " 100 ", "topic": " orders.created "})
     assert trigger.scope == TopicScope(("orders.created",))
-    assert TriggerReader(5.0).policy(trigger, 1).lag_threshold == 100
+    assert TriggerReader(5.0).resolve_policy(trigger, 1).lag_threshold == 100
 
 
 @pytest.mark.parametrize("text", ["abc", "-1", "0", "1.5"])
@@ -58,16 +58,16 @@ def test_faults_of_the_trigger_and_of_the_policy_are_reported_together() -> None
     }
 
 
-def test_a_slip_of_the_pen_names_its_neighbour() -> None:
+def test_a_typo_suggests_the_nearest_key() -> None:
     assert "lagThreshold" in faults_of({"serviceType": "ingest-logs", "lagTreshold": "5"})["lagTreshold"]
 
 
-def test_a_slip_before_from_env_is_a_slip_too() -> None:
+def test_a_typo_before_from_env_is_reported() -> None:
     assert "did you mean topic" in faults_of({**INLINE, "topcFromEnv": "x"})["topcFromEnv"]
 
 
-@pytest.mark.parametrize("name", [*KEDA_KEYS, *IGNORED_KEYS, "somethingElse", "versionFromEnv"])
-def test_keys_of_keda_and_other_unknown_keys_are_passed_over(name: str) -> None:
+@pytest.mark.parametrize("name", [*EXTERNAL_SCALER_KEYS, *IGNORED_KEYS, "somethingElse", "versionFromEnv"])
+def test_keys_of_keda_and_other_unknown_keys_are_ignored(name: str) -> None:
     assert read({**INLINE, name: "whatever"}).given == {}
 
 
@@ -86,10 +86,10 @@ def test_persistent_lag_points_to_stuck_partitions() -> None:
 def test_no_topic_means_all_topics_of_the_group() -> None:
     trigger = read({**GROUP, "excludeTopics": " b.*, a,, a"})
     assert trigger.scope == TopicScope((), None, ("a", "b.*"))
-    assert trigger.measured == ("cluster", "consumerGroup", "excludeTopics")
+    assert trigger.scope_keys == ("cluster", "consumerGroup", "excludeTopics")
 
 
-def test_a_pattern_stands_in_place_of_a_topic() -> None:
+def test_a_pattern_replaces_a_topic() -> None:
     trigger = read({**GROUP, "topicPattern": " orders\\..* ", "excludeTopics": "orders.test"})
     assert trigger.scope == TopicScope((), "orders\\..*", ("orders.test",))
     assert "beside topic" in faults_of({**INLINE, "topicPattern": "x"})["topicPattern"]
@@ -97,7 +97,7 @@ def test_a_pattern_stands_in_place_of_a_topic() -> None:
 
 
 @pytest.mark.parametrize("pattern", ["orders(", "a{1001}", "(?=x)", "x" * 301, "bücher", "(?:a?b?c?){300}x"])
-def test_a_pattern_that_cannot_be_matched_in_time_is_refused_at_once(pattern: str) -> None:
+def test_a_pattern_that_cannot_be_matched_in_time_is_rejected(pattern: str) -> None:
     assert set(faults_of({**GROUP, "topicPattern": pattern})) == {"topicPattern"}
     assert set(faults_of({**GROUP, "excludeTopics": pattern + "*"})) == {"excludeTopics"}
 
@@ -109,11 +109,11 @@ def test_several_services_are_read_in_their_order() -> None:
 @pytest.mark.parametrize(
     "name", ["cluster", "bootstrapServers", "consumerGroup", "topic", "topicPattern", "excludeTopics"]
 )
-def test_what_is_measured_cannot_stand_beside_a_service(name: str) -> None:
-    assert "beside serviceType" in faults_of({"serviceType": "ingest-logs", name: "x"})[name]
+def test_scope_keys_cannot_be_combined_with_a_service(name: str) -> None:
+    assert "combined with serviceType" in faults_of({"serviceType": "ingest-logs", name: "x"})[name]
 
 
-def test_a_trigger_without_anything_says_what_to_give() -> None:
+def test_an_empty_trigger_is_told_what_to_set() -> None:
     assert "must name a registered monitor" in faults_of({"scalerAddress": "http://host"})["serviceType"]
 
 
@@ -129,7 +129,7 @@ def test_a_limitation_needs_a_listed_topic(scope: dict[str, str]) -> None:
     assert "exactly one topic" in faults_of({**GROUP, **scope, "partitionLimitation": "1"})["partitionLimitation"]
 
 
-def test_one_content_is_read_once_and_credentials_are_not_kept() -> None:
+def test_equal_metadata_is_parsed_once_and_credentials_are_not_stored() -> None:
     hits: list[bool] = []
     reader = TriggerReader(5.0, hits.append)
     first = reader.read({**INLINE, "password": "hunter-1"})
@@ -139,7 +139,7 @@ def test_one_content_is_read_once_and_credentials_are_not_kept() -> None:
     assert "hunter" not in repr(vars(reader))
 
 
-def test_metadata_of_any_length_do_not_fill_the_memory() -> None:
+def test_long_metadata_is_not_cached() -> None:
     hits: list[bool] = []
     reader = TriggerReader(5.0, hits.append)
     for _ in range(2):
@@ -147,19 +147,19 @@ def test_metadata_of_any_length_do_not_fill_the_memory() -> None:
     assert hits == [False, False]
 
 
-def test_faults_are_remembered_too() -> None:
+def test_errors_are_cached() -> None:
     reader = TriggerReader(5.0)
     for _ in range(2):
         with pytest.raises(InvalidInput, match="lagThreshold"):
             reader.read({**INLINE, "lagThreshold": "x"})
 
 
-def test_an_interval_below_the_tick_or_the_tenants_minimum_is_refused() -> None:
+def test_an_interval_below_the_tick_or_the_tenants_minimum_is_rejected() -> None:
     assert "tick" in faults_of({**INLINE, "samplingInterval": "2"})["samplingInterval"]
     reader = TriggerReader(5.0)
     trigger = reader.read({**INLINE, "samplingInterval": "10"})
     with pytest.raises(InvalidInput, match="minimum of 30"):
-        reader.policy(trigger, 30)
+        reader.resolve_policy(trigger, 30)
 
 
 def test_the_page_has_a_heading_for_every_key() -> None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import itertools
 from collections import Counter
 
-from services.scraper.planning.backoff import PROBE_LIMIT, ClusterBackoff
-from services.scraper.planning.round_robin import interleave
+from services.scraper.deadlines import MAX_PROBES
+from services.scraper.planning.backoff import ClusterBackoff
+from services.scraper.planning.quotas import interleave
 
 
 def asked(backoff: ClusterBackoff, waiting: dict[int, int], ticks: range) -> list[list[int]]:
@@ -19,7 +20,7 @@ def test_one_of_each_owner_then_the_next_of_each() -> None:
 
 def test_no_tick_asks_more_than_the_bound_of_clusters_that_never_answer() -> None:
     ticks = asked(ClusterBackoff(1000), dict.fromkeys(range(400), 1), range(100))
-    assert max(len(tick) for tick in ticks) == PROBE_LIMIT
+    assert max(len(tick) for tick in ticks) == MAX_PROBES
     assert {cluster for tick in ticks for cluster in tick} == set(range(400)), "each has its turn"
 
 
@@ -40,7 +41,7 @@ def test_many_tenants_with_one_each_have_their_turns_before_anyones_second() -> 
     waiting = {cluster: cluster for cluster in range(40)} | dict.fromkeys(range(100, 400), 99)
     ticks = asked(ClusterBackoff(1000), waiting, range(3))
     assert set(range(40)) <= {cluster for tick in ticks for cluster in tick}
-    assert max(Counter(waiting[cluster] for tick in ticks for cluster in tick).values()) <= 3 * PROBE_LIMIT
+    assert max(Counter(waiting[cluster] for tick in ticks for cluster in tick).values()) <= 3 * MAX_PROBES
 
 
 def test_after_an_outage_of_all_each_tick_asks_twice_as_many() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from lagscale.store.scraping.targets import ClusterEntry, PollInventory, TargetEntry
+from services.scraper.deadlines import LARGE_PARTITIONS
 from services.scraper.kafka.status import PollCode
-from services.scraper.planning.fitting import filter_by_quota
-from services.scraper.planning.planner import LARGE_PARTITIONS, GroupPlan, PollPlanner, Slot
-from services.scraper.planning.quotas import apply_quotas
+from services.scraper.planning.plan import GroupPlan, Slot
+from services.scraper.planning.planner import PollPlanner
+from services.scraper.planning.quotas import apply_quotas, filter_by_quota
 from services.scraper.polling.round import TopicDescription
+from tests.support.engine_options import TENANT_PARTITIONS
 
 BEGIN = 1_700_000_000_000
 TICK = 1000
@@ -75,7 +77,7 @@ def names(slots: list[Slot]) -> list[str]:
 
 
 def test_a_target_over_quota_is_asked_for_its_size_once_a_minute_and_at_once_when_there_is_room() -> None:
-    planner = PollPlanner(TICK, 1)
+    planner = PollPlanner(TICK, 1, TENANT_PARTITIONS)
     few = polling(target(1, 60), target(2, 60), quotas={1: 100})
     ticks = [names(planner.plan(few, (), BEGIN + n * TICK)) for n in range(120)]
     assert sum("group-1" in tick for tick in ticks) == 120
@@ -85,7 +87,7 @@ def test_a_target_over_quota_is_asked_for_its_size_once_a_minute_and_at_once_whe
 
 
 def test_large_groups_are_in_no_slot_once_their_cluster_is_proven() -> None:
-    planner = PollPlanner(TICK, 2)
+    planner = PollPlanner(TICK, 2, TENANT_PARTITIONS)
     world = polling(target(1, LARGE_PARTITIONS + 1), target(2, 5))
     assert names(planner.plan(world, (), BEGIN)) == ["group-2"]
     ((group,),) = [plan.groups for plan in planner.large]
@@ -109,5 +111,5 @@ def test_a_tenant_has_only_its_share_of_a_tick_and_nobody_of_it_is_forgotten() -
 def test_clusters_of_one_slot_are_asked_by_turns_of_their_tenants() -> None:
     clusters = {n: ClusterEntry(n, 1 if n < 50 else n, (f"k-{n}:9092",), {}, None, 1) for n in range(53)}
     targets = tuple(TargetEntry(n, clusters[n].tenant_id, n, "g", "t", False, "", TICK, 30_000) for n in range(53))
-    (slot,) = PollPlanner(TICK, 1).plan(PollInventory(1, clusters, targets), (), BEGIN)
+    (slot,) = PollPlanner(TICK, 1, TENANT_PARTITIONS).plan(PollInventory(1, clusters, targets), (), BEGIN)
     assert {plan.cluster.tenant_id for plan in slot.clusters[:4]} == {1, 50, 51, 52}

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from lagscale.domain.lag.samples import Offsets
 from lagscale.store.scraping.targets import ClusterEntry, TargetEntry
 from services.scraper.kafka.status import PollCode, PollProblem
-from services.scraper.planning.planner import ClusterPlan, GroupPlan, Slot
-from services.scraper.polling.poll import ClusterPollResult, TargetPollResult, poll
+from services.scraper.planning.plan import ClusterPlan, GroupPlan, Slot
+from services.scraper.polling.poll import ClusterPollResult, OpenClient, TargetPollResult, poll_slot
 from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, TopicDescription
 
 
@@ -24,7 +24,7 @@ class FakeCluster:
         self.asked: list[str] = []
         self.partitions: set[Partition] = set()
 
-    def topics(self, names: Sequence[str], until: float) -> Mapping[str, TopicDescription | PollProblem]:
+    def describe_topics(self, names: Sequence[str], until: float) -> Mapping[str, TopicDescription | PollProblem]:
         self.asked.append("topics")
         if self.problem is not None:
             return dict.fromkeys(names, self.problem)
@@ -35,7 +35,7 @@ class FakeCluster:
             for name in names
         }
 
-    def commits(
+    def request_commits(
         self, groups: Mapping[str, Sequence[Partition]], until: float
     ) -> Callable[[], Mapping[str, Committed | PollProblem]]:
         self.asked.append("commits")
@@ -46,7 +46,7 @@ class FakeCluster:
 
         return collect
 
-    def ends(
+    def request_ends(
         self, partitions: Iterable[Partition], committed_only: Iterable[Partition], until: float
     ) -> Callable[[], Ends]:
         self.asked.append("ends")
@@ -54,7 +54,9 @@ class FakeCluster:
         read = [partition for partition in self.partitions if partition not in self.unread]
         return lambda: Ends(dict.fromkeys(read, 0), dict.fromkeys(read, 10), dict.fromkeys(committed_only, 8))
 
-    def groups(self, names: Sequence[str], until: float) -> Callable[[], Mapping[str, GroupDescription | PollProblem]]:
+    def request_groups(
+        self, names: Sequence[str], until: float
+    ) -> Callable[[], Mapping[str, GroupDescription | PollProblem]]:
         return lambda: dict.fromkeys(names, GroupDescription(2, 3))
 
     def find_share_groups(self, names: Sequence[str], until: float) -> frozenset[str]:
@@ -73,6 +75,15 @@ def plan(*targets: TargetEntry, cluster: int = 1) -> ClusterPlan:
         ClusterEntry(cluster, 1, ("kafka:9092",), {}, None, 1),
         tuple(GroupPlan(name, tuple(found), 1000, True) for name, found in groups.items()),
     )
+
+
+def poll(
+    slot: Slot, open_cluster: OpenClient, clock: Callable[[], int], clock_error_ms: int = 0
+) -> list[ClusterPollResult]:
+    closed: list[object] = []
+    results = poll_slot(slot, open_cluster, clock, clock_error_ms, close_cluster=closed.append)
+    assert len(closed) == sum(not isinstance(open_cluster(one), PollProblem) for one in slot.clusters)
+    return results
 
 
 def ask(cluster: FakeCluster, *targets: TargetEntry) -> ClusterPollResult:

@@ -6,7 +6,8 @@ import itertools
 
 from lagscale.domain.lag.rounds import Note, SampleRow
 from lagscale.domain.lag.samples import Flag, Offsets
-from services.scraper.polling.round import NewRow, PolledRound, StoredTarget, build_next_row
+from lagscale.store.samples.write import TargetBaseline
+from services.scraper.polling.round import NewRow, PolledRound, build_next_row
 
 STEP = 1000
 STALE = 5 * STEP
@@ -16,7 +17,7 @@ class Target:
     """One target over time: what was stored is what the next round stands on."""
 
     def __init__(self) -> None:
-        self.before = StoredTarget()
+        self.before = TargetBaseline(None, 0, None)
         self.clock = itertools.count(1_700_000_000_000, STEP)
 
     def poll(self, *offsets: Offsets | None, topic_id: str | None = "id-1", limitation: str = "") -> SampleRow:
@@ -28,7 +29,7 @@ class Target:
 
     def _store(self, made: NewRow) -> None:
         topic_id = made.topic_id if made.new_id else self.before.topic_id
-        self.before = StoredTarget(topic_id, made.row.round.incarnation, made.row)
+        self.before = TargetBaseline(topic_id, made.row.round.incarnation, made.row)
 
 
 def at(commit: int | None, end: int, start: int = 0) -> Offsets:

@@ -1,0 +1,328 @@
+"""One `kafka` trigger as KEDA reads it: the value and source of each key, and the errors that KEDA would report.
+
+A value comes from the trigger, from variables of the workload, or from a TriggerAuthentication. No `text` is ever
+secret: of a Secret only words of a fixed list are read, everything else is a reference.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from lagscale.domain.policy.keda_keys import FROM_ENV, KEDA_KEYS, SECRETS, KeyTarget
+from services.cli.importing.conversion_log import ALSO_IN_KEDA, ConversionLog, KeyOutcome
+from services.cli.importing.manifest_index import SCALED_JOB, ManifestIndex, Node, ScaledResource, get_map, list_maps
+
+#: Parameters that are not secret, and their possible values. Only these are read from a Secret.
+_WORDS: Mapping[str, frozenset[str]] = {
+    "sasl": frozenset({"none", "plaintext", "scram_sha256", "scram_sha512", "oauthbearer", "gssapi", "aws_msk_iam"}),
+    "tls": frozenset({"enable", "disable"}),
+    "saslTokenProvider": frozenset({"bearer", "aws_msk_iam"}),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SourcedValue:
+    """A value, or its source.
+
+    Attributes:
+        text: None if the manifests do not contain it, or if it is secret.
+        source: in words; equal words mean the same value. Digests of clusters depend on these words.
+    """
+
+    text: str | None
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class TriggerCredentials:
+    """The parameters of a trigger's authentication.
+
+    Attributes:
+        source: its name in the report; empty without one.
+        missing: referenced, but not among the manifests.
+        identity: provider of its pod identity; empty without one.
+        role: ARN of the role that this identity assumes; empty without one.
+        unknown: parts that are not supported.
+    """
+
+    source: str = ""
+    parameters: Mapping[str, SourcedValue] | None = None
+    missing: bool = False
+    identity: str = ""
+    role: str = ""
+    unknown: tuple[str, ...] = ()
+
+
+def resolve_variable(
+    manifests: ManifestIndex, resource: ScaledResource, name: str, container: str = ""
+) -> SourcedValue:
+    """A variable of the scaled workload, as KEDA resolves it."""
+    workload, source = _find_workload(manifests, resource)
+    label = f"variable {name} of {source}"
+    if workload is None:
+        return SourcedValue(None, f"{label}, which is not among the manifests")
+    pod = get_map(workload, "spec", "template", "spec")
+    container_name = container or str(get_map(resource.spec, "scaleTargetRef").get("envSourceContainerName") or "")
+    containers = [*list_maps(pod, "containers"), *list_maps(pod, "initContainers")]
+    chosen = next((one for one in containers if not container_name or one.get("name") == container_name), None)
+    if chosen is None:
+        return SourcedValue(None, f"{label}, which has no container {container_name or 'at all'}")
+    for one in reversed(list_maps(chosen, "env")):
+        if one.get("name") == name:
+            return _resolve_variable(manifests, resource.namespace, one, label)
+    for env_source in reversed(list_maps(chosen, "envFrom")):
+        prefix = str(env_source.get("prefix") or "")
+        if not name.startswith(prefix):
+            continue
+        config = str(get_map(env_source, "configMapRef").get("name") or "")
+        text = manifests.config_value(resource.namespace, config, name.removeprefix(prefix)) if config else None
+        if text is not None:
+            return SourcedValue(text, f"{label} (ConfigMap {config})")
+    if list_maps(chosen, "envFrom"):
+        return SourcedValue(None, f"{label}, which takes variables from objects that are not among the manifests")
+    return SourcedValue(None, f"{label}, which does not have it")
+
+
+def _resolve_variable(manifests: ManifestIndex, namespace: str, one: Node, label: str) -> SourcedValue:
+    if one.get("value") is not None:
+        text = str(one["value"])
+        if "$(" in text:
+            return SourcedValue(None, f"{label}, which is made of other variables")
+        return SourcedValue(text, label)
+    config = get_map(one, "valueFrom", "configMapKeyRef")
+    if config:
+        source = f"{label} (ConfigMap {namespace}/{config.get('name')}, key {config.get('key')})"
+        return SourcedValue(manifests.config_value(namespace, str(config.get("name")), str(config.get("key"))), source)
+    secret = get_map(one, "valueFrom", "secretKeyRef")
+    if secret:
+        return SourcedValue(None, f"Secret {namespace}/{secret.get('name')}, key {secret.get('key')}")
+    return SourcedValue(None, f"{label}, which is set when the pod starts")
+
+
+def _find_workload(manifests: ManifestIndex, resource: ScaledResource) -> tuple[Node | None, str]:
+    if resource.kind == SCALED_JOB:
+        return {"spec": get_map(resource.spec, "jobTargetRef")}, "the job's template"
+    target = get_map(resource.spec, "scaleTargetRef")
+    kind, name = str(target.get("kind") or "Deployment"), str(target.get("name") or "")
+    return manifests.get(kind, resource.namespace, name), f"{kind} {resource.namespace}/{name}"
+
+
+def read_credentials(manifests: ManifestIndex, resource: ScaledResource, trigger: Node) -> TriggerCredentials:
+    """The authentication that a trigger refers to."""
+    ref = get_map(trigger, "authenticationRef")
+    name = str(ref.get("name") or "")
+    if not name:
+        return TriggerCredentials(parameters={})
+    kind = str(ref.get("kind") or "TriggerAuthentication")
+    namespace = "" if kind == "ClusterTriggerAuthentication" else resource.namespace
+    source = f"{kind} {namespace}/{name}" if namespace else f"{kind} {name}"
+    node = manifests.get(kind, namespace, name)
+    if node is None:
+        return TriggerCredentials(source, {}, missing=True)
+    # Secrets of a ClusterTriggerAuthentication are in the namespace of KEDA's operator.
+    secret_namespace = namespace or "keda"
+    parameters: dict[str, SourcedValue] = {}
+    unknown: list[str] = []
+    spec = get_map(node, "spec")
+    for part, value in spec.items():
+        if part == "podIdentity":
+            continue
+        entries = _list_entries(value)
+        if not entries:
+            unknown.append(part)
+        for entry in entries:
+            name_of = str(entry.get("parameter"))
+            parameters[name_of] = _resolve_parameter(manifests, resource, part, entry, secret_namespace)
+    pod = get_map(spec, "podIdentity")
+    identity = str(pod.get("provider") or "none")
+    return TriggerCredentials(
+        source,
+        parameters,
+        identity="" if identity == "none" else identity,
+        role=str(pod.get("roleArn") or ""),
+        unknown=tuple(unknown),
+    )
+
+
+def _list_entries(value: Any) -> list[Node]:
+    """The mappings with a `parameter` in one part of an authentication: a list, or the list inside a vault's map."""
+    if isinstance(value, Mapping):
+        return [entry for one in value.values() for entry in _list_entries(one) if isinstance(one, list)]
+    items: Sequence[Any] = value if isinstance(value, list) else []
+    return [one for one in items if isinstance(one, Mapping) and one.get("parameter")]
+
+
+def _resolve_parameter(
+    manifests: ManifestIndex, resource: ScaledResource, part: str, entry: Node, secret_namespace: str
+) -> SourcedValue:
+    parameter = str(entry.get("parameter"))
+    name, key = str(entry.get("name") or ""), str(entry.get("key") or "")
+    if part == "env":
+        given = resolve_variable(manifests, resource, name, str(entry.get("containerName") or ""))
+        return SourcedValue(None, given.source) if parameter in SECRETS else given
+    if part == "configMapTargetRef":
+        text = None if parameter in SECRETS else manifests.config_value(secret_namespace, name, key)
+        return SourcedValue(text, f"ConfigMap {secret_namespace}/{name}, key {key}")
+    if part == "secretTargetRef":
+        text = (manifests.secret_value(secret_namespace, name, key) or "").strip()
+        return SourcedValue(
+            text if text in _WORDS.get(parameter, ()) else None, f"Secret {secret_namespace}/{name}, key {key}"
+        )
+    where = str(entry.get("path") or name or entry.get("id") or get_map(entry, "secretKeyRef").get("name") or "")
+    return SourcedValue(None, f"{part} {where}" + (f", key {key}" if key else ""))
+
+
+_UNRENDERED = re.compile(r"\{\{.*?\}\}|\$\{[^}]*\}|\$\([^)]*\)")
+TRUE, _FALSE = {"1", "t", "T", "TRUE", "true", "True"}, {"0", "f", "F", "FALSE", "false", "False"}
+#: May also be in a TriggerAuthentication; both at once is an error in KEDA.
+_EXCLUSIVE_KEYS = ("sasl", "tls")
+_UNKNOWN_KEY = "not a key of KEDA's kafka trigger"
+
+
+@dataclass(frozen=True, slots=True)
+class KedaTrigger:
+    """A trigger to convert.
+
+    Attributes:
+        trigger_index: in the list.
+        kind: `kafka` or `apache-kafka`.
+        node: the trigger, without comments.
+        values: of every key that is set, from any source.
+        origin: key -> its path in the report.
+    """
+
+    trigger_index: int
+    kind: str
+    node: Node
+    values: Mapping[str, SourcedValue]
+    origin: Mapping[str, str]
+    credentials: TriggerCredentials
+
+    @property
+    def path(self) -> str:
+        """Its path in the report."""
+        return f"triggers[{self.trigger_index}]"
+
+    @property
+    def name(self) -> str:
+        """Its name, as formulas use it; empty without one."""
+        return str(self.node.get("name") or "")
+
+    def key(self, name: str) -> str:
+        """The path of a key in the report."""
+        return self.origin.get(name, f"{self.path}.metadata.{name}")
+
+    def text(self, key: str) -> str:
+        """The value without surrounding whitespace; KEDA's default if it is not set or unknown."""
+        given = self.values.get(key)
+        if given is None or given.text is None or not given.text.strip():
+            return KEDA_KEYS[key].default
+        return given.text.strip()
+
+    def flag(self, key: str) -> bool:
+        """The value of a boolean key."""
+        return self.text(key) in TRUE
+
+
+@dataclass(slots=True)
+class _TriggerParser:
+    manifests: ManifestIndex
+    resource: ScaledResource
+    path: str
+    metadata: Node
+    log: ConversionLog
+    values: dict[str, SourcedValue] = field(default_factory=dict)
+    origin: dict[str, str] = field(default_factory=dict)
+
+    def set_value(self, name: str, given: SourcedValue, path: str) -> None:
+        self.values[name], self.origin[name] = given, path
+
+    def add_key(self, name: str, value: Any) -> None:
+        """Read one key of the trigger's metadata."""
+        path, text = f"{self.path}.metadata.{name}", _to_text(value)
+        base_name = name.removesuffix("FromEnv")
+        if _UNRENDERED.search(text):
+            self.log.field_errors.append(
+                f"{path}: template not rendered; render it, or use the output of `kubectl get -o yaml`"
+            )
+            # A placeholder, so that the key is not reported as missing too.
+            self.values[base_name] = SourcedValue(None, "a template")
+        elif name != base_name and base_name in FROM_ENV:
+            self.set_value(base_name, resolve_variable(self.manifests, self.resource, text.strip()), path)
+        elif name not in KEDA_KEYS:
+            self.log.add_key(path, KeyOutcome.DROPPED, _UNKNOWN_KEY)
+        elif name in SECRETS:
+            self.log.add_key(
+                path, KeyOutcome.DROPPED, "KEDA reads it from a TriggerAuthentication only; here it is in plain text"
+            )
+            self.log.add_warning(f"{path} contains a secret in plain text; remove it, and change that secret.")
+        elif name in FROM_ENV and self.metadata.get(f"{name}FromEnv"):
+            self.log.add_key(path, KeyOutcome.DROPPED, f"{name}FromEnv takes precedence")
+        else:
+            if not isinstance(value, str):
+                self.log.add_warning(f"{path} is not a string, which Kubernetes rejects; quote it.")
+            self.set_value(name, SourcedValue(text, "the trigger"), path)
+
+    def add_parameter(self, name: str, given: SourcedValue) -> None:
+        """Read one parameter of the trigger's authentication."""
+        path = f"{self.path}.authenticationRef.{name}"
+        if name not in KEDA_KEYS:
+            self.log.add_key(path, KeyOutcome.DROPPED, _UNKNOWN_KEY)
+        elif name not in self.values:
+            self.set_value(name, given, path)
+        elif name in _EXCLUSIVE_KEYS:
+            self.log.field_errors.append(f"{path}: set in the trigger too{ALSO_IN_KEDA}; remove one of the two")
+        else:
+            self.log.add_key(path, KeyOutcome.DROPPED, "the value in the trigger takes precedence")
+
+    def check(self) -> None:
+        """Log the values that KEDA rejects."""
+        for name in ("bootstrapServers", "consumerGroup"):
+            given = self.values.get(name)
+            if given is None or (given.text is not None and not given.text.strip()):
+                self.log.field_errors.append(f"{self.path}.metadata.{name}: is required{ALSO_IN_KEDA}")
+        for name, given in self.values.items():
+            error = _find_error(name, (given.text or "").strip())
+            if error:
+                self.log.field_errors.append(f"{self.path}.metadata.{name}: {error}{ALSO_IN_KEDA}")
+
+
+def read_trigger(
+    manifests: ManifestIndex, resource: ScaledResource, trigger_index: int, log: ConversionLog
+) -> KedaTrigger:
+    """Read a trigger of an object; log the keys that KEDA does not know, and the values that it rejects."""
+    node = resource.triggers[trigger_index]
+    trigger_credentials = read_credentials(manifests, resource, node)
+    parser = _TriggerParser(manifests, resource, f"triggers[{trigger_index}]", get_map(node, "metadata"), log)
+    for name, value in parser.metadata.items():
+        parser.add_key(name, value)
+    for name, given in (trigger_credentials.parameters or {}).items():
+        parser.add_parameter(name, given)
+    for part in trigger_credentials.unknown:
+        log.add_warning(
+            f"{parser.path}: `{part}` of {trigger_credentials.source} is not supported; configure it by hand."
+        )
+    parser.check()
+    return KedaTrigger(trigger_index, str(node["type"]), node, parser.values, parser.origin, trigger_credentials)
+
+
+def _to_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return "" if value is None else str(value)
+
+
+def _find_error(name: str, text: str) -> str:
+    """Why KEDA rejects the value of a policy key; empty if it does not."""
+    if not text or KEDA_KEYS[name].target is not KeyTarget.POLICY or name == "partitionLimitation":
+        return ""
+    if name in {"lagThreshold", "activationLagThreshold"}:
+        minimum = 1 if name == "lagThreshold" else 0
+        valid = re.fullmatch(r"[+-]?\d{1,18}", text, re.ASCII) is not None and int(text) >= minimum
+        return "" if valid else f"must be an integer of at least {minimum}"
+    if name == "offsetResetPolicy":
+        return "" if text in {"latest", "earliest"} else "must be latest or earliest"
+    return "" if text in TRUE | _FALSE else "must be true or false"

@@ -1,0 +1,145 @@
+"""Rows from source to sink: one for each target and each cluster of a tick.
+
+Lies here and not in `spark/`, because the background poller writes the same rows without Spark.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import pyarrow as pa
+
+from lagscale.domain.lag.samples import Offsets
+from services.scraper.polling.poll import ClusterPollResult, TargetPollResult
+from services.scraper.polling.round import PolledRound
+
+Row = dict[str, Any]
+
+#: `kind` of a row.
+CLUSTER, TARGET = 0, 1
+#: Column -> its type in Spark. The only declaration: Spark's schema and Arrow's are built from it, and must agree.
+COLUMNS: Final[Mapping[str, str]] = {
+    "epoch": "bigint",
+    "planned_ms": "bigint",
+    "kind": "tinyint",
+    "id": "int",
+    "tenant_id": "int",
+    "cluster_id": "int",
+    "code": "string",
+    "message": "string",
+    "partitions": "int",
+    "at_ms": "bigint",
+    "topic_id": "string",
+    "interval_ms": "int",
+    "stale_after_ms": "int",
+    "limitation": "string",
+    "starts": "array<bigint>",
+    "ends": "array<bigint>",
+    "committed": "array<bigint>",
+    "highs": "array<bigint>",
+    "members": "int",
+    "group_state": "smallint",
+    "ends_asked_ms": "int",
+    "ends_answered_ms": "int",
+}
+_ARROW_TYPES: Final = {
+    "bigint": pa.int64(),
+    "int": pa.int32(),
+    "smallint": pa.int16(),
+    "tinyint": pa.int8(),
+    "string": pa.string(),
+    "array<bigint>": pa.list_(pa.field("element", pa.int64())),
+}
+SPARK_SCHEMA: Final = ", ".join(f"{name} {kind}" for name, kind in COLUMNS.items())
+ARROW_SCHEMA: Final = pa.schema([(name, _ARROW_TYPES[kind]) for name, kind in COLUMNS.items()])
+#: A partition that could not be read has no start; one without a commit has this.
+_NO_COMMIT = -1
+_ROWS_PER_BATCH = 2000
+
+
+def build_rows(results: Iterable[ClusterPollResult], epoch: int, planned_ms: int) -> list[Row]:
+    """The results of a poll under the lease's epoch; a column without a value is absent."""
+    common = {"epoch": epoch, "planned_ms": planned_ms}
+    rows: list[Row] = []
+    for result in results:
+        rows.append(
+            common
+            | {
+                "kind": CLUSTER,
+                "id": result.cluster_id,
+                "tenant_id": result.tenant_id,
+                "cluster_id": result.cluster_id,
+                "code": result.problem.code.value,
+                "message": result.problem.message,
+            }
+        )
+        rows.extend(common | _build_target_row(target, result.cluster_id) for target in result.targets)
+    return rows
+
+
+def build_batches(rows: Sequence[Row]) -> Iterator[pa.RecordBatch]:
+    """The rows as Arrow."""
+    for begin in range(0, len(rows), _ROWS_PER_BATCH):
+        yield pa.RecordBatch.from_pylist(rows[begin : begin + _ROWS_PER_BATCH], schema=ARROW_SCHEMA)
+
+
+def _build_target_row(result: TargetPollResult, cluster_id: int) -> Row:
+    target, polled = result.target, result.polled
+    row: Row = {
+        "kind": TARGET,
+        "id": target.target_id,
+        "tenant_id": target.tenant_id,
+        "cluster_id": cluster_id,
+        "code": result.problem.code.value,
+        "message": result.problem.message,
+        "partitions": result.partitions,
+    }
+    if polled is None:
+        return row
+    return row | {
+        "at_ms": polled.at_ms,
+        "topic_id": polled.topic_id,
+        "interval_ms": polled.interval_ms,
+        "stale_after_ms": polled.stale_after_ms,
+        "limitation": polled.limitation,
+        "starts": [None if o is None else o.start for o in polled.offsets],
+        "ends": [None if o is None else o.end for o in polled.offsets],
+        "committed": [
+            None if o is None else _NO_COMMIT if o.committed is None else o.committed for o in polled.offsets
+        ],
+        "highs": [None if o is None else o.high for o in polled.offsets],
+        "members": polled.members,
+        "group_state": polled.group_state,
+        "ends_asked_ms": polled.ends_asked_ms,
+        "ends_answered_ms": polled.ends_answered_ms,
+    }
+
+
+def read_polled(row: Row) -> PolledRound | None:
+    """The round in a row; None if there is none."""
+    if row.get("at_ms") is None:
+        return None
+    return PolledRound(
+        row["at_ms"],
+        row["topic_id"],
+        _read_offsets(row["starts"], row["ends"], row["committed"], row["highs"]),
+        row["interval_ms"],
+        row["stale_after_ms"],
+        row["limitation"],
+        row["members"],
+        row["group_state"],
+        row["ends_asked_ms"],
+        row["ends_answered_ms"],
+    )
+
+
+def _read_offsets(
+    starts: Sequence[int | None], ends: Sequence[int], committed: Sequence[int], highs: Sequence[int]
+) -> tuple[Offsets | None, ...]:
+    return tuple(
+        [
+            None if start is None else Offsets(start, end, None if commit == _NO_COMMIT else commit, high)
+            for start, end, commit, high in zip(starts, ends, committed, highs, strict=True)
+        ]
+    )

@@ -21,17 +21,15 @@ from lagscale.settings import RENAMED, ServiceSettings, SingleMonitorSettings
 from services.api.problem_types import FRAMEWORK_PROBLEM_TYPES, PROBLEM_TYPES
 from services.scaler.triggers.metadata import render_docs
 from tests.conventions.pictures import SCENES, picture
+from tests.conventions.services import DEPLOYED, SCRIPTS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-SERVICES = ("scraper", "scaler", "api", "cli", "pipeline")
 TITLES = {
     "all": "All services",
-    "scraper": "Scraper",
-    "scaler": "Scaler",
+    **{service: service.capitalize() for service in DEPLOYED},
     "api": "API",
     "cli": "Command line",
-    "pipeline": "Pipeline",
     "devstack": "Development",
     "tests": "Development",
 }
@@ -66,7 +64,7 @@ class Metric:
 def settings_classes() -> Iterator[tuple[str, type[BaseSettings]]]:
     """(service, class) of everything that reads variables; `all` for what the services share."""
     yield "all", ServiceSettings
-    for service in SERVICES:
+    for service in SCRIPTS.values():
         if (ROOT / "services" / service / "settings.py").is_file():
             module = importlib.import_module(f"services.{service}.settings")
             for item in vars(module).values():
@@ -156,7 +154,7 @@ def _sections(found: list[Setting]) -> Iterator[str]:
 def metrics() -> dict[str, list[Metric]]:
     """Service -> its metrics, read from the code without importing it."""
     found: dict[str, list[Metric]] = {}
-    for service in SERVICES:
+    for service in SCRIPTS.values():
         for path in sorted((ROOT / "services" / service).rglob("*.py")):
             for metric in metrics_of(ast.parse(path.read_text(encoding="utf-8"))):
                 found.setdefault(service, []).append(metric)

@@ -153,7 +153,7 @@ class Broker:
         program = [java(), "-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={log4j}"]
         program += [*(self.secured.java_options if self.secured is not None else ()), "-cp", f"{jars}/*"]
         if not (self._folder / "data/meta.properties").exists():
-            # A program of two seconds is done before an optimising compiler pays.
+            # A program of two seconds is done before an optimizing compiler pays.
             self._format([*program, "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool"], properties)
         self.server.spawn([*program, "kafka.Kafka", str(properties)])
         if self._claim is not None:

@@ -75,7 +75,7 @@ class Database:
         self._installation = self._installation or find_installation(_ROOT / ".devstack")
         if self._claim is None and not self._keep:
             self._claim = Claim(self._installation.folder(self._name))
-        self._installation.initialise(self._name)
+        self._installation.initialize(self._name)
         self.server.spawn(self._installation.command(self._name, self._port, lives_on=self.server.detached))
         if self._claim is not None:
             self._claim.record_server(self.server)

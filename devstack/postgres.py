@@ -71,7 +71,7 @@ class PostgresInstallation:
         """A data folder as it is seen from outside."""
         return self._root / f"{self._data}/{name}".lstrip("/")
 
-    def initialise(self, name: str) -> None:
+    def initialize(self, name: str) -> None:
         """Make the data folder unless it is there; an interrupted one is begun anew.
 
         Raises:

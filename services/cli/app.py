@@ -1,4 +1,7 @@
-"""The commands of `lagscale` by name. Each raises the family's errors; `__main__` turns them into exit codes."""
+"""The commands of `lagscale` by name. Each raises the family's errors; `__main__` turns them into exit codes.
+
+Stands alone, so that tests and documentation list the commands without running one.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The health checks of a replica, in their own module as in every service; `lagscale.health_http` serves them."""
+"""The health checks of a replica, a module of its own as in every service; `lagscale.health_http` serves them."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ async def _measure(url: str, newest_ms: int) -> Table:
 
 async def _rate(store: PostgresVerdicts, requests: list[VerdictRequest]) -> float:
     """Verdicts a second while every caller asks for one monitor after the other."""
-    asking = snapshots.SnapshotCache(store, slots=SLOTS, seconds=0.001, on_judgment=lambda _ask, _judgement: None)
+    asking = snapshots.SnapshotCache(store, slots=SLOTS, seconds=0.001, on_judgment=lambda _ask, _judgment: None)
     waiting = iter(requests * 4)
 
     async def caller() -> None:

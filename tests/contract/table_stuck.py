@@ -1,4 +1,4 @@
-"""History 24 and its neighbours: a commit that stands still under a running group."""
+"""History 24 and its neighbors: a commit that stands still under a running group."""
 
 from __future__ import annotations
 

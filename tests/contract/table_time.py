@@ -1,4 +1,4 @@
-"""History 31 and its neighbours: lag in seconds, from stored ends."""
+"""History 31 and its neighbors: lag in seconds, from stored ends."""
 
 from __future__ import annotations
 

@@ -151,7 +151,7 @@ async def test_samples_are_read_in_the_same_way_however_they_lie(pool: Pool, mig
         for state, plan in plans.items():
             assert accesses(plan) == accesses(first), f"{way}, {state}"
             assert all(access.startswith("Index") for access in accesses(plan)), f"{way}, {state}: {accesses(plan)}"
-            # A first look at a table reads some of the catalogue.
+            # A first look at a table reads some of the catalog.
             assert buffers(plan) <= 2 * buffers(first) + 20, f"{way}, {state}: {buffers(plan)} <> {buffers(first)}"
 
 

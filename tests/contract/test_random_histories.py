@@ -92,7 +92,7 @@ def test_random_histories_hold_what_brokers_do_rarely() -> None:
 
 
 def _between(older: TargetRound, newer: TargetRound) -> Iterator[str]:
-    """What happened between two neighbouring rounds of a target."""
+    """What happened between two neighboring rounds of a target."""
     if older.incarnation != newer.incarnation:
         yield "another id"
         return

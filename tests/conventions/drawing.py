@@ -43,7 +43,7 @@ class Shade:
 
 @dataclass(frozen=True, slots=True)
 class Hole:
-    """Two neighbouring samples too far apart, and what the lag was provably never below between them, messages."""
+    """Two neighboring samples too far apart, and what the lag was provably never below between them, messages."""
 
     since: float
     until: float
@@ -155,10 +155,10 @@ def _axes(drawing: Drawing, canvas: _Canvas) -> Iterator[str]:
 def _holes(drawing: Drawing, canvas: _Canvas) -> Iterator[str]:
     for hole in drawing.holes:
         x, y = canvas.x(hole.since), canvas.y(max(hole.bound, 0))
-        colour = "#1a7f37" if hole.bridged else FAINT
-        yield f'<path d="M{_n(x)} {_n(y)}H{_n(canvas.x(hole.until))}" stroke="{colour}" stroke-width="3"/>'
+        color = "#1a7f37" if hole.bridged else FAINT
+        yield f'<path d="M{_n(x)} {_n(y)}H{_n(canvas.x(hole.until))}" stroke="{color}" stroke-width="3"/>'
         text = f"never below {hole.bound:,}" if hole.bound > 0 else "may have been 0"
-        yield _text((x + canvas.x(hole.until)) / 2, y - 6 if hole.bound <= 0 else y + 15, text, "middle", colour)
+        yield _text((x + canvas.x(hole.until)) / 2, y - 6 if hole.bound <= 0 else y + 15, text, "middle", color)
 
 
 def _lags(drawing: Drawing, canvas: _Canvas) -> Iterator[str]:
@@ -198,11 +198,11 @@ def _rows(drawing: Drawing, canvas: _Canvas) -> Iterator[str]:
     verdicts = [(cell.verdict, cell.because) for cell in drawing.cells]
     top = BOTTOM + 32
     for name, texts, y in (("value", values, top + ROW), ("active", active, top + 2 * ROW)):
-        colour = TOLD if name == "value" and drawing.shows_value else INK
-        yield _text(LEFT - 6, y + 16, name, anchor="end", fill=colour)
+        color = TOLD if name == "value" and drawing.shows_value else INK
+        yield _text(LEFT - 6, y + 16, name, anchor="end", fill=color)
         for text, x, width in _runs(texts, canvas, drawing.cells, drawing.step):
             yield _rect(x, y, width, ROW, FILLS.get(text, "#ffffff" if text != "?" else FILLS["unknown"]), stroke=FAINT)
-            yield _text(x + width / 2, y + 16, text, "middle", colour if text != "?" else LINE)
+            yield _text(x + width / 2, y + 16, text, "middle", color if text != "?" else LINE)
     yield _text(LEFT - 6, top + 16, "verdict", anchor="end")
     for (verdict, because), x, width in _runs(verdicts, canvas, drawing.cells, drawing.step):
         yield _rect(x, top, width, ROW, FILLS[verdict], stroke=FAINT)
@@ -215,7 +215,7 @@ def _rows(drawing: Drawing, canvas: _Canvas) -> Iterator[str]:
 def _runs(
     texts: Iterable[Text], canvas: _Canvas, cells: Sequence[Cell], step: float
 ) -> Iterator[tuple[Text, float, float]]:
-    """Neighbouring cells of the same text as one: text, left edge, width."""
+    """Neighboring cells of the same text as one: text, left edge, width."""
     for text, group in groupby(zip(texts, cells, strict=True), key=lambda pair: pair[0]):
         run = [cell.at for _, cell in group]
         x = canvas.x(run[0] - step / 2)

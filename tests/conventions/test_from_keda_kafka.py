@@ -32,7 +32,7 @@ def section(title: str) -> str:
 
 
 def compared() -> dict[str, tuple[str, str, str]]:
-    """Key -> (KEDA's default, ours, judgement) of the table of keys."""
+    """Key -> (KEDA's default, ours, judgment) of the table of keys."""
     rows = re.findall(r"^\| `(\w+)` \| ([^|]*)\| ([^|]*)\| (\w+) \|", section("Key by key"), re.MULTILINE)
     return {name: (theirs.strip(), ours.strip(), judgment) for name, theirs, ours, judgment in rows}
 

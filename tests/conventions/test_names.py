@@ -38,14 +38,14 @@ EVERYDAY_WORDS: Mapping[str, str] = {
 }
 #: A name -> why it has one of these words: it is not ours to choose.
 GIVEN_NAMES: Mapping[str, str] = {}
-#: British forms by their stems; American English has z, -or, -er, one l.
+#: British forms by their stems; American English has z, -or, -er, one l. (`cancelled` is asyncio's and gRPC's spelling.)
 BRITISH = re.compile(
     r"""(?ix)
     \b \w* (
-        behaviour | colour | favour | honour | neighbour | labelled | labelling | modelled | modelling | cancelled(?!error)
+        behaviour | colour | favour | honour | neighbour | labelled | labelling | modelled | modelling
       | judgement | catalogue | centre | licenc | grey(?!s) | programme
       | (?: optim | organ | real | recogn | normal | serial | initial | final | general | summar | minim | maxim | prior
-          | author | categor | custom | synchron | stabil | util | character | emphas | standard ) is (?: e[ds]? | ing | er | ation )
+          | author | categor | custom | synchron | stabil | character | emphas | standard ) is (?: e[ds]? | ing | er | ation )
       | analyse | fulfil(?![l]) | artefact | whilst
     ) \w* \b
     """

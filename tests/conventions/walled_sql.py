@@ -35,7 +35,7 @@ def unnamed(text: str, walled: Mapping[str, str], across: Collection[str] = ()) 
     """`table alias` of each use without a tenant.
 
     A use names its tenant where a condition that always holds sets its column equal to what comes from outside the
-    FROM list, or to the column of a neighbour that does so; a row that is inserted, where the column is listed.
+    FROM list, or to the column of a neighbor that does so; a row that is inserted, where the column is listed.
 
     Args:
         text: of the statement, with psycopg's placeholders.
@@ -81,8 +81,8 @@ def _named(scope: _Scope, free: set[str]) -> set[str]:
     while len(named) != before:
         before = len(named)
         for alias, other in equal:
-            neighbours = {column.table for column in other.find_all(exp.Column)} & scope.owners.keys()
-            if alias not in neighbours and neighbours <= named:
+            neighbors = {column.table for column in other.find_all(exp.Column)} & scope.owners.keys()
+            if alias not in neighbors and neighbors <= named:
                 named.add(alias)
     return named
 

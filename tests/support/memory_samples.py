@@ -56,7 +56,7 @@ class MemorySamples:
         return AppendResult(stored, duplicates, refused)
 
     async def judge(self, requests: Sequence[VerdictRequest]) -> list[Judgment]:
-        """One judgement for each ask, in order, all at one reading of the clock."""
+        """One judgment for each ask, in order, all at one reading of the clock."""
         now_ms = self._now_ms()
         return [
             judge(
@@ -69,7 +69,7 @@ class MemorySamples:
         ]
 
     async def find_last_known(self, request: VerdictRequest, judgment: Judgment) -> Answer | None:
-        """The held answer for an unknown judgement; None when there is nothing to hold."""
+        """The held answer for an unknown judgment; None when there is nothing to hold."""
         return find_last_known(self._rounds(request), request.policy, now_ms=judgment.now_ms, upto_ms=request.upto_ms)
 
     def _rounds(self, request: VerdictRequest) -> dict[int, list[TargetRound]]:

@@ -83,7 +83,7 @@ def test_settings_are_frozen(environ: pytest.MonkeyPatch) -> None:
         settings.tick_seconds = 1.0
 
 
-def test_an_unknown_name_stops_the_start_and_names_its_neighbour(environ: pytest.MonkeyPatch) -> None:
+def test_an_unknown_name_stops_the_start_and_names_its_neighbor(environ: pytest.MonkeyPatch) -> None:
     environ.setenv("LAGSCALE_TICK_SECOND", "3")
     with pytest.raises(SettingsInvalid, match=r"LAGSCALE_TICK_SECOND: .* did you mean LAGSCALE_TICK_SECONDS\?"):
         load(ServiceSettings)

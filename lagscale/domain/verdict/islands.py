@@ -15,7 +15,7 @@ from lagscale.domain.verdict.series import SamplePoint
 
 @dataclass(frozen=True, slots=True)
 class LagPoint:
-    """One lag of a partition or of the total, in time order with its neighbours.
+    """One lag of a partition or of the total, in time order with its neighbors.
 
     Attributes:
         joined: no gap lies between this point and the previous one.
@@ -57,7 +57,7 @@ def find_trailing_island(lag_points: Sequence[LagPoint], level: int) -> Trailing
     """The trailing island above a level; None when the newest point is not a breach.
 
     1. A breach is strictly above the level.
-    2. The island goes back over neighbouring breaches as long as no gap lies between two of them.
+    2. The island goes back over neighboring breaches as long as no gap lies between two of them.
     3. A reset begins a new island.
     4. Its start is known when it begins with a reset or a partition first seen, or when the point before it, without
        a gap, is not a breach; otherwise it is unknown.
@@ -74,7 +74,7 @@ def find_trailing_island(lag_points: Sequence[LagPoint], level: int) -> Trailing
 
 
 def can_bound_lag(older: SamplePoint, newer: SamplePoint) -> bool:
-    """Whether two neighbouring samples can prove anything of the time between them.
+    """Whether two neighboring samples can prove anything of the time between them.
 
     Neither end nor position fell, both are committed or both are not, and no reset, rewind or new topic id lies
     between.

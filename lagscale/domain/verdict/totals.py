@@ -24,7 +24,7 @@ def build_totals(series_set: MonitorSeries, lag: LagFunction, level: int, policy
     2. A partition first seen later counts 0.
     3. Any other without such a sample makes the sum a lower bound: it counts above the level, else the time is
        skipped.
-    4. Two neighbouring totals further apart than the greatest gap are joined when the bounds of all partitions,
+    4. Two neighboring totals further apart than the greatest gap are joined when the bounds of all partitions,
        each at least 0, add up to more than the level.
     5. The start of a run is known where all counted partitions are first seen.
     """

@@ -1,4 +1,7 @@
-"""Export of the audit log as lines of JSON, in batches of one transaction each."""
+"""Export of the audit log as lines of JSON, in batches of one transaction each.
+
+Stands alone because it streams beyond the transaction of its request.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Names of registered objects: unique in a tenant, and stable for the same manifests in any order. Names clusters and monitors."""
+"""Names of registered objects: unique in a tenant, and stable for the same manifests in any order. Names clusters and monitors.
+
+Stands alone because both kinds of objects share its rules.
+"""
 
 from __future__ import annotations
 

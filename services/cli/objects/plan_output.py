@@ -24,8 +24,8 @@ def print_plan(steps: Sequence[PlanStep], console: Console) -> None:
     """Print the steps with their differences, and the number of unchanged objects."""
     for step in steps:
         if step.action is not PlanAction.SAME:
-            mark, colour = _MARKS[step.action]
-            console.print(Text(f"{mark} {step.ref}", colour))
+            mark, color = _MARKS[step.action]
+            console.print(Text(f"{mark} {step.ref}", color))
             for one in step.differences:
                 console.print(
                     Text(f"    {one.name}: {_format_change(step.action, one.before, one.after)}"), soft_wrap=True

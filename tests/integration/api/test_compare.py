@@ -96,7 +96,7 @@ async def test_held_answers_are_told(shop: Shop, shared_url: str) -> None:
     assert all(one["keda"]["value"] is None for one in held[5:])
 
 
-async def test_stabilised_answers_are_told_as_keda_gets_them(shop: Shop, shared_url: str) -> None:
+async def test_stabilized_answers_are_told_as_keda_gets_them(shop: Shop, shared_url: str) -> None:
     await shop.monitor("orders", policy={**POLICY, "scaleDownStabilization": 60})
     write(shared_url, shop.name, "orders", rounds(), members=1)
     found = (await compared(shop, minReplicas=1)).json()

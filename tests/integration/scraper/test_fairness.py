@@ -252,7 +252,7 @@ def simulated(town: Town, cluster: int) -> worker.WorkerResources:
     return resources
 
 
-def neighbours(town: Town) -> dict[int, int]:
+def neighbors(town: Town) -> dict[int, int]:
     """Other tenants with one cluster and one target each, measured already: cluster by target."""
     found: dict[int, int] = {}
     for _ in range(OTHERS):
@@ -278,7 +278,7 @@ def crowd(town: Town, addresses: Sequence[str]) -> list[int]:
 @pytest.mark.parametrize("town", [2000], indirect=True)
 def test_hundreds_that_just_answered_and_fall_silent_together_delay_no_other_tenant(town: Town) -> None:
     with silent(DEAD) as accepting, refusing(DEAD) as closed:
-        others = neighbours(town)
+        others = neighbors(town)
         dead = crowd(town, (*accepting, *closed))
         ages = Ages(town)
         for number in range(6):
@@ -293,7 +293,7 @@ def test_hundreds_that_just_answered_and_fall_silent_together_delay_no_other_ten
 @pytest.mark.parametrize("town", [2000], indirect=True)
 def test_no_cluster_is_said_to_be_dead_only_because_its_turn_did_not_come(town: Town) -> None:
     with silent(CLIENTS * 3) as accepting:
-        others = neighbours(town)
+        others = neighbors(town)
         dead = crowd(town, accepting)
         town.round()
         states = town.world.ask("select code, count(*) from cluster_state where cluster_id = any(%s) group by 1", dead)

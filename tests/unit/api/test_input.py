@@ -28,7 +28,7 @@ def test_policy_values_of_any_kind_become_the_texts_of_metadata() -> None:
     assert parse_policy(texts).target_lag == 0.5
 
 
-def test_an_unknown_policy_key_names_its_neighbour() -> None:
+def test_an_unknown_policy_key_names_its_neighbor() -> None:
     _, field_errors = format_policy({"lagTreshold": 1, "zzzzzzzz": 2})
     assert [str(field_error) for field_error in field_errors] == [
         "lagTreshold: unknown policy key; did you mean lagThreshold?",

@@ -37,7 +37,7 @@ MONITORS: dict[str, tuple[list[str], int]] = {
     "06-kafka-cpu-cron": (["shop/checkout"], 0),
     "07-fallback": (["metrics/rollup"], 0),
     "08-fallback-zero": (["staging/preview"], 0),
-    "09-hpa-behaviour": (["search/indexer"], 0),
+    "09-hpa-behavior": (["search/indexer"], 0),
     "10-scaled-job": (["media/transcode"], 0),
     "11-paused": (["storage/archive"], 0),
     "12-idle-replicas": (["finance/reports"], 0),

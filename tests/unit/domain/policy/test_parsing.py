@@ -27,7 +27,7 @@ def test_rules_of_the_value_exclude_each_other(one: str, other: str) -> None:
     assert parse_policy({one: "false", other: "true"}).even_split is (other == "ensureEvenDistributionOfPartitions")
 
 
-def test_the_stabilisation_windows_are_bounded_together() -> None:
+def test_the_stabilization_windows_are_bounded_together() -> None:
     assert (
         parse_policy({"scaleUpStabilization": "1800", "scaleDownStabilization": "1800"}).stabilization_ms == 3_600_000
     )

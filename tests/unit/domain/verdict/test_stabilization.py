@@ -65,7 +65,7 @@ def test_who_looks_back_by_the_windows_only_agrees(steps: list[tuple[int, float,
 
 
 @given(VALUES, WINDOWS, WINDOWS)
-def test_stabilised_values_are_values_that_were_there(steps: list[tuple[int, float, bool]], up: int, down: int) -> None:
+def test_stabilized_values_are_values_that_were_there(steps: list[tuple[int, float, bool]], up: int, down: int) -> None:
     policy = replace(POLICY, scale_up_ms=up * 1000, scale_down_ms=down * 1000)
     known = judgments(steps)
     for number, answer in enumerate(stabilize(known, policy)):

@@ -1,4 +1,4 @@
-"""Every reason has a sentence, with the numbers of its own judgement."""
+"""Every reason has a sentence, with the numbers of its own judgment."""
 
 from __future__ import annotations
 

@@ -16,14 +16,13 @@ from rich.console import Console
 from rich.status import Status
 from rich.table import Table
 
-from devstack import beginning
+from devstack import seed
 from devstack.broker import Broker
 from devstack.clients import Admin
 from devstack.database import Database
-from devstack.kept import SavedState
-from devstack.running import ProcessRegistry
 from devstack.server import ServerFailed
 from devstack.stack import Addresses, Stack, one_monitor_variables
+from devstack.state import ProcessRegistry, SavedState
 from services.single_monitor import build_monitor_name
 
 _ROOT = Path(__file__).resolve().parents[1]
@@ -34,10 +33,10 @@ app = typer.Typer(add_completion=False, help="A whole Lagscale on this machine, 
 
 @app.command()
 def up(tick: float = typer.Option(1.0, help="The scraper's tick in seconds.")) -> None:
-    """Start broker, database and services; print where they are and how to ask them."""
+    """Start broker, database and services; print their addresses and example calls."""
     processes = ProcessRegistry()
     if processes.alive() and processes.facts and not processes.exited():
-        _console.print("already running; `make down` ends it")
+        _console.print("already running; stop it with `make down`")
         status()
         return
     processes.end_all()
@@ -47,7 +46,7 @@ def up(tick: float = typer.Option(1.0, help="The scraper's tick in seconds.")) -
             processes.save_facts(_start(processes, tick, spinner))
     except KeyboardInterrupt:
         processes.end_all()
-        _console.print("interrupted; nothing was left running")
+        _console.print("interrupted; all processes were stopped")
         raise typer.Exit(130) from None
     except (ServerFailed, RuntimeError, KafkaException) as failure:
         processes.end_all()
@@ -66,11 +65,11 @@ def down() -> None:
 
 @app.command()
 def status() -> None:
-    """Show what runs, and how to ask it. Exit code 1 unless all of it runs."""
+    """Show processes, addresses and example calls. Exit code 1 unless all processes run."""
     processes = ProcessRegistry()
     alive, exited, facts = processes.alive(), processes.exited(), processes.facts
     if not alive or not facts:
-        _console.print("nothing is running; `make up` starts it")
+        _console.print("nothing is running; start it with `make up`")
         raise typer.Exit(1)
     table = Table(show_header=False, box=None)
     for name, text in facts.items():
@@ -79,12 +78,12 @@ def status() -> None:
     _console.print(table)
     _print_usage(facts)
     if exited:
-        _console.print(f"[red]ended meanwhile[/red]: {', '.join(exited)}; see .devstack/up and .devstack/log")
+        _console.print(f"[red]exited[/red]: {', '.join(exited)}; see .devstack/up and .devstack/log")
         raise typer.Exit(1)
 
 
 def _start(processes: ProcessRegistry, tick: float, spinner: Status) -> dict[str, str]:
-    """Start everything, remembering each process; what is to be told about it."""
+    """Start everything and record each process; return what `status` shows."""
     saved_state = SavedState(_UP / "kept.json")
     variables = one_monitor_variables(os.environ)
     broker = Broker("up-broker", port=saved_state.port("broker"), detached=True, given=variables.get("KAFKA_BROKERS"))
@@ -116,10 +115,10 @@ def _start(processes: ProcessRegistry, tick: float, spinner: Status) -> dict[str
         monitor = build_monitor_name(topics[0])
         if broker.server.process is not None:
             for topic in topics:
-                beginning.create_topic(broker.address, topic)
+                seed.create_topic(broker.address, topic)
     else:
-        monitor = beginning.MONITOR
-        beginning.register(Admin(stack.addresses.api_url, stack.addresses.admin_key), broker.address)
+        monitor = seed.MONITOR
+        seed.register(Admin(stack.addresses.api_url, stack.addresses.admin_key), broker.address)
     return {
         "Kafka": broker.address,
         "database": f"{url} ({database.edition})",
@@ -147,17 +146,17 @@ def _addresses(saved_state: SavedState, database_url: str, grpc_port: str | None
 
 def _print_usage(facts: dict[str, str]) -> None:
     api, key = facts["API"].split()[0], facts["admin key"]
-    reference = f'{{"name":"workers","namespace":"{beginning.NAMESPACE}","scalerMetadata":{{"serviceType":"{facts["monitor"]}"}}}}'
+    reference = (
+        f'{{"name":"workers","namespace":"{seed.NAMESPACE}","scalerMetadata":{{"serviceType":"{facts["monitor"]}"}}}}'
+    )
     scaler = facts["scaler (gRPC)"]
-    _console.print("\nAsk the API, and the scaler as KEDA does (reflection is on):\n", highlight=False)
+    _console.print("\nCall the API, and the scaler as KEDA does (reflection is enabled):\n", highlight=False)
     for line in (
         f"  curl -s -H 'Authorization: Bearer {key}' {api}/v1/tenants",
         f"  grpcurl -plaintext -d '{reference}' {scaler} externalscaler.ExternalScaler/IsActive",
     ):
         _console.print(line, highlight=False, markup=False)
-    _console.print(
-        "\nUntil there are samples enough to judge, the scaler answers with an error that says so, never with 0."
-    )
+    _console.print("\nUntil there are enough samples for a verdict, the scaler returns an error that says so, never 0.")
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

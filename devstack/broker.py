@@ -14,10 +14,9 @@ from confluent_kafka.admin import AdminClient
 
 from devstack.certificates import Certificates
 from devstack.claims import Claim
-from devstack.console import console
 from devstack.java import java, kafka_jars
-from devstack.secured import SecureListeners
-from devstack.server import Server, free_port
+from devstack.secure_listeners import SecureListeners
+from devstack.server import Server, console, free_port
 
 _ROOT = Path(__file__).resolve().parents[1]
 
@@ -158,7 +157,7 @@ class Broker:
             self._format([*program, "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool"], properties)
         self.server.spawn([*program, "kafka.Kafka", str(properties)])
         if self._claim is not None:
-            self._claim.note(self.server)
+            self._claim.record_server(self.server)
 
     def stop(self) -> None:
         """End it; data that have no name are removed."""

@@ -1,4 +1,4 @@
-"""Data folders of servers that live no longer than the run that made them: what a killed run has left is swept away."""
+"""Data folders of servers that last for one run; a later run removes what a killed one has left."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from typing import Any
 
 from devstack.server import Server, family, signal_all, started_at
 
-#: Kept here, because a claim whose owner has merely forgotten it must not be given up while the server runs.
+#: Referenced here, so that garbage collection does not release a claim while its server runs.
 _active_claims: set[Claim] = set()
 _CLAIMS = Path(__file__).resolve().parents[1] / ".devstack" / "claims"
 
 
 class Claim:
-    """A folder, and at need its server, that belong to this process as long as it lives.
+    """A folder, optionally with its server, that belongs to this process as long as it runs.
 
-    The claim is a locked file: the kernel gives the lock back when the process ends, however it ends, so that a later
-    run knows what nobody needs any more, without trusting process ids.
+    The claim is a locked file: the kernel releases the lock when the process ends in any way, so that a later run
+    finds what is unused, without relying on process ids.
 
     Args:
-        folder: is removed on release, or by a later run.
-        claims: where the claims of this clone lie.
+        folder: removed on release, or by a later run.
+        claims: directory of the claims of this clone.
     """
 
     def __init__(self, folder: Path, claims: Path = _CLAIMS) -> None:
@@ -34,7 +34,7 @@ class Claim:
         claims.mkdir(parents=True, exist_ok=True)
         sweep(claims)
         self._file = claims / uuid.uuid4().hex
-        # Locked before it gets the name that others look at.
+        # Locked before it gets its final name.
         partial = self._file.with_suffix(".partial")
         self._lock = partial.open("w")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
@@ -42,8 +42,8 @@ class Claim:
         partial.rename(self._file)
         _active_claims.add(self)
 
-    def note(self, server: Server) -> None:
-        """Write down the server that works in the folder."""
+    def record_server(self, server: Server) -> None:
+        """Record the server that uses the folder."""
         self._write({"pid": server.pid, "started": started_at(server.pid)})
 
     def release(self) -> None:
@@ -61,7 +61,7 @@ class Claim:
 
 
 def sweep(claims: Path = _CLAIMS) -> list[Path]:
-    """End servers and remove folders whose owner lives no more; the folders."""
+    """End servers and remove folders whose owner has ended; return the folders."""
     swept = []
     for file in claims.glob("*"):
         with contextlib.suppress(FileNotFoundError, BlockingIOError), file.open() as claim:
@@ -76,7 +76,7 @@ def sweep(claims: Path = _CLAIMS) -> list[Path]:
 def _clear(claim: dict[str, Any]) -> Path:
     pid, started = claim.get("pid"), claim.get("started")
     if pid is not None and started is not None and started_at(pid) == started:
-        # Usually it went with its owner; one that was paused then could not.
+        # Usually it ended with its owner; a paused one could not.
         signal_all(family(pid), signal.SIGKILL)
     folder = Path(claim["folder"])
     shutil.rmtree(folder, ignore_errors=True)

@@ -15,9 +15,8 @@ import psycopg
 from psycopg import sql
 
 from devstack.claims import Claim
-from devstack.console import console
 from devstack.postgres import PostgresInstallation, Source, find_installation
-from devstack.server import Server, family, free_port, signal_all, started_at, wait_until
+from devstack.server import Server, console, family, free_port, signal_all, started_at, wait_until
 
 _ROOT = Path(__file__).resolve().parents[1]
 _CLONE = hashlib.sha256(str(_ROOT).encode()).hexdigest()[:12]
@@ -79,7 +78,7 @@ class Database:
         self._installation.initialise(self._name)
         self.server.spawn(self._installation.command(self._name, self._port, lives_on=self.server.detached))
         if self._claim is not None:
-            self._claim.note(self.server)
+            self._claim.record_server(self.server)
         self.server.await_ready(self._is_answering)
 
     def stop(self) -> None:

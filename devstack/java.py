@@ -10,7 +10,7 @@ from pathlib import Path
 
 from devstack import apt
 from devstack.cache import fetch_once
-from devstack.console import console
+from devstack.server import console
 
 _KAFKA = "4.1.0"
 _JAVA_MAJOR = 17

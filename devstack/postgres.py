@@ -14,8 +14,7 @@ from pathlib import Path
 
 from devstack import apt
 from devstack.cache import fetch_once
-from devstack.console import console
-from devstack.server import dying_with_parent
+from devstack.server import console, dying_with_parent
 
 _MAJOR = "17"
 _SUITE = "trixie"

@@ -13,11 +13,15 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from rich.console import Console
+
+#: The only console on standard error: a message during a spinner must not run into its line.
+console = Console(stderr=True, soft_wrap=True)
 _POLL_SECONDS = 0.05
 _FIRST_PORT = 12000
 _given_out: set[int] = set()
-#: Of the system: processes that are seeded alike must not find the same ports.
-_dice = random.SystemRandom()
+#: Not seeded: processes with the same seed must not choose the same ports.
+_random = random.SystemRandom()
 
 
 class ServerFailed(RuntimeError):
@@ -25,14 +29,14 @@ class ServerFailed(RuntimeError):
 
 
 def free_port() -> int:
-    """A port that was free on loopback a moment ago, and that this process has not given out before.
+    """A free port on loopback that this process has not returned before.
 
-    It lies below the ports that the kernel gives to clients: while a killed server is away, a client that tries to
-    reach it again and again could otherwise be given that very port, connect to itself, and keep the server out.
+    It is below the ephemeral ports: while a killed server is down, a client that reconnects in a loop could otherwise
+    get that very port, connect to itself, and block the server.
     """
     first_for_clients = _first_client_port()
     while True:
-        port = _dice.randrange(_FIRST_PORT, first_for_clients)
+        port = _random.randrange(_FIRST_PORT, first_for_clients)
         if port not in _given_out and is_free(port):
             _given_out.add(port)
             return port
@@ -54,7 +58,7 @@ def _first_client_port() -> int:
         first = int(Path("/proc/sys/net/ipv4/ip_local_port_range").read_text().split()[0])
     except OSError:
         first = 0
-    # A machine that gives clients nearly all ports leaves no room below; then the usual border has to do.
+    # If nearly all ports are ephemeral, use the default limit.
     return first if first > _FIRST_PORT + 1000 else 32768
 
 
@@ -72,7 +76,10 @@ def wait_until(condition: Callable[[], bool], seconds: float, what: str) -> None
 
 
 def started_at(pid: int) -> int | None:
-    """The kernel's start time of a process in clock ticks: with the id it names one process for ever."""
+    """The kernel's start time of a process in clock ticks: with the process id it identifies a process.
+
+    Not psutil's `create_time`, which changes with the system clock.
+    """
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except OSError:
@@ -82,7 +89,7 @@ def started_at(pid: int) -> int | None:
 
 
 def family(pid: int) -> list[int]:
-    """A process and its children, also those with process groups of their own."""
+    """A process and its children, including those with process groups of their own."""
     try:
         children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
     except OSError:
@@ -91,7 +98,7 @@ def family(pid: int) -> list[int]:
 
 
 def signal_all(pids: Iterable[int], number: int) -> None:
-    """Send a signal to each of them that still lives."""
+    """Send a signal to each process that still runs."""
     for pid in pids:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)

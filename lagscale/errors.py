@@ -1,4 +1,4 @@
-"""One family of errors. The docstring of a class is its default message; facts are attributes.
+"""The family of errors. The docstring of a class is its default message; facts are attributes.
 
 Edges translate the family by table: gRPC codes in `services/scaler`, HTTP problems in `services/api`, exit codes
 in `services/cli`.
@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 
 class LagscaleError(Exception):
-    """Something went wrong in Lagscale."""
+    """Internal error in Lagscale."""
 
     def __init__(self, message: str | None = None, **facts: object) -> None:
         self.facts = facts
@@ -18,13 +18,13 @@ class LagscaleError(Exception):
 
     @property
     def message(self) -> str:
-        """The text that a user reads; it holds no secret, no address and no other tenant's name."""
+        """The text for users; it contains no secret, no address and no name of another tenant."""
         return str(self.args[0])
 
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One fault of the input: the field it is in, and what is wrong with the way out."""
+    """One validation error: the field, and a text with the problem and its remediation."""
 
     field: str
     text: str
@@ -34,7 +34,7 @@ class FieldError:
 
 
 class InvalidInput(LagscaleError):
-    """The input has faults."""
+    """The request is invalid."""
 
     def __init__(self, field_errors: list[FieldError]) -> None:
         self.field_errors = field_errors
@@ -42,76 +42,76 @@ class InvalidInput(LagscaleError):
 
 
 class NotFound(LagscaleError):
-    """There is no such object for this caller."""
+    """Object not found."""
 
 
 class Conflict(LagscaleError):
-    """An object with this name exists already."""
+    """An object with this name already exists."""
 
 
 class PreconditionFailed(LagscaleError):
-    """It is not in the state that the request asked for; read it again and repeat the change."""
+    """The object was changed in the meantime; read it again and repeat the change."""
 
 
 class NotAuthenticated(LagscaleError):
-    """A valid API key or bearer token is needed: send it as `Authorization: Bearer <key>`."""
+    """Authentication required: send a valid API key or bearer token as `Authorization: Bearer <key>`."""
 
 
 class NotAllowed(LagscaleError):
-    """This key may not do that."""
+    """Permission denied for this key."""
 
 
 class QuotaExceeded(LagscaleError):
-    """The tenant's quota is used up."""
+    """Tenant quota exceeded."""
 
 
 class RateExceeded(QuotaExceeded):
-    """Too many requests came in a short time; wait, then go on more slowly."""
+    """Rate limit exceeded; retry later at a lower rate."""
 
 
 class IssuerUnavailable(LagscaleError):
-    """The issuer of bearer tokens does not answer, so no token can be checked; retry, or use an API key."""
+    """The token issuer is unavailable, so bearer tokens cannot be verified; retry, or use an API key."""
 
 
 class Unknown(LagscaleError):
-    """The lag is not known, and nothing can be held."""
+    """The lag is unknown, and there is no last-known answer."""
 
 
 class HistoryTooShort(Unknown):
-    """There is too little history to judge, or nothing to measure."""
+    """Not enough history for a verdict, or nothing to measure."""
 
 
 class DataUnavailable(Unknown):
-    """The data are stale or incomplete."""
+    """Samples are stale or incomplete."""
 
 
 class StoreUnavailable(LagscaleError):
-    """The store does not answer; retry."""
+    """The store is unavailable; retry."""
 
 
 class StoreTimeout(StoreUnavailable):
-    """The store did not answer in time; retry."""
+    """The store timed out; retry."""
 
 
 class SecretsUnreadable(LagscaleError):
-    """A stored secret cannot be decrypted with the present keys; set LAGSCALE_SECRET_KEYS to the set that wrote it."""
+    """A stored secret cannot be decrypted; add the key that encrypted it to LAGSCALE_SECRET_KEYS."""
 
 
 class SecretReferenceBroken(LagscaleError):
-    """A secret's reference leads to nothing that can be used."""
+    """A secret reference cannot be resolved."""
 
 
 class TokenUnavailable(LagscaleError):
-    """No access token for the Kafka cluster could be had."""
+    """No access token for the Kafka cluster is available."""
 
 
 class LeaseLost(LagscaleError):
-    """Another scraper leads; this one writes nothing."""
+    """Another scraper holds the lease; nothing was written."""
 
 
 class ClusterUnreachable(LagscaleError):
-    """The Kafka cluster does not answer."""
+    """The Kafka cluster is unreachable."""
 
 
 class SettingsInvalid(LagscaleError):
-    """The settings have faults."""
+    """The settings are invalid."""

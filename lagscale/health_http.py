@@ -1,6 +1,7 @@
-"""Health over HTTP for probes and people, and the metrics; every service's own checks are its argument.
+"""HTTP server for health checks and metrics; each service passes its checks.
 
-Served from threads of its own, so that an event loop that hangs is told by /livez instead of hanging it.
+It runs in threads of its own, so that /livez reports a blocked event loop instead of blocking with it. Own code because
+prometheus-client's server serves metrics only, and the web frameworks are dependencies of the API only.
 """
 
 from __future__ import annotations
@@ -19,23 +20,23 @@ from prometheus_client.exposition import choose_encoder
 log = structlog.get_logger(__name__)
 
 _READ_SECONDS: Final = 5.0
-#: How soon the thread sees that it shall end.
+#: Delay until the thread notices a shutdown.
 _POLL_SECONDS: Final = 0.1
 
 
 class HealthChecks(Protocol):
-    """Named facts; each set is well when all of it is true. They never wait for anything."""
+    """Named checks; a set passes if all are true. They never block."""
 
     def live(self) -> dict[str, bool]:
-        """Whether the process runs."""
+        """Checks of /livez: whether the process works."""
         ...
 
     def ready(self) -> dict[str, bool]:
-        """Whether it does its work."""
+        """Checks of /readyz: whether it serves."""
         ...
 
     def healthy(self) -> dict[str, bool]:
-        """All of it, and the store."""
+        """Checks of /healthz: all, and the store."""
         ...
 
 
@@ -44,11 +45,11 @@ class HealthServer:
 
     Args:
         checks: read at every request.
-        host, port: where to listen; port 0 is a free one.
-        facts: what every answer says besides.
+        host, port: listen address; port 0 picks a free port.
+        facts: further keys of each response.
 
     Raises:
-        OSError: the address is taken.
+        OSError: the address is in use.
     """
 
     def __init__(
@@ -61,15 +62,15 @@ class HealthServer:
 
     @property
     def port(self) -> int:
-        """The port in use."""
+        """The port it listens on."""
         return int(self._server.server_address[1])
 
     def start(self) -> None:
-        """Begin to serve."""
+        """Start serving."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End at once."""
+        """Stop at once."""
         self._server.shutdown()
         self._server.server_close()
 
@@ -78,8 +79,8 @@ class _HealthHTTPServer(ThreadingHTTPServer):
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A prober that went away is no news."""
-        log.debug("probe_failed", exc_info=True)
+        """A client that closes its connection is not an error."""
+        log.debug("health_request_failed", exc_info=True)
 
 
 def _build_handler(checks: HealthChecks, facts: Callable[[], Mapping[str, Any]]) -> type[BaseHTTPRequestHandler]:
@@ -91,7 +92,7 @@ def _build_handler(checks: HealthChecks, facts: Callable[[], Mapping[str, Any]])
         protocol_version = "HTTP/1.1"
         timeout = _READ_SECONDS
 
-        def do_GET(self) -> None:  # the name is the library's
+        def do_GET(self) -> None:  # named by the library
             path = self.path.partition("?")[0]
             if path == "/metrics":
                 encode, kind = choose_encoder(self.headers.get("Accept", ""))
@@ -115,6 +116,6 @@ def _build_handler(checks: HealthChecks, facts: Callable[[], Mapping[str, Any]])
             self.wfile.write(body)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Probes come every few seconds; their lines would bury the others."""
+            """Health checks come every few seconds; they are not logged."""
 
     return HealthHandler

@@ -1,6 +1,6 @@
-"""Token buckets: so many calls a second on average, and a burst at once. In this process's memory only.
+"""Token buckets: an average rate and a burst size. In the memory of this process, so limits apply per replica.
 
-For the scaler and the API: each replica counts by itself, so a limit holds for each of them.
+Own code because no library among the dependencies has buckets whose rate the caller gives, and may change, per call.
 """
 
 from __future__ import annotations
@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 from cachetools import LRUCache
 
-#: Buckets that are remembered; a forgotten one is full again, so that strangers cannot fill the memory.
+#: Maximum number of buckets, so that unknown callers cannot fill the memory. An evicted bucket is full again.
 _MAX_BUCKETS = 50_000
-#: A wait is told to the microsecond, so that what arithmetic leaves over is none.
+#: A wait is rounded to microseconds, so that rounding errors do not count as a wait.
 _DIGITS = 6
 
 
@@ -24,21 +24,21 @@ class _TokenBucket:
 
 
 class TokenBuckets:
-    """One bucket for each key; whoever takes says at what rate it is filled. Not for several threads."""
+    """One bucket per key; the caller gives the rate at each call. Not thread-safe."""
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        """`clock` tells seconds and never goes back."""
+        """`clock` returns monotonic seconds."""
         self._clock = clock
         self._by_key: LRUCache[Hashable, _TokenBucket] = LRUCache(_MAX_BUCKETS)
 
     def take(self, key: Hashable, per_second: float, burst: float, tokens: float = 1.0) -> float:
-        """Take tokens if they are there: 0 then, else the seconds until they will be, and nothing is taken.
+        """Take tokens and return 0, or take none and return the seconds until they are available.
 
         Args:
-            key: whose bucket.
-            per_second: above 0. A rate that was changed counts from now on, also for what is in the bucket.
-            burst: how many it holds at most; more are given at once only where more are asked for, and it is full.
-            tokens: how many.
+            key: of the bucket.
+            per_second: above 0. A changed rate applies from now on, to an existing bucket too.
+            burst: capacity; a request for more tokens needs a full bucket.
+            tokens: number of tokens.
         """
         wait, bucket = self._refill(key, per_second, burst, tokens)
         if wait == 0.0:
@@ -47,7 +47,7 @@ class TokenBuckets:
         return wait
 
     def wait(self, key: Hashable, per_second: float, burst: float, tokens: float = 1.0) -> float:
-        """Seconds until they can be taken; 0 for now. Takes nothing."""
+        """Seconds until the tokens are available, 0 if they are; takes none."""
         return self._refill(key, per_second, burst, tokens)[0]
 
     def _refill(self, key: Hashable, per_second: float, burst: float, tokens: float) -> tuple[float, _TokenBucket]:
@@ -66,8 +66,8 @@ class RateLimiter:
 
     Args:
         per_second: above 0.
-        burst: at least 1; how many may come at once after a rest.
-        clock: as of `TokenBuckets`.
+        burst: capacity, at least 1.
+        clock: see `TokenBuckets`.
     """
 
     def __init__(self, per_second: float, burst: float, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -76,9 +76,9 @@ class RateLimiter:
         self._buckets = TokenBuckets(clock)
 
     def take(self, name: str) -> float:
-        """Take one if there is one: 0 then, else the seconds until there is one, and nothing is taken."""
+        """Take one token and return 0, or take none and return the seconds until one is available."""
         return self._buckets.take(name, self.per_second, self.burst)
 
     def wait(self, name: str) -> float:
-        """Seconds until one can be taken; 0 for now. Takes nothing."""
+        """Seconds until a token is available, 0 if one is; takes none."""
         return self._buckets.wait(name, self.per_second, self.burst)

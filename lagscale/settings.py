@@ -1,4 +1,4 @@
-"""Settings from the environment: what every service shares, and the one table of all variables with our prefix.
+"""Settings from the environment: those that all services share, and the table of all variables with our prefix.
 
 Each service extends `ServiceSettings` in its own `settings.py` and calls `load` in its `main`, nowhere else.
 """
@@ -36,6 +36,7 @@ SETTING_NAMES = frozenset(
         "LAGSCALE_LOG_FORMAT",
         # API
         "LAGSCALE_API_LISTEN",
+        "LAGSCALE_API_DOCS",
         "LAGSCALE_API_ADMIN_KEY",
         "LAGSCALE_API_POOL_SIZE",
         "LAGSCALE_API_STORE_TIMEOUT_SECONDS",
@@ -137,11 +138,11 @@ def split_address(text: str) -> tuple[str, int]:
     """Host and port of `host:port`, `[v6]:port` or `:port` (all interfaces).
 
     Raises:
-        ValueError: the text is no such address.
+        ValueError: invalid address.
     """
     left, colon, right = text.strip().rpartition(":")
     if not colon or not right.isdecimal() or int(right) > 65535:
-        raise ValueError("must read like 127.0.0.1:8080 or [::1]:8080")
+        raise ValueError("must have the form 127.0.0.1:8080 or [::1]:8080")
     return left.removeprefix("[").removesuffix("]"), int(right)
 
 
@@ -150,12 +151,12 @@ def _check_address(text: str) -> str:
     return text.strip()
 
 
-#: A listening address as `host:port`. One field, because Kubernetes injects variables that end in `_PORT`.
+#: A listen address as `host:port`. One field, because Kubernetes injects variables that end in `_PORT`.
 ListenAddress = Annotated[str, AfterValidator(_check_address)]
 
 
 class ServiceSettings(BaseSettings):
-    """What every service needs; frozen, secrets typed as such."""
+    """Settings of all services; frozen, secrets typed as such."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", hide_input_in_errors=True)
 
@@ -204,7 +205,7 @@ class ServiceSettings(BaseSettings):
 
     @property
     def address_rules(self) -> AddressRules:
-        """Which addresses tenants' clusters may have."""
+        """Allowed addresses of tenants' clusters."""
         return AddressRules.parse(self.allowed_addresses, self.deny_private_addresses)
 
     @field_validator("allowed_addresses")
@@ -283,10 +284,10 @@ def load(settings: type[Settings], extra_names: Iterable[str] = ()) -> Settings:
 
     Args:
         settings: the service's class.
-        extra_names: further names with our prefix that are no slip.
+        extra_names: further valid names with our prefix.
 
     Raises:
-        SettingsInvalid: with every fault at once, by the variables' names, without any value.
+        SettingsInvalid: with all errors, by variable name and without any value.
     """
     field_errors = find_unknown_names(os.environ, extra_names)
     try:

@@ -16,26 +16,26 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 REDACTED = "[redacted]"
 _SECRET_NAME = re.compile(r"pass(word|wd|phrase)|secret|authorization|token|credential|(^|[_\-.])keys?$", re.IGNORECASE)
-# Texts from drivers and frameworks can hold a secret in the middle of a sentence.
+# Messages of drivers and frameworks can contain a secret anywhere.
 _SECRET_TEXTS = (
     (re.compile(r"(\w+://)[^/\s@]+@"), rf"\1{REDACTED}@"),
     (re.compile(r"\b(bearer|basic)\s+[\w.~+/=-]+", re.IGNORECASE), rf"\1 {REDACTED}"),
     (re.compile(r"\blsk_[A-Za-z0-9]+_[\w-]+"), REDACTED),
-    # A JSON Web Token: the two halves that make it one.
+    # A JSON Web Token: header and payload.
     (re.compile(r"\beyJ[\w-]+\.[\w-]+(\.[\w-]*)?"), REDACTED),
     (re.compile(r"\b(password|secret)=\S+", re.IGNORECASE), rf"\1={REDACTED}"),
 )
-#: Their own request lines double what the services log and count.
+#: Their request lines duplicate what the services log and count.
 _QUIET_LOGGERS = ("uvicorn.access", "httpx", "httpcore", "py4j", "alembic.runtime.plugins")
 
 
 def configure_logging(service: str, level: str, json: bool) -> None:
-    """Send every log line to standard error, one JSON object a line or for a console.
+    """Send every log line to standard error, as JSON objects or for a console.
 
     Args:
         service: bound to every line as `service`.
-        level: name of the least level shown, as in `info`.
-        json: JSON lines, else a console's colours.
+        level: minimum level, for example `info`.
+        json: one JSON object per line, else colored lines for a console.
     """
 
     def add_service(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
@@ -71,7 +71,7 @@ def configure_logging(service: str, level: str, json: bool) -> None:
 
 
 class _StderrHandler(logging.Handler):
-    """Writes to what standard error is at that moment, not to what it was at the start."""
+    """Writes to the current standard error, which may have been replaced since the start."""
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
@@ -83,13 +83,13 @@ class _StderrHandler(logging.Handler):
 def _build_renderers(json: bool) -> list[Processor]:
     first: list[Processor] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta]
     if json:
-        # The trace becomes text before it is redacted.
+        # The traceback becomes text before it is redacted.
         return [*first, structlog.processors.format_exc_info, redact, structlog.processors.JSONRenderer(default=str)]
     return [*first, structlog.processors.format_exc_info, redact, structlog.dev.ConsoleRenderer()]
 
 
 def redact(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:
-    """Blank what is secret by its name, and what looks secret inside a text."""
+    """Redact fields with secret names, and what looks like a secret inside texts."""
     return {name: _redact_value(name, value) for name, value in event.items()}
 
 
@@ -106,7 +106,7 @@ def _redact_value(name: str, value: Any) -> Any:
 
 
 def redact_text(text: str) -> str:
-    """The text without what looks like a secret in it."""
+    """The text with what looks like a secret redacted."""
     for pattern, replacement in _SECRET_TEXTS:
         text = pattern.sub(replacement, text)
     return text

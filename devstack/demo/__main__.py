@@ -1,4 +1,4 @@
-"""`python -m devstack.demo`: starts everything, runs the scenario, ends everything; exit 0 only if all was seen."""
+"""`python -m devstack.demo`: starts everything, runs the scenario, ends everything; exit code 0 only if all steps passed."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ from rich.table import Table
 
 from devstack.claims import Claim
 from devstack.clients import Admin, Kafka, KedaClient
-from devstack.console import console as progress_console
 from devstack.demo.scenario import (
     MONITOR,
     NAMESPACE,
@@ -27,6 +26,7 @@ from devstack.demo.scenario import (
 )
 from devstack.demo.screen import Screen
 from devstack.server import ServerFailed
+from devstack.server import console as progress_console
 from devstack.stack import Stack, parts
 
 _ROOT = Path(__file__).resolve().parents[2]
@@ -53,7 +53,7 @@ def main() -> int:
             ends.close()
     if report.steps:
         console.print(_table(report))
-    console.print("[green]All of it was seen.[/green]" if code == 0 else "[red]Not all of it was seen.[/red]")
+    console.print("[green]All steps passed.[/green]" if code == 0 else "[red]Some steps failed.[/red]")
     return code
 
 
@@ -84,8 +84,8 @@ def _run(console: Console, report: DemoReport, ends: ExitStack) -> None:
 
 
 def _table(report: DemoReport) -> Table:
-    table = Table(title="What happened")
-    for heading in ("step", "seen"):
+    table = Table(title="Steps")
+    for heading in ("step", "result"):
         table.add_column(heading)
     for heading in ("at", "took"):
         table.add_column(heading, justify="right")

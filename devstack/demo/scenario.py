@@ -1,4 +1,4 @@
-"""The demo's steps: each does something, then watches until what must happen is seen, or its time is over."""
+"""Steps of the demo: each acts, then polls until the expected result, or until its timeout."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ Found = TypeVar("Found")
 
 
 class ExpectationFailed(RuntimeError):
-    """What must happen did not happen, or what must not did."""
+    """The expected result did not come in time, or a forbidden one came."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """One look at the product: the verdict over REST and KEDA's answers over gRPC, made one after the other."""
+    """The verdict over REST and the answers to KEDA over gRPC, read one after the other."""
 
     verdict: dict[str, Any]
     answer: KedaAnswer
@@ -92,7 +92,7 @@ class Scenario:
 
     def _calm(self) -> None:
         since = time.monotonic()
-        self._watch("Nothing waits. Too little history is unknown, never 0; then it is calm.", 40, _is_calm)
+        self._watch("No lag. Too little history is unknown, never 0; then the verdict is calm.", 40, _is_calm)
         self._record.add("calm", "measured 0, inactive", since)
 
     def _spike(self) -> None:
@@ -110,7 +110,7 @@ class Scenario:
 
     def _burst(self) -> None:
         since = time.monotonic()
-        self._screen.event(f"burst: {BURST:,} messages, and nobody reads")
+        self._screen.event(f"burst: {BURST:,} messages, without a consumer")
         self._kafka.produce(TOPIC, BURST, PARTITIONS)
         step = f"A backlog of {BURST:,} messages. It scales when it has lasted {SUSTAIN_SECONDS} s."
         observation = self._watch(
@@ -154,7 +154,7 @@ class Scenario:
             observation = self._observe(step)
             if forbidden(observation):
                 raise ExpectationFailed(
-                    f"{step} But KEDA was told {observation.answer}: {observation.verdict['sentence']}"
+                    f"{step} But KEDA was answered {observation.answer}: {observation.verdict['sentence']}"
                 )
             return observation
 

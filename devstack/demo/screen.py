@@ -1,4 +1,4 @@
-"""What the demo shows: lag per partition, the island that grows, and what KEDA is told, live or line by line."""
+"""Display of the demo: lag per partition, the growing island and the answer to KEDA, live or line by line."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ class Screen:
         greatest = max([*lags.values(), self._threshold * 2])
         table = Table(show_header=False, box=None, padding=(0, 1))
         for partition, lag in sorted(lags.items()):
-            colour = "red" if lag > self._threshold else "green"
-            table.add_row(f"orders/{partition}", ProgressBar(greatest, lag, width=22, complete_style=colour), f"{lag}")
+            color = "red" if lag > self._threshold else "green"
+            table.add_row(f"orders/{partition}", ProgressBar(greatest, lag, width=22, complete_style=color), f"{lag}")
         peak = max([*self._totals, 1])
         line = "".join(_BLOCKS[min(8, -(-total * 8 // peak))] for total in list(self._totals)[-40:])
         return Panel(Group(table, Text(f"total {line} {self._totals[-1]}")), title="lag, newest round")
@@ -95,15 +95,15 @@ class Screen:
         else:
             table.add_row("GetMetrics", Text(f"{answer.value:g}", style="bold"))
             table.add_row("IsActive", Text(str(answer.active).lower(), style="bold"))
-        return Panel(table, title="what KEDA is told (gRPC)")
+        return Panel(table, title="answer to KEDA (gRPC)")
 
     def _island(self, verdict: dict[str, Any]) -> RenderableType:
         island = verdict.get("island")
         span = island["durationSeconds"] if island else 0.0
         table = Table(show_header=False, box=None, padding=(0, 1))
-        colour = "red" if span >= self._sustain else "yellow"
+        color = "red" if span >= self._sustain else "yellow"
         table.add_row(
-            "island", ProgressBar(self._sustain, min(span, self._sustain), width=40, complete_style=colour),
+            "island", ProgressBar(self._sustain, min(span, self._sustain), width=40, complete_style=color),
             f"{span:.0f} of {self._sustain:.0f} s above {self._threshold}",
         )  # fmt: skip
         return table

@@ -1,4 +1,4 @@
-"""`lagscale-api`: serves the administration. The only place that reads settings and builds the parts."""
+"""`lagscale-api`: serves the REST API. The only place that reads settings and builds the parts."""
 
 from __future__ import annotations
 
@@ -26,18 +26,13 @@ from lagscale.store.registry.session import RegistryDatabase
 from lagscale.store.samples.read import RoundReader
 from lagscale.store.verdicts.judge import PostgresVerdicts
 from lagscale.telemetry import configure_logging
-from services.api.app import ApiDependencies, create_app
-from services.api.auth.authenticator import Authenticator
-from services.api.auth.identity import build_authenticator
-from services.api.auth.tenant_rates import TenantRateLimiter
-from services.api.explain.explanation import Explanations
+from services.api.app import ApiParts, create_app
+from services.api.auth.authenticator import Authenticator, build_authenticator
+from services.api.auth.rate_limits import TenantRateLimiter
 from services.api.group_status.counts import StatusCounter
-from services.api.group_status.reader import GroupStatusReader
-from services.api.operations import Operations
 from services.api.preflight.preflight import Preflights
 from services.api.settings import ApiSettings
-from services.api.validation.validator import Validation
-from services.api.verdicts.reader import VerdictReader
+from services.api.validation.validator import MonitorValidator
 from services.single_monitor import build_single_monitor, start_registration
 
 log = structlog.get_logger(__name__)
@@ -47,7 +42,7 @@ _GRACE_SECONDS = 8
 
 
 def main() -> int:
-    """Serve until SIGTERM or SIGINT; 2 where the settings have faults."""
+    """Serve until SIGTERM or SIGINT; 2 if the settings are invalid."""
     argparse.ArgumentParser(prog="lagscale-api", description=_build_help(), formatter_class=_Formatter).parse_args()
     try:
         settings = load(ApiSettings)
@@ -61,45 +56,45 @@ def main() -> int:
     configure_logging("api", settings.log_level, settings.log_format == "json")
     url = settings.database_url.get_secret_value()
     database = RegistryDatabase(url, size=settings.api_pool_size, seconds=settings.api_store_timeout_seconds)
-    # Verdicts are judged in the scaler's role, by the same statements; `VerdictReader` says why that is safe.
+    # Verdicts are judged in the scaler's role, by the same statements; `verdicts.answers` says why that is safe.
     pool = open_pool(url, SCALER_ROLE, _VERDICT_CONNECTIONS, application="lagscale-api")
     verdicts = PostgresVerdicts(pool)
     admin_key = None if settings.api_admin_key is None else settings.api_admin_key.get_secret_value()
     if admin_key is None:
-        log.info("bootstrap_key_off")
+        log.info("bootstrap_key_disabled")
     rounds = RoundReader(pool)
     counts = StatusCounter(PostgresRegistrations(pool), rounds, settings.api_group_status_interval_seconds)
-    access = build_authenticator(settings, database, admin_key)
-    operations = Operations(database, keyring, settings.tick_seconds)
+    authenticator = build_authenticator(settings, database, admin_key)
     secret_sources = SecretSources(settings.secret_dir, read_tenant_variables())
     probe_runner = ProbeRunner(settings.api_preflight_timeout_seconds, settings.api_max_concurrent_preflights)
-    preflights = Preflights(database, keyring, settings.address_rules, probe_runner, secret_sources)
-    rates = TenantRateLimiter()
+    preflights = Preflights(keyring, settings.address_rules, probe_runner, secret_sources)
+    tenant_rates = TenantRateLimiter()
     background = _build_background_tasks(
-        database, rates, counts if settings.api_group_status_interval_seconds else None
+        database, tenant_rates, counts if settings.api_group_status_interval_seconds else None
     )
-    on_startup, on_shutdown = _build_lifecycle(database, access, pool, background)
+    on_startup, on_shutdown = _build_lifecycle(database, authenticator, pool, background)
     app = create_app(
-        ApiDependencies(
+        ApiParts(
             database=database,
-            access=access,
-            operations=operations,
-            verdict_reader=VerdictReader(database, verdicts),
-            explanations=Explanations(database, verdicts),
-            group_statuses=GroupStatusReader(database, rounds),
+            authenticator=authenticator,
+            tenant_rates=tenant_rates,
+            keyring=keyring,
+            verdicts=verdicts,
+            rounds=rounds,
             preflights=preflights,
-            validation=Validation(database, operations, preflights, verdicts),
-            rates=rates,
+            validator=MonitorValidator(preflights, verdicts, settings.tick_seconds),
+            tick_seconds=settings.tick_seconds,
             on_startup=on_startup,
             on_shutdown=on_shutdown,
             trusted_proxies=settings.proxies,
+            docs=settings.api_docs,
         )
     )
     host, port = split_address(settings.api_listen)
     registration_stop = threading.Event()
     if single:
         start_registration(url, os.environ, registration_stop, tick_seconds=settings.tick_seconds)
-    log.info("api_starts", listen=settings.api_listen)
+    log.info("service_started", listen=settings.api_listen)
     server = uvicorn.Server(
         uvicorn.Config(
             app,
@@ -109,12 +104,12 @@ def main() -> int:
             log_level="warning",
             access_log=False,
             server_header=False,
-            # Whom to trust is our setting; the server of its own would trust whatever loopback says.
+            # Trusted proxies are our setting; the server by itself would trust loopback addresses.
             proxy_headers=False,
             timeout_graceful_shutdown=_GRACE_SECONDS,
         )
     )
-    # The server raises the signal that ended it once more, when all is closed; that is no failure.
+    # The server raises the signal again when all is closed; that is not a failure.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, _handle_signal)
     try:
@@ -125,7 +120,7 @@ def main() -> int:
 
 
 def _handle_signal(_number: int, _frame: FrameType | None) -> None:
-    log.info("api_ended")
+    log.info("service_stopped")
     sys.exit(0)
 
 
@@ -133,23 +128,23 @@ BackgroundTask = Callable[[], Awaitable[None]]
 
 
 def _build_background_tasks(
-    database: RegistryDatabase, rates: TenantRateLimiter, counts: StatusCounter | None
+    database: RegistryDatabase, tenant_rates: TenantRateLimiter, counts: StatusCounter | None
 ) -> dict[str, BackgroundTask]:
     """Tasks that run in the server's event loop, by name."""
-    tasks_by_name: dict[str, BackgroundTask] = {"tenant-rates": lambda: rates.run(database)}
+    tasks_by_name: dict[str, BackgroundTask] = {"tenant-rates": lambda: tenant_rates.run(database)}
     if counts is not None:
         tasks_by_name["state-counts"] = counts.run
     return tasks_by_name
 
 
 def _build_lifecycle(
-    database: RegistryDatabase, access: Authenticator, pool: Pool, background: Mapping[str, BackgroundTask]
+    database: RegistryDatabase, authenticator: Authenticator, pool: Pool, background: Mapping[str, BackgroundTask]
 ) -> tuple[BackgroundTask, BackgroundTask]:
-    """What runs when the server opens and when it closes."""
+    """What runs when the server starts and when it stops."""
     tasks: list[asyncio.Task[None]] = []
 
     async def on_startup() -> None:
-        # Without waiting: the service starts while the store is away, and is not ready until it is back.
+        # Without waiting: the service starts without the database, and is not ready until it is available.
         await pool.open(wait=False)
         for name, step in background.items():
             tasks.append(asyncio.create_task(_run_task(step), name=name))
@@ -158,7 +153,7 @@ def _build_lifecycle(
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        await access.close()
+        await authenticator.close()
         await pool.close()
         await database.close()
 

@@ -1,4 +1,4 @@
-"""What each kind of problem is: its type, status, the field it blames where the error names none, and the way out.
+"""Problem types: type, title, status, the field at fault where the error names none, and the remediation.
 
 `docs/errors.md` is rendered from it.
 """
@@ -13,109 +13,170 @@ from lagscale import errors
 from lagscale.errors import LagscaleError
 
 TYPE_PREFIX: Final = "urn:lagscale:problem:"
-#: So much a body may have, bytes; as many changes as one request may hold fit in.
+#: Maximum size of a body, bytes; the maximum number of changes of one request fits in.
 MAX_BODY_BYTES: Final = 8 * 1024 * 1024
-#: Blamed where no field of a body, parameter or header is.
+#: At fault where no field of a body, parameter or header is.
 PATH, METHOD, BODY = "path", "method", "body"
 _AUTHORIZATION = "Authorization"
 
 
 @dataclass(frozen=True, slots=True)
 class ProblemType:
-    """A kind of problem.
+    """A type of problem.
 
     Attributes:
+        name: the last part of its URI.
         status: of HTTP.
-        field: what of the request is at fault, where the error itself does not say; None: nothing of it is.
+        title: the same for every problem of the type.
+        field: the part of the request at fault, if the error itself names none; None if the request is not at fault.
         remediation: what to do.
     """
 
+    name: str
     status: int
+    title: str
     field: str | None
     remediation: str
 
-
-@dataclass(frozen=True, slots=True)
-class FrameworkProblemType(ProblemType):
-    """A kind that is no error of the family: the request does not get so far. `name` ends its type."""
-
-    name: str
-    title: str
+    @property
+    def uri(self) -> str:
+        """The type as a URI."""
+        return TYPE_PREFIX + self.name
 
 
-_CONTACT_OPERATOR = "Tell whoever runs Lagscale: the API's log has it. The request is not at fault."
-_RETRY_LATER = "Repeat the request after `Retry-After` seconds; the request is not at fault."
-#: Every class of the family has its kind; a test walks all subclasses and fails on one that is not here.
+_RETRY_LATER = "Retry after `Retry-After` seconds; the request is not at fault."
+INTERNAL_ERROR = ProblemType(
+    "internal-error",
+    500,
+    "Internal server error.",
+    None,
+    "Internal error; contact the operator, the API's logs have it.",
+)
+METHOD_NOT_ALLOWED = ProblemType(
+    "method-not-allowed", 405, "Method not allowed.", METHOD, "Use one of the methods in the header `Allow`."
+)
+CONTENT_TOO_LARGE = ProblemType(
+    "content-too-large",
+    413,
+    "Request body too large.",
+    BODY,
+    f"Send at most {MAX_BODY_BYTES // 1024**2} MiB: split the changes into several requests.",
+)
+UNSUPPORTED_MEDIA_TYPE = ProblemType(
+    "unsupported-media-type",
+    415,
+    "Unsupported content type.",
+    "Content-Type",
+    "Send the body as JSON in UTF-8, with `Content-Type: application/json`.",
+)
+#: Raised by the framework, before an error of the family can be.
+FRAMEWORK_PROBLEM_TYPES: Final = (METHOD_NOT_ALLOWED, CONTENT_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, INTERNAL_ERROR)
+#: Every class of the family has its type; a test walks all subclasses and fails on one that is missing.
 PROBLEM_TYPES: Final[Mapping[type[LagscaleError], ProblemType]] = {
-    LagscaleError: ProblemType(500, None, _CONTACT_OPERATOR),
-    errors.InvalidInput: ProblemType(422, BODY, "Correct each field that `errors` names, then send the request again."),
-    errors.NotFound: ProblemType(
-        404, PATH, "Check each name of the path, list the objects around it, and check whose key is sent."
+    LagscaleError: INTERNAL_ERROR,
+    errors.InvalidInput: ProblemType(
+        "invalid-input", 422, "Invalid request.", BODY, "Correct each field in `errors`, then retry."
     ),
-    errors.Conflict: ProblemType(409, PATH, "Take away what `detail` names, or take another name; then send it again."),
+    errors.NotFound: ProblemType(
+        "not-found",
+        404,
+        "Object not found.",
+        PATH,
+        "Check the names in the path, and that the key is of the right tenant.",
+    ),
+    errors.Conflict: ProblemType(
+        "conflict",
+        409,
+        "Conflict with the current state of the object.",
+        PATH,
+        "Resolve what `detail` names, or choose another name; then retry.",
+    ),
     errors.PreconditionFailed: ProblemType(
-        412, "If-Match", "Read the object, look at what has changed, and send the change with its new `ETag`."
+        "precondition-failed",
+        412,
+        "Object version does not match If-Match.",
+        "If-Match",
+        "Read the object, review what has changed, and retry with its new `ETag`.",
     ),
     errors.NotAuthenticated: ProblemType(
+        "not-authenticated",
         401,
+        "Missing or invalid API key or bearer token.",
         _AUTHORIZATION,
-        "Send a valid key as `Authorization: Bearer <key>`; an administrator of the tenant makes one.",
+        "Send a valid key as `Authorization: Bearer <key>`; an administrator of the tenant can create one.",
     ),
     errors.NotAllowed: ProblemType(
+        "forbidden",
         403,
+        "Permission denied for this key.",
         _AUTHORIZATION,
-        "Send the key of a role that may do it, or ask an administrator of the tenant or the platform.",
+        "Use a key with the required role, or ask an administrator of the tenant or the platform.",
     ),
     errors.QuotaExceeded: ProblemType(
-        429, None, "Free some of what is used up, or wait as long as `Retry-After` says, or ask for a higher quota."
+        "quota-exceeded",
+        429,
+        "Tenant quota exceeded.",
+        None,
+        "Free some of the quota, retry after `Retry-After` seconds if it is given, or ask for a higher quota.",
     ),
     errors.RateExceeded: ProblemType(
-        429, _AUTHORIZATION, "Wait as long as `Retry-After` says, then go on more slowly."
+        "rate-limit-exceeded",
+        429,
+        "Rate limit exceeded.",
+        _AUTHORIZATION,
+        "Retry after `Retry-After` seconds, and send fewer requests.",
     ),
     errors.IssuerUnavailable: ProblemType(
-        503, None, "Repeat the request after `Retry-After` seconds, or send an API key."
+        "token-issuer-unavailable",
+        503,
+        "OpenID Connect issuer unavailable.",
+        None,
+        "Retry after `Retry-After` seconds, or use an API key.",
     ),
-    errors.Unknown: ProblemType(503, None, _RETRY_LATER),
-    errors.HistoryTooShort: ProblemType(503, None, _RETRY_LATER),
-    errors.DataUnavailable: ProblemType(503, None, _RETRY_LATER),
-    errors.StoreUnavailable: ProblemType(503, None, _RETRY_LATER),
-    errors.StoreTimeout: ProblemType(503, None, _RETRY_LATER),
+    errors.Unknown: ProblemType(
+        "lag-unknown", 503, "Lag is unknown and no last known answer exists.", None, _RETRY_LATER
+    ),
+    errors.HistoryTooShort: ProblemType(
+        "history-too-short", 503, "Not enough samples to evaluate the policy.", None, _RETRY_LATER
+    ),
+    errors.DataUnavailable: ProblemType(
+        "data-unavailable", 503, "Samples are stale or incomplete.", None, _RETRY_LATER
+    ),
+    errors.StoreUnavailable: ProblemType("store-unavailable", 503, "Database unavailable.", None, _RETRY_LATER),
+    errors.StoreTimeout: ProblemType("store-timeout", 503, "Database timeout.", None, _RETRY_LATER),
     errors.SecretsUnreadable: ProblemType(
-        500, None, "Tell whoever runs Lagscale to set LAGSCALE_SECRET_KEYS; or give the cluster its secrets anew."
+        "secrets-unreadable",
+        500,
+        "Stored secret cannot be decrypted.",
+        None,
+        "Ask the operator to set LAGSCALE_SECRET_KEYS to the keys that encrypted it, or set the cluster's secrets again.",
     ),
     errors.SecretReferenceBroken: ProblemType(
-        422, "secrets", "Mount the file or set the variable that the reference names, or give the secret itself."
+        "secret-reference-invalid",
+        422,
+        "Secret reference cannot be resolved.",
+        "secrets",
+        "Mount the file or set the variable that the reference names, or set the secret itself.",
     ),
-    errors.TokenUnavailable: ProblemType(502, None, "Run the cluster's preflight: it tells why there is no token."),
-    errors.LeaseLost: ProblemType(503, None, _RETRY_LATER),
-    errors.ClusterUnreachable: ProblemType(502, None, "Run the cluster's preflight: it tells what keeps Lagscale out."),
-    errors.SettingsInvalid: ProblemType(500, None, _CONTACT_OPERATOR),
+    errors.TokenUnavailable: ProblemType(
+        "kafka-token-unavailable",
+        502,
+        "No access token for the Kafka cluster.",
+        None,
+        "Run a preflight of the cluster; it shows the cause.",
+    ),
+    errors.LeaseLost: ProblemType("lease-lost", 503, "Leadership lost to another scraper.", None, _RETRY_LATER),
+    errors.ClusterUnreachable: ProblemType(
+        "cluster-unreachable",
+        502,
+        "Kafka cluster unreachable.",
+        None,
+        "Run a preflight of the cluster; it shows the cause.",
+    ),
+    errors.SettingsInvalid: ProblemType("settings-invalid", 500, "Invalid settings.", None, INTERNAL_ERROR.remediation),
 }
-METHOD_NOT_ALLOWED = FrameworkProblemType(
-    405, METHOD, "Send one of the methods that the header `Allow` names.",
-    "method-not-allowed", "This path does not know that method.",
-)  # fmt: skip
-CONTENT_TOO_LARGE = FrameworkProblemType(
-    413, BODY, f"Send at most {MAX_BODY_BYTES // 1024**2} MiB at a time: divide the changes over several requests.",
-    "content-too-large", "The body is too large.",
-)  # fmt: skip
-UNSUPPORTED_MEDIA_TYPE = FrameworkProblemType(
-    415, "Content-Type", "Send the body as JSON in UTF-8, with `Content-Type: application/json`.",
-    "unsupported-media-type", "The body has a type that is not read here.",
-)  # fmt: skip
-INTERNAL_ERROR = FrameworkProblemType(
-    500, None, "Tell whoever runs Lagscale: the API's log has the defect. Nothing was changed.",
-    "internal-error", "Something went wrong in Lagscale.",
-)  # fmt: skip
-FRAMEWORK_PROBLEM_TYPES: Final = (METHOD_NOT_ALLOWED, CONTENT_TOO_LARGE, UNSUPPORTED_MEDIA_TYPE, INTERNAL_ERROR)
 
 
 def find_problem_type(error: LagscaleError) -> ProblemType:
-    """The kind of an error: its class's, else the nearest ancestor's."""
+    """The type of an error: that of its class, else of the nearest ancestor."""
     return next(PROBLEM_TYPES[error_class] for error_class in type(error).__mro__ if error_class in PROBLEM_TYPES)
-
-
-def build_type_uri(error_class: type[LagscaleError]) -> str:
-    """The type of a class of the family, as a URI."""
-    name = "".join(f"-{letter.lower()}" if letter.isupper() else letter for letter in error_class.__name__).lstrip("-")
-    return TYPE_PREFIX + name

@@ -1,32 +1,31 @@
-"""Errors as application/problem+json (RFC 9457): the family of errors by table, and what the framework raises."""
+"""Errors as application/problem+json (RFC 9457): the family of errors by table, and the framework's; also for OpenAPI."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from http import HTTPStatus
+from typing import Any, Final
 
 import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
-from pydantic.alias_generators import to_camel
+from pydantic import ConfigDict, Field
 from starlette.exceptions import HTTPException
 
 from lagscale import errors
 from lagscale.errors import FieldError, LagscaleError
-from services.api.fault_texts import parse_framework_error
 from services.api.problem_types import (
     BODY,
     FRAMEWORK_PROBLEM_TYPES,
     INTERNAL_ERROR,
     PROBLEM_TYPES,
-    TYPE_PREFIX,
     UNSUPPORTED_MEDIA_TYPE,
-    FrameworkProblemType,
-    build_type_uri,
+    ProblemType,
     find_problem_type,
 )
+from services.api.schemas import ApiSchema, FieldErrorOut
 
 log = structlog.get_logger(__name__)
 
@@ -35,54 +34,96 @@ STATUS: Mapping[type[LagscaleError], int] = {
     error: problem_type.status for error, problem_type in PROBLEM_TYPES.items()
 }
 
+#: Message by the framework's type of error, where its own message contains no remediation.
+_MESSAGES_BY_TYPE: Final[Mapping[str, str]] = {
+    "missing": "must be given",
+    "extra_forbidden": "unknown field; correct its name, or omit it",
+    "json_invalid": "must be JSON in UTF-8",
+    "model_attributes_type": "must be a JSON object",
+    "model_type": "must be a JSON object",
+    "dict_type": "must be a JSON object",
+    "timezone_aware": "must have its time zone, as in 2030-01-31T12:00:00Z",
+}
+_MAX_NAME_LENGTH = 64
+_SUBJECT = re.compile(r"^(?:Input|Value|String|List|Dictionary|Data|Number)\b(?: item)? should ")
+_DESCRIPTIONS = {
+    401: "Missing or invalid API key or bearer token.",
+    403: "Permission denied for this key.",
+    404: "Object not found.",
+    409: "The name is taken, or the object is in use.",
+    412: "The object does not match `If-Match` or `If-None-Match`.",
+    413: "Request body too large.",
+    415: "The content type is not JSON.",
+    422: "Invalid request; `errors` lists the fields.",
+    429: "Quota or rate limit exceeded; retry after `Retry-After`.",
+    500: "Internal server error.",
+    503: "The database or the token issuer is unavailable; retry after `Retry-After`.",
+}
+#: Only of requests with a body.
+_BODY_STATUSES = ("413", "415")
+#: Only of changes.
+_CHANGE_STATUSES = ("409", "412")
+_RETRY_AFTER_HEADER = {"Retry-After": {"description": "Seconds to wait before a retry.", "schema": {"type": "integer"}}}
 
-class ProblemFieldError(BaseModel):
-    """One fault of the request."""
 
-    field: str = Field(examples=["policy.lagThreshold"])
-    text: str = Field(examples=["must be at least 1, not 0"])
-
-
-class Problem(BaseModel):
-    """Why a request failed, and what to do."""
+class Problem(ApiSchema):
+    """Why a request failed, and the remediation."""
 
     model_config = ConfigDict(
-        alias_generator=to_camel,
-        populate_by_name=True,
         json_schema_extra={
             "examples": [
                 {
                     "type": "urn:lagscale:problem:invalid-input",
-                    "title": "The input has faults.",
+                    "title": "Invalid request.",
                     "status": 422,
                     "detail": "policy.lagThreshold: must be at least 1, not 0",
                     "field": "policy.lagThreshold",
-                    "remediation": "Correct each field that `errors` names, then send the request again.",
+                    "remediation": "Correct each field in `errors`, then retry.",
                     "errors": [{"field": "policy.lagThreshold", "text": "must be at least 1, not 0"}],
                 }
             ]
         },
     )
 
-    type: str = Field(description="A URI that names the kind; docs/errors.md lists them.")
-    title: str = Field(description="The kind in words.")
+    type: str = Field(description="URI of the problem type; docs/errors.md lists them.")
+    title: str = Field(description="Title of the problem type.")
     status: int
-    detail: str = Field(description="What is wrong here.")
+    detail: str = Field(description="Cause of this problem.")
     field: str | None = Field(
-        description="What of the request is at fault: the first field of `errors`, a parameter, a header, `path`, "
-        "`method` or `body`; null: nothing of the request is."
+        description="The part of the request at fault: the first field of `errors`, a parameter, a header, `path`, "
+        "`method` or `body`; null if the request is not at fault."
     )
-    remediation: str = Field(description="What to do.")
-    errors: list[ProblemFieldError] = Field(default=[], description="Every fault of the input.")
+    remediation: str = Field(description="How to resolve it.")
+    errors: list[FieldErrorOut] = Field(default=[], description="All invalid fields.")
 
 
 def find_status(error: LagscaleError) -> int:
-    """The HTTP status of an error: its class's, else the nearest ancestor's."""
+    """The HTTP status of an error: that of its class, else of the nearest ancestor."""
     return find_problem_type(error).status
 
 
+def build_responses() -> dict[int | str, dict[str, Any]]:
+    """The problem responses of a router's operations, for the OpenAPI document."""
+    responses: dict[int | str, dict[str, Any]] = {
+        status: {"model": Problem, "description": text} for status, text in _DESCRIPTIONS.items()
+    }
+    responses[401]["headers"] = {"WWW-Authenticate": {"description": "`Bearer`.", "schema": {"type": "string"}}}
+    responses[503]["headers"] = _RETRY_AFTER_HEADER
+    return responses
+
+
+def remove_unreachable_responses(method: str, operation: dict[str, Any]) -> None:
+    """Remove responses from an operation of the OpenAPI document that its requests cannot get."""
+    unreachable = (
+        *(_CHANGE_STATUSES if method == "get" else ()),
+        *(() if "requestBody" in operation else _BODY_STATUSES),
+    )
+    for status in unreachable:
+        operation["responses"].pop(status, None)
+
+
 def install_error_handlers(app: FastAPI) -> None:
-    """Make every error of the app a problem."""
+    """Return every error of the app as a problem document."""
     app.add_exception_handler(LagscaleError, _handle_lagscale_error)
     app.add_exception_handler(RequestValidationError, _handle_validation_error)
     app.add_exception_handler(HTTPException, _handle_http_error)
@@ -100,16 +141,16 @@ async def _handle_lagscale_error(_request: Request, error: Exception) -> JSONRes
     field_errors: Sequence[FieldError] = error.field_errors if isinstance(error, errors.InvalidInput) else ()
     field_name = field_errors[0].field if field_errors else error.facts.get("field", problem_type.field)
     if problem_type.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
-        log.warning("request_failed", error=type(error).__name__, text=error.message)
+        log.warning("request_failed", error=type(error).__name__, reason=error.message)
     return _respond(
         Problem(
-            type=build_type_uri(type(error)),
-            title=(type(error).__doc__ or "").strip(),
+            type=problem_type.uri,
+            title=problem_type.title,
             status=problem_type.status,
             detail=error.message,
             field=None if field_name is None else str(field_name),
             remediation=problem_type.remediation,
-            errors=[ProblemFieldError(field=field_error.field, text=field_error.text) for field_error in field_errors],
+            errors=[FieldErrorOut(field=field_error.field, text=field_error.text) for field_error in field_errors],
         ),
         _build_headers(error, problem_type.status),
     )
@@ -130,11 +171,11 @@ async def _handle_validation_error(request: Request, error: Exception) -> JSONRe
     if not isinstance(error, RequestValidationError):
         raise error
     if error.body and isinstance(error.body, bytes):
-        # The body was not read: what it was sent as is no JSON. Who called is known by now.
+        # The body was not read, because its content type is not JSON. The caller is authenticated by now.
         return _respond_by_type(UNSUPPORTED_MEDIA_TYPE)
-    # The framework's errors hold the input, which may be a secret; only place, type and text are taken.
+    # The framework's errors contain the input, which may be a secret; only location, type and message are used.
     return await _handle_lagscale_error(
-        request, errors.InvalidInput([parse_framework_error(field_error) for field_error in error.errors()])
+        request, errors.InvalidInput([_parse_framework_error(field_error) for field_error in error.errors()])
     )
 
 
@@ -145,17 +186,17 @@ async def _handle_http_error(request: Request, error: Exception) -> JSONResponse
         if problem_type.status == error.status_code:
             return _respond_by_type(problem_type, error.headers)
     if error.status_code == HTTPStatus.BAD_REQUEST:
-        # All that the framework says so of: bytes that are no UTF-8, or brackets without an end.
+        # The framework answers so to bytes that are not UTF-8, or to deeply nested brackets.
         return await _handle_lagscale_error(
             request, errors.InvalidInput([FieldError(BODY, "must be JSON in UTF-8, not nested deeply")])
         )
-    # A path that is no route is answered like an object that is not there.
+    # A path without a route is answered like an object that does not exist.
     return await _handle_lagscale_error(request, errors.NotFound())
 
 
-def _respond_by_type(problem_type: FrameworkProblemType, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def _respond_by_type(problem_type: ProblemType, headers: Mapping[str, str] | None = None) -> JSONResponse:
     problem = Problem(
-        type=TYPE_PREFIX + problem_type.name,
+        type=problem_type.uri,
         title=problem_type.title,
         status=problem_type.status,
         detail=f"{problem_type.title} {problem_type.remediation}",
@@ -166,7 +207,32 @@ def _respond_by_type(problem_type: FrameworkProblemType, headers: Mapping[str, s
 
 
 async def _handle_unexpected_error(request: Request, error: Exception) -> JSONResponse:
-    # The route and not the path: somebody may have put a secret there.
+    # The route and not the path, which may contain a secret.
     route = getattr(request.scope.get("route"), "path", "none")
-    log.error("request_broke", method=request.method, route=route, exc_info=error)
+    log.error("request_error", method=request.method, route=route, exc_info=error)
     return _respond_by_type(INTERNAL_ERROR)
+
+
+def _parse_framework_error(framework_error: Mapping[str, Any]) -> FieldError:
+    """The error of a field, from one of the framework's, of which only location, type and message are read."""
+    return FieldError(
+        _build_field_path(framework_error["loc"]),
+        _build_message(str(framework_error["type"]), str(framework_error["msg"])),
+    )
+
+
+def _build_message(error_type: str, framework_message: str) -> str:
+    if error_type in _MESSAGES_BY_TYPE:
+        return _MESSAGES_BY_TYPE[error_type]
+    return _SUBJECT.sub("must ", framework_message.removeprefix("Value error, "))
+
+
+def _build_field_path(location: tuple[int | str, ...]) -> str:
+    # ("body", "topics", 0) -> "topics.0"; a body that is not JSON has the offset of a byte there.
+    place, *path = location
+    if not path or (isinstance(path[0], int) and len(path) == 1):
+        return str(place)
+    if place == "header":
+        return "-".join(part.capitalize() for part in str(path[0]).split("-"))
+    # Names that the caller chose are included, and may have any length.
+    return ".".join(str(part)[:_MAX_NAME_LENGTH] for part in path)

@@ -26,6 +26,10 @@ class ApiSettings(ServiceSettings):
         default=":8080",
         description="Listen address of the API, for example 127.0.0.1:8080; `:8080` listens on all interfaces.",
     )
+    api_docs: bool = Field(
+        default=False,
+        description="Serve Swagger UI at `/docs`, without a key; it needs no internet. `/openapi.json` is always served.",
+    )
     api_admin_key: SecretStr | None = Field(
         default=None,
         description="Bootstrap key with all permissions, for creating the first API keys. At least 16 characters; generate "

@@ -26,10 +26,10 @@ _PROBLEM_TYPE_ERRORS: Mapping[str, type[LagscaleError]] = {
     "conflict": errors.Conflict,
     "precondition-failed": errors.PreconditionFailed,
     "not-authenticated": errors.NotAuthenticated,
-    "not-allowed": errors.NotAllowed,
+    "forbidden": errors.NotAllowed,
     "quota-exceeded": errors.QuotaExceeded,
-    "rate-exceeded": errors.RateExceeded,
-    "issuer-unavailable": errors.IssuerUnavailable,
+    "rate-limit-exceeded": errors.RateExceeded,
+    "token-issuer-unavailable": errors.IssuerUnavailable,
     "store-unavailable": errors.StoreUnavailable,
     "store-timeout": errors.StoreTimeout,
 }

@@ -22,7 +22,7 @@ from lagscale.store.registrations.frozen_answers import PostgresFreezes
 from lagscale.store.registrations.load import ROLE, PostgresRegistrations, changes
 from lagscale.store.verdicts.judge import PostgresVerdicts
 from lagscale.telemetry import configure_logging
-from services.scaler import timing
+from services.scaler import deadlines
 from services.scaler.grpc.server import grpc_address
 from services.scaler.replica import Scaler, ScalerDependencies
 from services.scaler.settings import ScalerSettings
@@ -74,7 +74,7 @@ async def serve(settings: ScalerSettings, address: str, single: bool) -> None:
     for name in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(name, stop.set)
     async with AsyncExitStack() as stack:
-        stack.push_async_callback(pool.close, timeout=timing.POOL_CLOSE_SECONDS)
+        stack.push_async_callback(pool.close, timeout=deadlines.POOL_CLOSE_SECONDS)
         await pool.open(wait=False)
         await scaler.start(address)
         stack.push_async_callback(scaler.stop)

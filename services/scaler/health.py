@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from services.scaler.timing import ALIVE_SECONDS
+from services.scaler.deadlines import ALIVE_SECONDS
 
 
 @dataclass(slots=True)

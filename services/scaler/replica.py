@@ -15,7 +15,7 @@ import structlog
 from lagscale.domain.verdict.freezes import select_active
 from lagscale.health_http import HealthServer
 from lagscale.settings import split_address
-from services.scaler import metrics, timing
+from services.scaler import deadlines, metrics
 from services.scaler.answers.answer import AnswerService
 from services.scaler.answers.decision_log import DecisionLog, DecisionStore
 from services.scaler.answers.frozen import FreezeStore, FrozenAnswerCache
@@ -150,12 +150,12 @@ class Scaler:
         await self._wait_for_quiet()
         # Not earlier: KEDA reconnects at once after a clean end, and until now it might have reconnected here.
         self._streams.end()
-        await self._server.stop(self._settings.scaler_call_timeout_seconds + timing.STOP_GRACE_SECONDS)
+        await self._server.stop(self._settings.scaler_call_timeout_seconds + deadlines.STOP_GRACE_SECONDS)
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         try:
-            async with asyncio.timeout(timing.FLUSH_TIMEOUT_SECONDS):
+            async with asyncio.timeout(deadlines.FLUSH_TIMEOUT_SECONDS):
                 await self._decision_log.flush()
         except TimeoutError:
             log.info("decision_flush_timed_out")
@@ -192,9 +192,9 @@ class Scaler:
     async def _wait_for_quiet(self) -> None:
         """Wait for a pause between two bursts of calls: gRPC drops calls that arrive while it closes connections."""
         loop = asyncio.get_running_loop()
-        latest = loop.time() + timing.QUIET_TIMEOUT_SECONDS
+        latest = loop.time() + deadlines.QUIET_TIMEOUT_SECONDS
         while True:
-            left = self._servicer.called_at + timing.QUIET_SECONDS - loop.time()
+            left = self._servicer.called_at + deadlines.QUIET_SECONDS - loop.time()
             if left <= 0 or loop.time() >= latest:
                 return
             await asyncio.sleep(left)
@@ -206,7 +206,7 @@ class Scaler:
                 await run()
             except Exception:
                 log.exception("background_task_failed", task=run.__name__)
-                await asyncio.sleep(timing.HEARTBEAT_SECONDS)
+                await asyncio.sleep(deadlines.HEARTBEAT_SECONDS)
 
     async def _listen(self) -> None:
         """Notifications carry no data: each channel only makes the next poll sooner."""
@@ -219,7 +219,7 @@ class Scaler:
     async def _record_heartbeats(self) -> None:
         while True:
             self._health.record_heartbeat()
-            await asyncio.sleep(timing.HEARTBEAT_SECONDS)
+            await asyncio.sleep(deadlines.HEARTBEAT_SECONDS)
 
     async def _save_answers(self) -> None:
         """Write the last answers to the local cache, at most every second, and less often the longer writing takes."""
@@ -234,7 +234,7 @@ class Scaler:
                 directory = self._registrations.directory
                 self._frozen.retain(() if directory is None else directory.registrations.freezes)
                 await asyncio.to_thread(self._local_cache.write, FROZEN, self._frozen.dump())
-            await asyncio.sleep(max(timing.CACHE_WRITE_SECONDS, took / timing.CACHE_WRITE_SHARE))
+            await asyncio.sleep(max(deadlines.CACHE_WRITE_SECONDS, took / deadlines.CACHE_WRITE_SHARE))
 
 
 def _select_identifier(settings: ScalerSettings) -> CallerIdentifier:

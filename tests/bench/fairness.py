@@ -161,7 +161,7 @@ def _watch(
 
 
 def _processes() -> list[tuple[int, int]]:
-    """Threads and resident kB of each of the pipeline's Python processes that are this process's descendants."""
+    """Threads and resident kB of each of Spark's Python processes that descend from this process."""
     found: dict[int, tuple[int, int, int, str]] = {}
     for path in Path("/proc").glob("[0-9]*/status"):
         try:

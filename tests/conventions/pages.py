@@ -18,20 +18,18 @@ from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
 from lagscale.settings import RENAMED, ServiceSettings, SingleMonitorSettings
-from services.api.problem_types import FRAMEWORK_PROBLEM_TYPES, PROBLEM_TYPES, TYPE_PREFIX, build_type_uri
+from services.api.problem_types import FRAMEWORK_PROBLEM_TYPES, PROBLEM_TYPES
 from services.scaler.triggers.metadata import render_docs
 from tests.conventions.pictures import SCENES, picture
+from tests.conventions.services import DEPLOYED, SCRIPTS
 
 ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
-SERVICES = ("scraper", "scaler", "api", "cli", "pipeline")
 TITLES = {
     "all": "All services",
-    "scraper": "Scraper",
-    "scaler": "Scaler",
+    **{service: service.capitalize() for service in DEPLOYED},
     "api": "API",
     "cli": "Command line",
-    "pipeline": "Pipeline",
     "devstack": "Development",
     "tests": "Development",
 }
@@ -66,7 +64,7 @@ class Metric:
 def settings_classes() -> Iterator[tuple[str, type[BaseSettings]]]:
     """(service, class) of everything that reads variables; `all` for what the services share."""
     yield "all", ServiceSettings
-    for service in SERVICES:
+    for service in SCRIPTS.values():
         if (ROOT / "services" / service / "settings.py").is_file():
             module = importlib.import_module(f"services.{service}.settings")
             for item in vars(module).values():
@@ -156,7 +154,7 @@ def _sections(found: list[Setting]) -> Iterator[str]:
 def metrics() -> dict[str, list[Metric]]:
     """Service -> its metrics, read from the code without importing it."""
     found: dict[str, list[Metric]] = {}
-    for service in SERVICES:
+    for service in SCRIPTS.values():
         for path in sorted((ROOT / "services" / service).rglob("*.py")):
             for metric in metrics_of(ast.parse(path.read_text(encoding="utf-8"))):
                 found.setdefault(service, []).append(metric)
@@ -196,36 +194,35 @@ def render_metrics() -> str:
 
 
 def render_errors() -> str:
-    """The page of all kinds of problems of the API."""
+    """The page of all problem types of the API."""
     lines = [
         "# Errors of the REST API",
         "",
-        "Every error is `application/problem+json` (RFC 9457), whatever `Accept` says:",
+        "Errors are `application/problem+json` (RFC 9457), regardless of `Accept`:",
         "",
         "| key | |",
         "|---|---|",
-        "| `type` | the kind, as a URI of the list below; it does not change |",
-        "| `title` | the kind in words |",
-        "| `status` | of HTTP |",
-        "| `detail` | what is wrong here |",
-        "| `field` | what of the request is at fault |",
-        "| `remediation` | what to do |",
-        "| `errors` | every fault of the input, each with its `field` and a `text` that says what must be there |",
+        "| `type` | problem type, a URI of the list below; it does not change |",
+        "| `title` | title of the problem type |",
+        "| `status` | HTTP status |",
+        "| `detail` | cause of this problem |",
+        "| `field` | part of the request at fault |",
+        "| `remediation` | how to resolve it |",
+        "| `errors` | all invalid fields, each with its `field` and a `text` that says what is required |",
         "",
-        "`field` is the first field of `errors`; or a query parameter or a header by its name; or `path` (a name in the URL,",
-        "or the object that it leads to), `method` or `body`; or the tenant's limit that is used up, as `maxMonitors`. It is",
-        "null where nothing of the request is at fault.",
+        "`field` is the first field of `errors`, the name of a query parameter or header, `path` (a name in the URL, or the",
+        "object that it identifies), `method`, `body`, or the limit of the tenant that is exceeded, such as `maxMonitors`. It is",
+        "null if the request is not at fault.",
         "",
-        "What is no HTTP at all is refused by the server in bare text, with 400.",
+        "Requests that are not valid HTTP are refused with 400 and plain text.",
         "",
-        "## By status",
+        "## Problem types by status",
         "",
     ]
-    ours = [(build_type_uri(error), (error.__doc__ or "").strip(), kind) for error, kind in PROBLEM_TYPES.items()]
-    framework = [(TYPE_PREFIX + kind.name, kind.title, kind) for kind in FRAMEWORK_PROBLEM_TYPES]
-    for name, title, kind in sorted([*ours, *framework], key=lambda found: (found[2].status, found[0])):
-        blamed = "nothing of the request" if kind.field is None else f"`{kind.field}`, if the error names no other"
-        lines += [f"### `{name}`", "", f"{kind.status}. {title} Field: {blamed}. {kind.remediation}", ""]
+    kinds = {kind.uri: kind for kind in (*PROBLEM_TYPES.values(), *FRAMEWORK_PROBLEM_TYPES)}
+    for uri, kind in sorted(kinds.items(), key=lambda item: (item[1].status, item[0])):
+        field = "" if kind.field is None else f" `field`: `{kind.field}`, unless the error names another."
+        lines += [f"### `{uri}`", "", f"{kind.status}. {kind.title}{field} {kind.remediation}", ""]
     return "\n".join(lines).rstrip() + "\n"
 
 

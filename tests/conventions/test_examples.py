@@ -14,8 +14,9 @@ from pydantic import BaseModel
 
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.errors import FieldError
+from services.api.bindings.schemas import BindingIn
 from services.api.clusters.schemas import ClusterIn
-from services.api.schemas import BindingIn, MonitorIn
+from services.api.monitors.schemas import MonitorIn
 from services.api.tenants.schemas import TenantIn
 from services.cli.objects.documents import read_documents
 from services.cli.objects.manifests import Manifest, parse_manifests

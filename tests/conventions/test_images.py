@@ -5,23 +5,22 @@ from __future__ import annotations
 import importlib
 import json
 import re
-import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.conventions.services import DEPLOYED, SCRIPTS, read_project
+
 ROOT = Path(__file__).parents[2]
 DOCKERFILES = sorted((ROOT / "docker").glob("*.Dockerfile"))
-OURS = ("migrate", "scraper", "scaler", "api")
+OURS = ("migrate", *DEPLOYED)
 
 
 @pytest.fixture(scope="module")
 def project() -> dict[str, Any]:
-    with (ROOT / "pyproject.toml").open("rb") as file:
-        loaded: dict[str, Any] = tomllib.load(file)["project"]
-    return loaded
+    return read_project()
 
 
 def instructions(path: Path) -> list[tuple[str, str]]:
@@ -98,9 +97,7 @@ def test_compose_interpolates_known_names_and_explains_those_it_requires(
 ) -> None:
     text = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
     operations = (ROOT / "docs" / "operations.md").read_text(encoding="utf-8")
-    known = set.union(*(settings_of(service) for service in ("scraper", "scaler", "api", "cli"))) | {
-        "POSTGRES_PASSWORD"
-    }
+    known = set.union(*(settings_of(service) for service in SCRIPTS.values())) | {"POSTGRES_PASSWORD"}
     for name, rest in re.findall(r"\$\{(\w+)([^}]*)\}", text):
         assert name in known
         if rest.startswith(":?"):
@@ -139,7 +136,7 @@ def test_compose_waits_for_what_exists(compose: dict[str, Any]) -> None:
                 assert "healthcheck" in services[wanted], name
         for mount in service.get("volumes", ()):
             assert mount.split(":")[0] in compose["volumes"], name
-    for name in ("scraper", "scaler", "api"):
+    for name in DEPLOYED:
         assert services[name]["depends_on"]["migrate"]["condition"] == "service_completed_successfully"
 
 

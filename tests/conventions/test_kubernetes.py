@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from tests.conventions.services import DEPLOYED
+
 Objects = list[dict[str, Any]]
 Build = Callable[[str], Objects]
 
 KUSTOMIZATIONS = ("k8s/base", "k8s/overlays/dev", "k8s/overlays/production", "k8s/overlays/production-mtls")
-SERVICES = {"scraper", "scaler", "api"}
+SERVICES = set(DEPLOYED)
 #: What runs once, beside the services.
 WORKLOADS = SERVICES | {"migrate"}
 

@@ -1,11 +1,13 @@
-"""The house's layout: names, sizes, introductions, and which room may know which vendor."""
+"""The layout: names and sizes of modules and folders, introductions, and where a vendor's package may be imported."""
 
 from __future__ import annotations
 
 import ast
+import re
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path, PurePosixPath
 
@@ -29,6 +31,10 @@ MODULE_LINES = 400
 #: A test module holds one subject's whole life, fixtures included; split across files it would be told twice.
 TEST_LINES = 400
 FUNCTION_LINES = 50
+FOLDER_FILES = 18
+#: A module of fewer lines that only one other imports says why it stands alone.
+TINY_LINES = 60
+ALONE = re.compile(r"(?i)\b(stands? alone|stands? apart|on its own|of its own)\b")
 ENTRY_LINES = 120
 
 #: path, or path::function -> why it may be longer.
@@ -83,6 +89,50 @@ def test_modules_are_small_rooms(root: Path, modules: Mapping[str, ast.Module]) 
     lines = {path: len((root / path).read_text(encoding="utf-8").splitlines()) for path in modules}
     allowed = {path: TEST_LINES if path.startswith("tests/") else MODULE_LINES for path in lines}
     assert {path: n for path, n in lines.items() if n > allowed[path] and path not in LONGER} == {}
+
+
+def test_folders_hold_few_files(product: Mapping[str, ast.Module]) -> None:
+    files = Counter(str(PurePosixPath(path).parent) for path in product if not path.endswith("__init__.py"))
+    assert {folder: number for folder, number in files.items() if number > FOLDER_FILES} == {}
+
+
+def test_a_tiny_module_with_one_importer_says_why_it_stands_alone(
+    root: Path, product: Mapping[str, ast.Module]
+) -> None:
+    names = {path.removesuffix(".py").replace("/", "."): path for path in product}
+    importers: dict[str, set[str]] = {path: set() for path in product}
+    for path, tree in product.items():
+        for name in imported_modules(tree):
+            if name in names:
+                importers[names[name]].add(path)
+    silent = [
+        path
+        for path, users in importers.items()
+        if len(users) == 1
+        and not path.endswith(("__init__.py", "__main__.py"))
+        and len((root / path).read_text(encoding="utf-8").splitlines()) < TINY_LINES
+        and not ALONE.search(ast.get_docstring(product[path]) or "")
+    ]
+    assert silent == []
+
+
+def imported_modules(tree: ast.AST) -> Iterator[str]:
+    """As `imported`, and each imported name as a module of its package."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module is not None:
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+    yield from imported(tree)
+
+
+def test_a_room_named_spark_is_sparks(product: Mapping[str, ast.Module]) -> None:
+    strangers = [
+        path
+        for path, tree in product.items()
+        if PurePosixPath(path).parent.name == "spark"
+        and not path.endswith("__init__.py")
+        and not any(name.split(".")[0] == "pyspark" for name in imported(tree))
+    ]
+    assert strangers == []
 
 
 def test_functions_are_short(modules: Mapping[str, ast.Module]) -> None:

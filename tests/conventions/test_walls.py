@@ -39,19 +39,21 @@ SIGHTS: Mapping[str, str] = {
     "services/single_monitor.py _register platform": "the one tenant of a one-tenant system is created at its start",
     "lagscale/store/registry/quotas.py put as_platform": "no tenant writes its own row; the platform's role is checked",
     "lagscale/store/registry/reencrypt.py reencrypt_all platform": "whoever has the database's URL and the keys seals all anew",
-    "services/api/auth/authenticator.py _find_principal platform": "whose key it is, is what is asked",
-    "services/api/auth/authenticator.py _find_token_principal platform": "whose token it is, is what is asked",
-    "services/api/audit/export.py _open_session within": "the platform's own audit, which is all of it; else the named tenant's",
-    "services/api/keys/schemas.py of_platform within": "the platform's keys: its role is checked, a tenant's sees none",
-    "services/api/operations.py bind platform": "namespaces exclude each other across tenants; the platform's role is checked",
-    "services/api/operations.py create_platform_key within": "the platform's keys: its role is checked",
-    "services/api/operations.py create_tenant within": "a tenant that is not there yet has no wall; its role is checked",
-    "services/api/operations.py delete_tenant as_platform": "the audit of what is gone with its tenant is the platform's",
-    "services/api/operations.py list_platform_keys within": "the platform's keys: its role is checked",
-    "services/api/operations.py list_tenants within": "as many as the caller sees: all, or its own",
-    "services/api/operations.py put_tenant within": "it may have to be made; the platform's role is checked",
-    "services/api/operations.py revoke_platform_key within": "the platform's keys: its role is checked",
-    "services/api/auth/tenant_rates.py read platform": "a replica counts the requests of all tenants",
+    "services/api/auth/authenticator.py _find_principal platform": "the tenant of a key is the result of the query",
+    "services/api/auth/authenticator.py _find_token_principal platform": "the tenant of a token is the result of the query",
+    "services/api/auth/rate_limits.py read platform": "a replica limits the requests of all tenants",
+    "services/api/deps.py session within": "as many as the caller sees; the routes that ask for it are listed here",
+    "services/api/audit/routes.py export_platform_audit Platform": "the platform's own audit, which is all of it",
+    "services/api/audit/routes.py list_platform_audit Platform": "the platform's own audit, which is all of it",
+    "services/api/bindings/routes.py bind platform_session": "namespaces exclude each other across tenants",
+    "services/api/keys/routes.py create_platform_key Platform": "the platform's keys",
+    "services/api/keys/routes.py list_platform_keys Platform": "the platform's keys",
+    "services/api/keys/routes.py revoke_platform_key Platform": "the platform's keys",
+    "services/api/keys/routes.py rotate_platform_key Platform": "the platform's keys",
+    "services/api/tenants/routes.py create_tenant Platform": "a tenant that does not exist has no context",
+    "services/api/tenants/routes.py list_tenants AnyCaller": "as many as the caller sees: all, or its own",
+    "services/api/tenants/routes.py put_tenant platform_session": "it may have to be created",
+    "services/api/tenants/routes.py delete_tenant as_platform": "the audit of a deleted tenant is the platform's",
 }
 
 
@@ -140,8 +142,11 @@ def test_every_wider_sight_of_the_registry_is_wanted(product: Mapping[str, ast.M
 def _sights(tree: ast.Module) -> Iterator[str]:
     for function in ast.walk(tree):
         if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            for argument in (*function.args.args, *function.args.kwonlyargs):
+                if isinstance(argument.annotation, ast.Name) and argument.annotation.id in {"Platform", "AnyCaller"}:
+                    yield f"{function.name} {argument.annotation.id}"
             for node in ast.walk(function):
                 if isinstance(node, ast.Call):
                     name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-                    if name in {"platform", "within", "as_platform"}:
+                    if name in {"platform", "platform_session", "within", "as_platform"}:
                         yield f"{function.name} {name}"

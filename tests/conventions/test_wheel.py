@@ -18,13 +18,9 @@ import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
+from tests.conventions.services import SCRIPTS
+
 ROOT = Path(__file__).parents[2]
-SCRIPTS = {
-    "lagscale": "cli",
-    "lagscale-scraper": "scraper",
-    "lagscale-scaler": "scaler",
-    "lagscale-api": "api",
-}
 #: Runs a script's function the way its wrapper in `bin` does, with one folder beside the standard library.
 DOOR = """
 import sys

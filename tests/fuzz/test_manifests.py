@@ -1,4 +1,4 @@
-"""Manifests with anything anywhere: whatever stands there, an import ends with a report, and spares the others."""
+"""Manifests with arbitrary values anywhere: an import always ends with a report, and converts the others."""
 
 from __future__ import annotations
 

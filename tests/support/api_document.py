@@ -6,11 +6,14 @@ from dataclasses import fields
 from functools import cache
 from typing import Any
 
-from services.api.app import ApiDependencies, create_app
+from services.api.app import ApiParts, create_app
+
+_NONE: dict[str, Any] = dict.fromkeys(field.name for field in fields(ApiParts))
+#: Routes do not use a part before the first request that needs it.
+MISSING_PARTS = ApiParts(**_NONE | {"trusted_proxies": (), "docs": False})
 
 
 @cache
 def api_document() -> dict[str, Any]:
-    """As `/openapi.json` serves it. Routes do not ask for the parts before the first request."""
-    parts: dict[str, Any] = dict.fromkeys(field.name for field in fields(ApiDependencies))
-    return create_app(ApiDependencies(**parts)).openapi()
+    """As `/openapi.json` serves it."""
+    return create_app(MISSING_PARTS).openapi()

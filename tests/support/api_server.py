@@ -17,16 +17,12 @@ from lagscale.store.encryption import Keyring, generate_key
 from lagscale.store.registry.session import RegistryDatabase
 from lagscale.store.samples.read import RoundReader
 from lagscale.store.verdicts.judge import PostgresVerdicts
-from services.api.app import ApiDependencies, create_app
+from services.api.app import ApiParts, create_app
 from services.api.auth.authenticator import Authenticator
-from services.api.auth.rate_limits import AuthRateLimiter
+from services.api.auth.rate_limits import AuthRateLimiter, TenantRateLimiter
 from services.api.auth.tokens import TokenVerifier
-from services.api.explain.explanation import Explanations
-from services.api.group_status.reader import GroupStatusReader
-from services.api.operations import Operations
 from services.api.preflight.preflight import Preflights
-from services.api.validation.validator import Validation
-from services.api.verdicts.reader import VerdictReader
+from services.api.validation.validator import MonitorValidator
 
 ADMIN = "bootstrap-key-of-this-test"
 SECRET_KEY = generate_key()
@@ -53,19 +49,19 @@ async def serving(
     database = RegistryDatabase(url, size=4, seconds=8)
     pool = open_pool(url, "lagscale_scaler", 1, application="test")
     await pool.open(wait=True)
-    access = Authenticator(database, ADMIN, tokens=tokens, guard=guard)
-    verdicts = PostgresVerdicts(pool)
-    operations = Operations(database, Keyring(SECRET_KEY), tick_seconds=1.0)
-    preflights = Preflights(database, Keyring(SECRET_KEY), *probe_runner, secret_sources)
-    parts = ApiDependencies(
-        database,
-        access,
-        operations,
-        VerdictReader(database, verdicts),
-        Explanations(database, verdicts),
-        GroupStatusReader(database, RoundReader(pool)),
-        preflights,
-        Validation(database, operations, preflights, verdicts),
+    authenticator = Authenticator(database, ADMIN, tokens=tokens, guard=guard)
+    verdicts, keyring = PostgresVerdicts(pool), Keyring(SECRET_KEY)
+    preflights = Preflights(keyring, *probe_runner, secret_sources)
+    parts = ApiParts(
+        database=database,
+        authenticator=authenticator,
+        tenant_rates=TenantRateLimiter(),
+        keyring=keyring,
+        verdicts=verdicts,
+        rounds=RoundReader(pool),
+        preflights=preflights,
+        validator=MonitorValidator(preflights, verdicts, 1.0),
+        tick_seconds=1.0,
         trusted_proxies=proxies,
     )
     transport = httpx.ASGITransport(create_app(parts), raise_app_exceptions=False, client=(peer, 4711))
@@ -73,7 +69,7 @@ async def serving(
         async with httpx.AsyncClient(transport=transport, base_url="http://api") as client:
             yield client
     finally:
-        await access.close()
+        await authenticator.close()
         await pool.close()
         await database.close()
         patience.undo()

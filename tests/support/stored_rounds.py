@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import astuple
 from typing import Any
 
 import psycopg
@@ -16,8 +17,6 @@ _COLUMNS = (
     "parts", "never", "oldest_age", "total_lag", "max_lag", "max_part", "lagging",
     "none_total", "none_max", "none_max_part", "none_lagging", "moved_age", "known_age", "absent_age",
 )  # fmt: skip
-#: Columns whose markers have another name.
-_MARKERS = {"moved_age": "progress_age", "known_age": "coverage_age"}
 
 
 def target_of(url: str, tenant: str, topic: str) -> tuple[int, int]:
@@ -63,7 +62,7 @@ def _insert(connection: psycopg.Connection[Any], tenant_id: int, target_id: int,
         [kept and int(kept.sample.flags) for kept in carried] if missing else None,
         [kept and kept.age_ms for kept in carried] if missing else None,
         taken.members, taken.members_age_ms,
-        *(getattr(marks, _MARKERS.get(name, name)) for name in _COLUMNS[15:28]), taken.absent_age_ms,
+        *astuple(marks), taken.absent_age_ms,
     ]  # fmt: skip
     places = ", ".join("to_timestamp(%s)" if name == "ts" else "%s" for name in _COLUMNS)
     connection.execute(f"insert into lag_sample ({', '.join(_COLUMNS)}) values ({places})", values)

@@ -143,7 +143,7 @@ def test_addresses_are_split(text: str, expected: tuple[str, int]) -> None:
 
 @pytest.mark.parametrize("text", ["", "8080", "host:", "host:http", "host:70000"])
 def test_what_is_no_address_is_refused(text: str) -> None:
-    with pytest.raises(ValueError, match="must read like"):
+    with pytest.raises(ValueError, match="must have the form"):
         split_address(text)
 
 

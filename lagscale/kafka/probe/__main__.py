@@ -15,6 +15,7 @@ from typing import Any
 from confluent_kafka import KafkaException
 from pydantic import TypeAdapter
 
+from lagscale.domain.state_codes import StateCode
 from lagscale.errors import TokenUnavailable
 from lagscale.kafka.addresses import ADDRESS_REFUSED, AddressRules
 from lagscale.kafka.client import FeatureMissing, build_client_config
@@ -65,7 +66,7 @@ def probe_cluster(request: ProbeRequest, result: ProbeResult) -> None:
     """Fill the result step by step, so that a timeout leaves what was found before."""
     until = time.monotonic() + request.seconds - 0.3
     rules = AddressRules.from_text(request.rules)
-    result.problem, result.text = "timeout", "The request to the cluster timed out."
+    result.problem, result.text = StateCode.TIMEOUT, "The request to the cluster timed out."
     config = _build_config(request, rules, result)
     if config is None:
         return
@@ -82,7 +83,7 @@ def probe_cluster(request: ProbeRequest, result: ProbeResult) -> None:
     try:
         probe_client = ProbeClient(config, servers, rules)
     except (KafkaException, ValueError, TypeError, RuntimeError):
-        result.problem, result.text = "settings_refused", SETTINGS_REJECTED
+        result.problem, result.text = StateCode.SETTINGS_REFUSED, SETTINGS_REJECTED
         return
     try:
         listeners = [AddressResult(f"{host}:{port}", number) for number, host, port in probe_client.brokers(until)]
@@ -92,10 +93,10 @@ def probe_cluster(request: ProbeRequest, result: ProbeResult) -> None:
         if not listeners:
             result.problem, result.text = probe_client.explain_failure()
             if probe_client.guard.refused():
-                result.problem, result.text = "address_refused", f"A bootstrap server {ADDRESS_REFUSED}."
+                result.problem, result.text = StateCode.ADDRESS_REFUSED, f"A bootstrap server {ADDRESS_REFUSED}."
             return
     if check_listeners(listeners, rules, until, result, request.each_address) or probe_client.guard.refused():
-        result.problem = "address_refused"
+        result.problem = StateCode.ADDRESS_REFUSED
         result.text = f"A listener that the brokers advertise {ADDRESS_REFUSED}."
         return
     _check_access(
@@ -119,11 +120,11 @@ def _build_config(request: ProbeRequest, rules: AddressRules, result: ProbeResul
             request.bootstrap, request.security, request.secrets, request.properties, oauth_cb=provide_token
         )
     except TokenUnavailable as missing:
-        result.problem, result.text = "token_unavailable", f"No access token available: {missing.message}."
+        result.problem, result.text = StateCode.TOKEN_UNAVAILABLE, f"No access token available: {missing.message}."
     except FeatureMissing:
-        result.problem, result.text = "mechanism_missing", _KERBEROS_UNAVAILABLE
+        result.problem, result.text = StateCode.MECHANISM_MISSING, _KERBEROS_UNAVAILABLE
     except ValueError:
-        result.problem, result.text = "settings_refused", SETTINGS_REJECTED
+        result.problem, result.text = StateCode.SETTINGS_REFUSED, SETTINGS_REJECTED
     return None
 
 

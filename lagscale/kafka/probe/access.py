@@ -205,7 +205,7 @@ class AccessChecker:
             error: KafkaError = failed.args[0]
             return ERROR_STATES.get(error.code(), error.name().lower())
         except FutureTimeout:
-            return "timeout"
+            return StateCode.TIMEOUT
 
     def _compute_timeout(self) -> float:
         return max(self._until - time.monotonic() - 0.1, 0.2)

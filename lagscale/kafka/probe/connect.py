@@ -252,18 +252,21 @@ def check_listeners(
 def summarize_failure(addresses: Sequence[AddressResult]) -> tuple[str, str]:
     """State and text of a cluster without any answer: those of the address that came farthest."""
     for state, step in (
-        ("authentication_failed", "authenticated"),
-        ("tls_failed", "tls"),
-        ("unreachable", "answered"),
-        ("unreachable", "connected"),
-        ("unreachable", "resolved"),
+        (StateCode.AUTHENTICATION_FAILED, "authenticated"),
+        (StateCode.TLS_FAILED, "tls"),
+        (StateCode.UNREACHABLE, "answered"),
+        (StateCode.UNREACHABLE, "connected"),
+        (StateCode.UNREACHABLE, "resolved"),
     ):
         for address_result in addresses:
             found: ProbeStep = getattr(address_result, step)
             if found.outcome is StepOutcome.FAILED:
-                named = {SETTINGS_REJECTED: "settings_refused", f"This host {ADDRESS_REFUSED}.": "address_refused"}
+                named = {
+                    SETTINGS_REJECTED: StateCode.SETTINGS_REFUSED,
+                    f"This host {ADDRESS_REFUSED}.": StateCode.ADDRESS_REFUSED,
+                }
                 return named.get(found.text, state), found.text
-    return "timeout", "The request to the cluster timed out."
+    return StateCode.TIMEOUT, "The request to the cluster timed out."
 
 
 def infer_kafka_version(apis: ApiVersions) -> str | None:

@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
+from lagscale.domain.state_codes import StateCode
 from lagscale.errors import Conflict, LagscaleError, QuotaExceeded
 from lagscale.kafka.probe.result import ProbeRequest, ProbeResult
 
@@ -104,11 +105,11 @@ async def _run(request: ProbeRequest) -> ProbeResult:
         return TypeAdapter(ProbeResult).validate_json(output)
     except TimeoutError:
         log.warning("probe_timed_out", timeout_seconds=request.seconds)
-        return ProbeResult(problem="timeout", text="The cluster probe timed out; retry.")
+        return ProbeResult(problem=StateCode.TIMEOUT, text="The cluster probe timed out; retry.")
     except ValidationError:
         # The library aborts its process when a broker answers out of order.
         log.warning("probe_crashed", exit_code=process.returncode)
-        return ProbeResult(problem="failed", text="The cluster probe crashed; retry.")
+        return ProbeResult(problem=StateCode.FAILED, text="The cluster probe crashed; retry.")
     finally:
         if process.returncode is None:
             process.kill()

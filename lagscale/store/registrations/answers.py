@@ -1,4 +1,4 @@
-"""Writes what a scaler replica told KEDA, and which monitors were asked for. Called by the scaler's recorder."""
+"""Stores the decisions of a scaler replica, and which monitors KEDA requested; the scaler's decision log calls it."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from lagscale.store.queries import load
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """One answer to KEDA, or the error in its place. Times are milliseconds of the database's clock since 1970.
+    """One answer to KEDA, or the error instead. Times are milliseconds of the database's clock since 1970.
 
     Attributes:
-        snapshot_ms: the newest round that the answer saw; None without one, and where the store was silent.
-        version: of the registration by which it was answered.
-        overrides: the policy keys that the ScaledObject gave beside it, None without any.
+        snapshot_ms: the newest round of the answer; None without one, and while the store was unavailable.
+        version: of the registration that was applied.
+        overrides: the policy keys that the ScaledObject gave in addition; None without any.
     """
 
     decided_ms: int
@@ -38,13 +38,13 @@ class Decision:
 
 
 class PostgresDecisions:
-    """Appends decisions and marks monitors as asked for; both serve several tenants in one statement."""
+    """Appends decisions and marks monitors as requested; both serve several tenants in one statement."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def append(self, decisions: Sequence[Decision]) -> None:
-        """Store the decisions; doubles are nothing.
+        """Store the decisions; duplicates are ignored.
 
         Raises:
             StoreUnavailable: the store did not answer.
@@ -56,7 +56,7 @@ class PostgresDecisions:
             await connection.execute(load("append_decisions"), columns)
 
     async def mark_asked(self, monitor_ids: Sequence[int]) -> None:
-        """Note that these monitors were asked for just now.
+        """Record that these monitors were requested just now.
 
         Raises:
             StoreUnavailable: the store did not answer.

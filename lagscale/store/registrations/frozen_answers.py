@@ -1,6 +1,6 @@
-"""The answers that frozen monitors keep: written once by whichever replica is asked first, then read by all.
+"""The stored answers of frozen monitors: written once, by the first replica that is asked, then read by all.
 
-Hand-written SQL under the role `lagscale_scaler`, behind one tenant's wall; freezing itself is `store/registry`.
+Hand-written SQL under the role `lagscale_scaler`, in one tenant's context; freezes themselves are in `store/registry`.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from lagscale.store.queries import load
 
 @dataclass(frozen=True, slots=True)
 class FrozenAnswerKey:
-    """Whose answer is kept.
+    """Identifies a stored answer.
 
     Attributes:
-        overrides: the policy keys that a ScaledObject gave beside the registration, as sorted JSON; empty without any.
+        overrides: the policy keys that a ScaledObject gave in addition, as sorted JSON; empty without any.
     """
 
     tenant_id: int
@@ -33,20 +33,20 @@ class FrozenAnswerKey:
 
 @dataclass(frozen=True, slots=True)
 class FrozenAnswer:
-    """What a frozen monitor answers; `last_known` is None where there was nothing to hold. `since_ms` is the freeze's."""
+    """The answer of a frozen monitor; `last_known` is None where there was none. `since_ms` is the freeze's beginning."""
 
     last_known: Answer | None
     since_ms: int
 
 
 class PostgresFreezes:
-    """Keeps the answers of frozen monitors."""
+    """Stores the answers of frozen monitors."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def find_answer(self, key: FrozenAnswerKey, freeze_ids: Sequence[str]) -> FrozenAnswer | None:
-        """The answer that one of these freezes keeps; None while none does.
+        """The stored answer of one of these freezes; None before the first.
 
         Raises:
             StoreUnavailable: the store did not answer.
@@ -55,7 +55,7 @@ class PostgresFreezes:
             return await _find_answer(connection, key, freeze_ids)
 
     async def store_first(self, key: FrozenAnswerKey, freeze_ids: Sequence[str], answer: FrozenAnswer) -> FrozenAnswer:
-        """Keep the answer under these freezes, where nobody was faster; the one that is kept now.
+        """Store the answer for these freezes unless another replica was first; returns the stored one.
 
         Raises:
             StoreUnavailable: the store did not answer.
@@ -71,7 +71,7 @@ class PostgresFreezes:
             await set_tenant_context(connection, key.tenant_id)
             await connection.execute(load("frozen_answer_insert"), _parameters(key, freeze_ids) | parameters)
             found = await _find_answer(connection, key, freeze_ids)
-        # Removed meanwhile: the next answer is measured again.
+        # The freeze was removed meanwhile: the next answer is measured again.
         return answer if found is None else found
 
 

@@ -1,4 +1,4 @@
-"""API keys: `lsk_<prefix>_<secret>`, of which only the SHA-256 digest is kept. 256 random bits need no salt."""
+"""API keys: `lsk_<prefix>_<secret>`, of which only the SHA-256 digest is stored. 256 random bits need no salt."""
 
 from __future__ import annotations
 
@@ -23,31 +23,31 @@ TENANT_VIEWER = "tenant-viewer"
 ROLES = (PLATFORM_ADMIN, TENANT_ADMIN, TENANT_VIEWER)
 
 _PREFIX = "lsk"
-#: `last_used_at` is written no more often, so that reading does not become writing.
+#: `last_used_at` is written at most this often, so that reads do not become writes.
 _LAST_USE_INTERVAL = timedelta(minutes=1)
 
 
 @dataclass(frozen=True, slots=True)
 class CreatedKey:
-    """A key as it is shown, once, to the one who made it."""
+    """A new key, shown once to its creator."""
 
     text: str
     row: Row
 
 
 def generate_api_key() -> tuple[str, str]:
-    """A fresh key and its prefix."""
+    """A new key and its prefix."""
     prefix = secrets.token_hex(6)
     return f"{_PREFIX}_{prefix}_{secrets.token_urlsafe(32)}", prefix
 
 
 def digest(text: str) -> bytes:
-    """What is kept of a key."""
+    """The stored digest of a key."""
     return hashlib.sha256(text.encode()).digest()
 
 
 async def create(session: RegistrySession, name: str, role: str, expires_at: datetime | None) -> CreatedKey:
-    """Make a key: the tenant's behind its wall, else the platform's."""
+    """Create a key: the tenant's in its context, else the platform's."""
     text, prefix = generate_api_key()
     statement = insert(api_key).values(
         tenant_id=session.tenant_id if isinstance(session, TenantSession) else None,
@@ -63,7 +63,7 @@ async def create(session: RegistrySession, name: str, role: str, expires_at: dat
 
 
 async def list_page(session: RegistrySession, page_request: PageRequest) -> Page:
-    """The tenant's keys behind its wall, else the platform's; revoked ones too."""
+    """The tenant's keys in its context, else the platform's; including revoked ones."""
     statement = select(api_key)
     if not isinstance(session, TenantSession):
         statement = statement.where(api_key.c.tenant_id.is_(None))
@@ -71,7 +71,7 @@ async def list_page(session: RegistrySession, page_request: PageRequest) -> Page
 
 
 async def revoke(session: RegistrySession, prefix: str) -> None:
-    """Revoke a key; a revoked one stays as it is.
+    """Revoke a key; revoking a revoked one changes nothing.
 
     Raises:
         NotFound: there is none of this prefix.
@@ -86,18 +86,18 @@ async def revoke(session: RegistrySession, prefix: str) -> None:
 
 
 async def rotate(session: RegistrySession, prefix: str, overlap: timedelta, expires_at: datetime | None) -> CreatedKey:
-    """Make a successor of the same name and role; the key itself goes on for the overlap, and no longer.
+    """Create a successor of the same name and role; the key itself expires after the overlap.
 
     Args:
-        session: the tenant's key behind its wall, else the platform's.
+        session: in the tenant's context for a tenant's key, else the platform's.
         prefix: the key's.
-        overlap: how long both are valid; a key that ends sooner ends then.
-        expires_at: of the successor. None gives it as long a life as the key was given, none if that has no end.
+        overlap: how long both are valid; a key that expires earlier keeps its expiry.
+        expires_at: of the successor. None gives it the lifetime of the key; none if the key does not expire.
 
     Raises:
         NotFound: there is none of this prefix.
-        Conflict: it is not valid any more, or has a successor already.
-        InvalidInput: the successor would be expired when it is made.
+        Conflict: it is no longer valid, or has a successor.
+        InvalidInput: the successor would be expired when it is created.
     """
     columns = (api_key, func.now().label("present"))
     statement = select(*columns).where(api_key.c.prefix == prefix, _is_owned(session)).with_for_update()
@@ -105,7 +105,7 @@ async def rotate(session: RegistrySession, prefix: str, overlap: timedelta, expi
     now = row.pop("present")
     _check_rotatable(row, now)
     if expires_at is not None and expires_at <= now:
-        raise InvalidInput([FieldError("expiresAt", "must lie in the future")])
+        raise InvalidInput([FieldError("expiresAt", "must be in the future")])
     if expires_at is None and row["expires_at"] is not None:
         expires_at = now + (row["expires_at"] - row["created_at"])
     made = await create(session, row["name"], row["role"], expires_at)
@@ -118,9 +118,9 @@ async def rotate(session: RegistrySession, prefix: str, overlap: timedelta, expi
 
 def _check_rotatable(row: Row, now: datetime) -> None:
     if row["replaced_by"] is not None:
-        raise Conflict(f"This key has a successor, {row['replaced_by']}, already; rotate that one.")
+        raise Conflict(f"This key has already been replaced by {row['replaced_by']}; rotate that key.")
     if row["revoked_at"] is not None or (row["expires_at"] is not None and row["expires_at"] <= now):
-        raise Conflict("This key is revoked or expired, so nothing needs an overlap; make a new key.")
+        raise Conflict("This key is revoked or expired; create a new key.")
 
 
 def _is_owned(session: RegistrySession) -> ColumnElement[bool]:
@@ -129,21 +129,21 @@ def _is_owned(session: RegistrySession) -> ColumnElement[bool]:
 
 
 def is_key(text: str) -> bool:
-    """Whether the text has the form of a key, so that looking for it makes sense."""
+    """Whether the text has the form of a key; other texts need no lookup."""
     mark, _, rest = text.partition("_")
     prefix, _, secret = rest.partition("_")
     return mark == _PREFIX and bool(secret) and prefix.isalnum() and text.isascii()
 
 
 async def identify(session: RegistrySession, text: str) -> Row:
-    """The key's row, if it is known and valid.
+    """The row of a valid key.
 
     Args:
-        session: a transaction of the platform: whose key it is, is what is asked here.
-        text: what the caller sent.
+        session: a transaction of the platform, because the key's tenant is not known yet.
+        text: the credentials that the caller sent.
 
     Raises:
-        NotAuthenticated: it is unknown, revoked or expired. The answer does not say which; the fact `reason` does,
+        NotAuthenticated: it is unknown, revoked or expired. The response does not say which; the fact `reason` does,
             for the metrics.
     """
     if not is_key(text):

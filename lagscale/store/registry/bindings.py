@@ -1,4 +1,4 @@
-"""Which KEDA instance and Kubernetes namespace asks for which tenant. Only the platform's administrators write them."""
+"""Bindings of KEDA instances and Kubernetes namespaces to tenants. Only platform administrators write them."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ async def list_page(session: TenantSession, page_request: PageRequest) -> Page:
 
 
 async def put(session: RegistrySession, tenant_id: int, instance: str, namespace: str) -> WriteResult:
-    """Bind the namespace to the tenant; nothing changes when it is so already.
+    """Bind the namespace to the tenant; an existing binding is not changed.
 
     Args:
-        session: a transaction of the platform, for it must see every tenant's bindings of that instance.
-        tenant_id: whose it shall be.
+        session: a transaction of the platform, because bindings of other tenants can conflict.
+        tenant_id: the tenant that it is bound to.
         instance: the KEDA instance.
         namespace: a Kubernetes namespace, or `*` for all of that instance.
 
     Raises:
-        Conflict: it is another tenant's, or `*` would stand beside other bindings of that instance.
+        Conflict: it is bound to another tenant, or `*` would conflict with other bindings of that instance.
     """
-    # Two bindings of one instance that exclude each other must not pass each other unseen.
+    # Two concurrent bindings of one instance must not miss that they exclude each other.
     await session.execute(select(func.pg_advisory_xact_lock(func.hashtextextended(f"binding {instance}", 0))))
     excluded = binding.c.namespace == ANY_NAMESPACE if namespace != ANY_NAMESPACE else binding.c.namespace != namespace
     same = binding.c.namespace == namespace
@@ -41,8 +41,8 @@ async def put(session: RegistrySession, tenant_id: int, instance: str, namespace
             return WriteResult(row)
     if rows:
         raise Conflict(
-            "This namespace, or the whole of its KEDA instance, is bound already: "
-            f"a binding of `{ANY_NAMESPACE}` excludes every other one of its instance. Delete those bindings first.",
+            "This namespace, or its whole KEDA instance, is already bound: "
+            f"a binding of `{ANY_NAMESPACE}` excludes all others of its instance. Delete those bindings first.",
             field="namespace",
         )
     adding = insert(binding).values(tenant_id=tenant_id, instance=instance, namespace=namespace).returning(binding)

@@ -1,4 +1,6 @@
-"""Kafka clusters of a tenant. Secrets come sealed and never leave this room again but to the scraper."""
+"""Kafka clusters of a tenant, and the monitors that use them. Stored secrets are encrypted; only services that
+connect to the cluster decrypt them.
+"""
 
 from __future__ import annotations
 
@@ -21,15 +23,15 @@ from lagscale.store.registry.versions import Precondition, WriteResult, check_pr
 
 @dataclass(frozen=True, slots=True)
 class ClusterSpec:
-    """A cluster as it shall be.
+    """Desired state of a cluster.
 
     Attributes:
         bootstrap: `host:port` each.
-        security: the canonical form, nothing secret in it.
-        secrets: None keeps what is stored; an empty map removes it.
-        references: where further secrets stand, in their stored form; None keeps what is stored.
-        properties: of the Kafka client, by its names; None keeps what is stored.
-        by_platform: whether a platform administrator, or the environment, wants it so.
+        security: in canonical form, without secrets.
+        secrets: None keeps the stored ones; an empty map removes them.
+        references: of secrets outside the database, in their stored form; None keeps the stored ones.
+        properties: of the Kafka client, by its names; None keeps the stored ones.
+        by_platform: whether it comes from a platform administrator or the environment.
     """
 
     name: str
@@ -65,13 +67,13 @@ async def create(session: TenantSession, spec: ClusterSpec, keyring: Keyring) ->
 
     Raises:
         Conflict: the name is taken.
-        QuotaExceeded: the tenant has its greatest number of clusters.
-        SettingsInvalid: it has secrets and there is no key to seal them with.
+        QuotaExceeded: the tenant's quota of clusters is used up.
+        SettingsInvalid: it has secrets, and no key to encrypt them is configured.
     """
     await quotas.lock_registrations(session)
-    # Before the quota: who registers a second time is told of the first, also when no room is left.
+    # Before the quota: registering a cluster twice is a conflict, also when the quota is used up.
     if (await session.execute(select(exists().where(cluster.c.name == spec.name)))).scalar_one():
-        raise Conflict("A cluster with this name exists already.")
+        raise Conflict("A cluster with this name already exists.")
     await quotas.check_quota(session, Quota.CLUSTERS)
     statement = insert(cluster).values(
         tenant_id=session.tenant_id,
@@ -90,24 +92,24 @@ async def create(session: TenantSession, spec: ClusterSpec, keyring: Keyring) ->
 async def put(
     session: TenantSession, spec: ClusterSpec, keyring: Keyring, precondition: Precondition | None
 ) -> WriteResult:
-    """Create the cluster or make it so; nothing changes when it is so already.
+    """Create or replace the cluster; nothing changes when it is already as described.
 
     Raises:
-        InvalidInput: what the kept secrets hold is given beside them too.
-        NotAllowed: it has settings that only a platform administrator may choose, and none asks.
-        PreconditionFailed: it is not as the caller has seen it.
-        SettingsInvalid: it has secrets and there is no key to seal them with.
+        InvalidInput: a key of `security` is also a stored secret that is kept.
+        NotAllowed: it has settings that only a platform administrator may set, and the caller is none.
+        PreconditionFailed: its version is not what the caller expects.
+        SettingsInvalid: it has secrets, and no key to encrypt them is configured.
     """
     statement = select(cluster).where(cluster.c.name == spec.name).with_for_update()
     row = await session.fetch_optional(statement)
     check_precondition(row, precondition)
     if row is None:
         return await create(session, spec, keyring)
-    lent = list_privileged(row["security"], row["properties"])
-    if lent and not spec.by_platform:
-        # What is lent to one address must not be sent to another by whoever was not lent it.
+    privileged = list_privileged(row["security"], row["properties"])
+    if privileged and not spec.by_platform:
+        # Privileged settings were granted for these addresses; a tenant must not send them to others.
         raise NotAllowed(
-            f"Only a platform administrator may change this cluster, because it has {', '.join(lent)}; ask one, or "
+            f"Only a platform administrator may change this cluster, because it has {', '.join(privileged)}; ask one, or "
             "delete the cluster and create it without."
         )
     changes = _changes(row, spec, keyring)
@@ -125,7 +127,7 @@ def _changes(row: Row, spec: ClusterSpec, keyring: Keyring) -> dict[str, Any]:
         stored = row["secret_references"].keys() | (_decrypt_or_none(row["secrets"], keyring) or {}).keys()
         twice = sorted(stored & dict(spec.security).keys())
         if twice:
-            text = "is stored as a secret; leave it out here, and give `secrets` again to change it"
+            text = "is stored as a secret; omit it here, and give `secrets` to change it"
             raise InvalidInput([FieldError(f"security.{display_name(name)}", text) for name in twice])
     changes: dict[str, Any] = {}
     if list(row["bootstrap"]) != list(spec.bootstrap):
@@ -149,7 +151,7 @@ def _decrypt_or_none(encrypted: bytes | None, keyring: Keyring) -> dict[str, str
     try:
         return {} if encrypted is None else keyring.decrypt(encrypted)
     except SecretsUnreadable:
-        # Written with keys that are gone: nothing equals it, so the given secrets replace it.
+        # Encrypted with keys that are no longer configured: the given secrets replace it.
         return None
 
 
@@ -159,7 +161,7 @@ async def remove(session: TenantSession, name: str, precondition: Precondition |
     Raises:
         NotFound: there is none.
         Conflict: monitors use it.
-        PreconditionFailed: it is not as the caller has seen it.
+        PreconditionFailed: its version is not what the caller expects.
     """
     statement = select(cluster).where(cluster.c.name == name).with_for_update()
     row = require_row(await session.fetch_optional(statement))
@@ -169,7 +171,7 @@ async def remove(session: TenantSession, name: str, precondition: Precondition |
     users = list((await session.execute(live)).scalars())
     if users:
         raise _in_use(users)
-    # Monitors deleted earlier still point here; what they were is in the audit.
+    # Deleted monitors still refer to it; their last state is in the audit log.
     await session.execute(delete(monitor).where(of_cluster))
     await session.execute(delete(cluster).where(cluster.c.id == row["id"]))
     await audit.record(session, "cluster.delete", f"cluster/{name}", row, None)

@@ -1,6 +1,6 @@
-"""Freezes of a tenant, of its clusters and of its monitors: begun, prolonged, ended, listed.
+"""Freezes of a tenant, of its clusters and of its monitors.
 
-An ended freeze is as if it were not there; its row is removed by the tenant's next change, and the audit remembers it.
+A freeze that has ended is ignored; the tenant's next freeze removes its row, and the audit log has it.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ TENANT, CLUSTER, MONITOR = "tenant", "cluster", "monitor"
 
 @dataclass(frozen=True, slots=True)
 class FreezeSubject:
-    """What a freeze is of; `name` is empty for the whole tenant."""
+    """The frozen object; `name` is empty for the whole tenant."""
 
     kind: str
     name: str = ""
 
 
 async def list_page(session: TenantSession, page_request: PageRequest) -> Page:
-    """The tenant's freezes that have not ended, by what they are of."""
+    """The tenant's freezes that have not ended, by kind and name."""
     return await read_page(session, _select_freezes(), ["kind", "name"], page_request)
 
 
 async def read_by_name(session: TenantSession, subject: FreezeSubject) -> Row:
-    """The freeze of a thing.
+    """The freeze of an object.
 
     Raises:
-        NotFound: there is no such thing, or it is not frozen itself.
+        NotFound: there is no such object, or it is not frozen itself.
     """
     await _identify(session, subject)
     return require_row(await session.fetch_optional(_select_freeze(subject)))
@@ -52,16 +52,16 @@ async def read_by_name(session: TenantSession, subject: FreezeSubject) -> Row:
 async def put(
     session: TenantSession, subject: FreezeSubject, *, reason: str, until: datetime | timedelta
 ) -> WriteResult:
-    """Freeze a thing, or give the freeze that it has another end and reason; its beginning stays, and its answers.
+    """Freeze an object, or change end and reason of its freeze; the beginning stays, and so do the answers.
 
     Args:
         session: with the tenant's lock.
-        subject: what is frozen.
-        reason: shown to whoever asks why.
-        until: an instant, or how long from now on, by the database's clock.
+        subject: the object.
+        reason: shown with the freeze and in explanations.
+        until: an instant, or a duration from now on, by the database's clock.
 
     Raises:
-        NotFound: there is no such thing.
+        NotFound: there is no such object.
         InvalidInput: it would end in the past, or too late.
     """
     columns = await _identify(session, subject)
@@ -69,7 +69,7 @@ async def put(
     end = now + until if isinstance(until, timedelta) else until
     if not now < end <= now + timedelta(milliseconds=MAX_FREEZE_MS):
         days = MAX_FREEZE_MS // 86_400_000
-        text = f"must lie in the future, within {days} days; the database's clock says {now.isoformat('T', 'seconds')}"
+        text = f"must be in the future, within {days} days; the database's clock says {now.isoformat('T', 'seconds')}"
         raise InvalidInput([FieldError("until", text)])
     before = await session.fetch_optional(_select_freeze(subject))
     values = {"reason": reason, "until": end, "actor": session.actor}
@@ -88,10 +88,10 @@ async def put(
 
 
 async def remove(session: TenantSession, subject: FreezeSubject) -> None:
-    """End the freeze of a thing now; freezes of others that cover it go on.
+    """End the freeze of an object now; other freezes that cover it continue.
 
     Raises:
-        NotFound: there is no such thing, or it is not frozen itself.
+        NotFound: there is no such object, or it is not frozen itself.
     """
     before = await read_by_name(session, subject)
     await session.execute(sa.delete(freeze).where(freeze.c.id == before["id"]))
@@ -99,7 +99,7 @@ async def remove(session: TenantSession, subject: FreezeSubject) -> None:
 
 
 async def read_covering(session: TenantSession, monitor_row: Row, at: datetime) -> list[Freeze]:
-    """Every freeze that a monitor was under at an instant, as far as they have not ended since; the oldest first."""
+    """The freezes that covered a monitor at an instant and have not been removed since, the oldest first."""
     mine = sa.or_(
         sa.and_(freeze.c.cluster_id.is_(None), freeze.c.monitor_id.is_(None)),
         freeze.c.cluster_id == monitor_row["cluster_id"],
@@ -127,9 +127,9 @@ async def read_covering(session: TenantSession, monitor_row: Row, at: datetime) 
 async def read_frozen_answer(
     session: TenantSession, freezes: Sequence[Freeze], monitor_id: int
 ) -> tuple[Answer | None] | None:
-    """What the monitor keeps under one of these freezes, by its own registration; None while KEDA has not asked.
+    """The monitor's stored answer for one of these freezes, by its own registration; None before KEDA's first request.
 
-    A freeze without anything to hold keeps (None,).
+    (None,) where there was no last-known answer to freeze.
     """
     under_freezes = frozen_answer.c.freeze_id.in_([one.freeze_id for one in freezes])
     statement = sa.select(frozen_answer).where(under_freezes, frozen_answer.c.monitor_id == monitor_id)
@@ -142,7 +142,7 @@ async def read_frozen_answer(
 
 
 def _select_freezes() -> sa.Select[Any]:
-    """Freezes that have not ended, with what they are of; what is deleted meanwhile is not frozen any more."""
+    """Freezes that have not ended, with kind and name of their objects; a deleted object is not frozen."""
     kind = sa.case(
         (freeze.c.monitor_id.is_not(None), MONITOR), (freeze.c.cluster_id.is_not(None), CLUSTER), else_=TENANT
     )
@@ -165,10 +165,10 @@ def _select_freeze(subject: FreezeSubject) -> sa.Select[Any]:
 
 
 async def _identify(session: TenantSession, subject: FreezeSubject) -> dict[str, int]:
-    """The column that names the thing.
+    """The column that identifies the object.
 
     Raises:
-        NotFound: there is no such thing.
+        NotFound: there is no such object.
     """
     if subject.kind == TENANT:
         return {}
@@ -178,7 +178,7 @@ async def _identify(session: TenantSession, subject: FreezeSubject) -> dict[str,
         statement = sa.select(cluster.c.id).where(cluster.c.name == subject.name)
     else:
         raise NotFound
-    # Kept until the end, so that it is not removed under its freeze.
+    # Locked until the end, so that it is not deleted while it is being frozen.
     row = require_row(await session.fetch_optional(statement.with_for_update(read=True, key_share=True)))
     return {f"{subject.kind}_id": int(row["id"])}
 

@@ -1,7 +1,4 @@
-"""What was at a moment of the past: a monitor's registration, its targets, its samples, and what KEDA was told.
-
-Read behind the tenant's wall; deleted monitors are found as well.
-"""
+"""A tenant's history: registrations of monitors, states of targets, samples, and decisions; deleted monitors included."""
 
 from __future__ import annotations
 
@@ -34,18 +31,18 @@ from lagscale.store.registry.tables import (
 from lagscale.store.registry.tables import tenant_lag_sample as sample
 from lagscale.store.samples.columns import read_row
 
-#: How long decisions are kept: `tidy_registry` removes older ones.
+#: Retention of decisions: `tidy_registry` removes older ones.
 DECISION_RETENTION = timedelta(days=14)
 _MAX_VERSIONS = 500
 _MICROSECOND = timedelta(microseconds=1)
-#: What the audit calls it when a monitor goes, and when it comes back.
+#: Audit actions that delete and restore a monitor.
 _DELETED_ACTIONS = ("monitor.delete", "monitor.expire")
 _RESTORED_ACTION = "monitor.restore"
 
 
 @dataclass(frozen=True, slots=True)
 class PolicyVersion:
-    """A policy from an instant on; the keys as given."""
+    """A version of a policy, valid from an instant on; the keys as given."""
 
     version: int
     valid_from: datetime
@@ -54,7 +51,7 @@ class PolicyVersion:
 
 @dataclass(frozen=True, slots=True)
 class TargetLink:
-    """A monitor measured a target from an instant on, and until another; None while it does."""
+    """A monitor measured a target from one instant until another; None while it still does."""
 
     target_id: int
     topic: str
@@ -64,7 +61,7 @@ class TargetLink:
 
 @dataclass(frozen=True, slots=True)
 class LagStep:
-    """Lag within one step of a course, messages: of a target's partitions together, and of the one with most."""
+    """Lag within one step of a series, in messages: of a target's partitions together, and of the one with the highest."""
 
     begin: datetime
     target_id: int
@@ -96,7 +93,7 @@ async def read_monitors_by_name(session: TenantSession, name: str) -> list[Row]:
     """Every monitor that has or had this name, the newest first.
 
     Raises:
-        NotFound: none had it, as far as is remembered.
+        NotFound: none had it within retention.
     """
     statement = sa.select(monitor).where(monitor.c.name == name).order_by(monitor.c.created_at.desc(), monitor.c.id)
     found = await session.fetch_all(statement)
@@ -116,7 +113,7 @@ async def read_policy_versions(session: TenantSession, monitor_id: int) -> list[
 
 
 async def read_target_links(session: TenantSession, monitor_id: int) -> list[TargetLink]:
-    """What the monitor ever measured, as far as is remembered, by topic."""
+    """The targets that the monitor measured within retention, by topic."""
     span = monitor_target_span
     statement = (
         sa.select(lag_target.c.id, lag_target.c.topic, span.c.since, span.c.until)
@@ -131,7 +128,7 @@ async def read_target_links(session: TenantSession, monitor_id: int) -> list[Tar
 
 
 def find_linked_topics(every: Sequence[TargetLink], at_ms: int) -> dict[int, str]:
-    """Target id -> topic of what was measured at an instant."""
+    """Target id -> topic, of the targets measured at an instant."""
     return {
         link.target_id: link.topic
         for link in every
@@ -140,7 +137,7 @@ def find_linked_topics(every: Sequence[TargetLink], at_ms: int) -> dict[int, str
 
 
 async def find_deleted_since(session: TenantSession, row: Row, until: datetime) -> datetime | None:
-    """Since when a monitor that was restored later was deleted at an instant; None when it was there."""
+    """Since when a monitor, restored later, was deleted at an instant; None when it existed."""
     events = sa.select(audit_event.c.at, audit_event.c.action).where(
         audit_event.c.object == f"monitor/{row['name']}",
         audit_event.c.action.in_([*_DELETED_ACTIONS, _RESTORED_ACTION]),
@@ -162,7 +159,7 @@ async def find_partial_since(session: TenantSession, monitor_id: int) -> tuple[d
 
 
 async def read_samples_since(session: TenantSession) -> datetime | None:
-    """Samples from here on are all kept; None while none was ever dropped."""
+    """All samples from this instant on are stored; None while none was ever dropped."""
     found: datetime | None = (await session.execute(sa.select(samples_kept.c.kept_since))).scalar_one()
     return found
 
@@ -180,7 +177,7 @@ async def read_newest_rows(session: TenantSession, target_ids: Sequence[int], un
 async def read_rounds(
     session: TenantSession, target_ids: Sequence[int], since: datetime, until: datetime, most: int
 ) -> dict[int, list[TargetRound]] | None:
-    """The rounds of a span, and of each target the last one before it; None where they are more than `most`."""
+    """The rounds of a span, and the last one before it of each target; None if they are more than `most`."""
     found: dict[int, list[TargetRound]] = {target: [] for target in target_ids}
     mine = _select_rows().where(sample.c.target_id.in_(list(target_ids)))
     within = mine.where(sample.c.ts >= since, sample.c.ts <= until).order_by(sample.c.ts)
@@ -198,7 +195,7 @@ async def read_rounds(
 async def read_lag_series(
     session: TenantSession, target_ids: Sequence[int], since: datetime, until: datetime, *, steps: int, earliest: bool
 ) -> list[LagStep]:
-    """How lag went in a span, in at most so many steps for each target; uncommitted partitions as the policy reads."""
+    """Lag in a span, in at most `steps` steps for each target; `earliest` counts uncommitted partitions."""
     width = max((until - since) / steps, timedelta(seconds=1))
     begin = sa.func.date_bin(width, sample.c.ts, since)
     total: sa.ColumnElement[int] = sample.c.total_lag
@@ -311,7 +308,7 @@ async def read_samples(session: TenantSession, target_ids: Sequence[int], span: 
 async def read_newest_decisions(
     session: TenantSession, monitor_id: int, until: datetime, since: datetime
 ) -> list[RecordedDecision]:
-    """Of each replica, and of each kind of trigger that it answers, the newest decision of a span."""
+    """The newest decision in a span of each replica and set of overrides."""
     askers = (decision.c.replica, decision.c.overrides)
     place = sa.func.row_number().over(partition_by=askers, order_by=decision.c.told_at.desc())
     ranked = _select_decisions(monitor_id, since, until).add_columns(place.label("place")).subquery()

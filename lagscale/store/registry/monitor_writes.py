@@ -1,4 +1,4 @@
-"""Rows of monitors are written here, one or a thousand at once: with their versions, their targets and the audit."""
+"""Writes the rows of monitors, one or many at once, with their versions, their links to targets and the audit."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lagscale.store.registry.monitor_spec import MonitorSpec, to_columns
 from lagscale.store.registry.session import Row, TenantSession
 from lagscale.store.registry.tables import cluster, lag_target, monitor, monitor_target, monitor_version
 
-#: Rows of one statement, so that its parameters stay below the protocol's 65,535.
+#: Rows per statement, so that its parameters stay below the protocol's 65,535.
 _ROWS_PER_STATEMENT = 2000
 _TARGET_COLUMNS = ("cluster_id", "consumer_group", "isolation_level", "partition_limitation")
 _Item = TypeVar("_Item")
@@ -25,8 +25,8 @@ async def check_quota(session: TenantSession, specs: Sequence[MonitorSpec]) -> N
     """Check the tenant's quotas once for so many more monitors; after `quotas.lock_registrations`.
 
     Raises:
-        QuotaExceeded: they would be more than it may have, of all or of those without a list of topics; or as many
-            partitions are measured as may be.
+        QuotaExceeded: a quota of monitors, or of those without a list of topics, would be exceeded; or the quota of
+            partitions is used up.
     """
     if specs:
         await quotas.check_quota(session, Quota.MONITORS, len(specs))
@@ -35,10 +35,10 @@ async def check_quota(session: TenantSession, specs: Sequence[MonitorSpec]) -> N
 
 
 async def check_pattern_quota(session: TenantSession, pairs: Sequence[tuple[Row, MonitorSpec]]) -> None:
-    """Check the tenant's quotas for monitors that come to have no list of topics any more.
+    """Check the tenant's quota for monitors that no longer have a list of topics.
 
     Raises:
-        QuotaExceeded: they would be more than it may have of those.
+        QuotaExceeded: it would be exceeded.
     """
     without_list = [spec for row, spec in pairs if row["topics"] is not None and not spec.scope.is_listed]
     with_list = [spec for row, spec in pairs if row["topics"] is None and spec.scope.is_listed]
@@ -46,20 +46,20 @@ async def check_pattern_quota(session: TenantSession, pairs: Sequence[tuple[Row,
 
 
 async def cluster_ids(session: TenantSession, names: Iterable[str]) -> dict[str, int]:
-    """The tenant's clusters of these names, as far as there are any, by name."""
-    # Kept until the end, so that a cluster is not removed under a monitor that is just being made.
+    """Name -> id of the tenant's clusters of these names; missing ones are left out."""
+    # Locked until the end, so that a cluster is not deleted while a monitor of it is being created.
     statement = sa.select(cluster.c.name, cluster.c.id).where(cluster.c.name.in_(sorted(set(names))))
     rows = await session.fetch_all(statement.order_by(cluster.c.id).with_for_update(read=True, key_share=True))
     return {row["name"]: int(row["id"]) for row in rows}
 
 
 def unknown_cluster(field: str = "cluster") -> FieldError:
-    """The fault of a cluster that is not there, or another tenant's."""
-    return FieldError(field, "is no cluster of this tenant; register it first")
+    """The error for a cluster that does not exist, or is another tenant's."""
+    return FieldError(field, "unknown cluster; register it first")
 
 
 def matches_spec(row: Row, spec: MonitorSpec) -> bool:
-    """Whether a monitor is as it shall be, and a person's already; the row has its cluster's name."""
+    """Whether a monitor has this spec and is not auto-registered; the row has its cluster's name."""
     same = all(row[column] == value for column, value in to_columns(spec).items())
     return same and row["cluster"] == spec.cluster and not row["auto_registered"]
 
@@ -70,7 +70,7 @@ async def create(session: TenantSession, specs: Sequence[MonitorSpec]) -> list[R
     Raises:
         Conflict: a name is taken.
         InvalidInput: there is no such cluster.
-        QuotaExceeded: they are more than the tenant may have.
+        QuotaExceeded: a quota of the tenant would be exceeded.
     """
     if not specs:
         return []
@@ -88,16 +88,16 @@ async def create(session: TenantSession, specs: Sequence[MonitorSpec]) -> list[R
 
 
 async def change(session: TenantSession, pairs: Sequence[tuple[Row, MonitorSpec]], *, adopt: bool) -> list[Row]:
-    """Make monitors as they shall be; the rows as they are then, in the same order.
+    """Bring monitors to their specs; the new rows in the same order.
 
     Args:
-        session: a transaction behind the tenant's wall that holds the rows' locks.
-        pairs: each row, with its cluster's name, and what it shall be.
-        adopt: a person wants it so: an auto-registered monitor no longer goes when nobody asks for it.
+        session: a transaction in the tenant's context that has locked the rows.
+        pairs: each row, with its cluster's name, and its spec.
+        adopt: a person made the change, so an auto-registered monitor no longer expires.
 
     Raises:
         InvalidInput: there is no such cluster.
-        QuotaExceeded: they have more monitors without a list of topics than the tenant may have.
+        QuotaExceeded: the quota of monitors without a list of topics would be exceeded.
     """
     if not pairs:
         return []
@@ -110,10 +110,10 @@ async def change(session: TenantSession, pairs: Sequence[tuple[Row, MonitorSpec]
 
 
 async def restore(session: TenantSession, row: Row, spec: MonitorSpec) -> Row:
-    """Bring a deleted monitor back; the row as it is then.
+    """Restore a deleted monitor; the new row.
 
     Raises:
-        QuotaExceeded: it is one more than the tenant may have.
+        QuotaExceeded: a quota of the tenant would be exceeded.
     """
     await check_quota(session, [spec])
     back = {"deleted_at": None, "auto_registered": False}
@@ -123,7 +123,7 @@ async def restore(session: TenantSession, row: Row, spec: MonitorSpec) -> Row:
 
 
 async def remove(session: TenantSession, rows: Sequence[Row]) -> None:
-    """Mark monitors deleted: their targets are no longer polled for them, their names are free."""
+    """Mark monitors as deleted: their targets are no longer polled for them, and their names are free."""
     if not rows:
         return
     numbers = [int(row["id"]) for row in rows]
@@ -156,7 +156,7 @@ async def _require_cluster_ids(session: TenantSession, specs: Sequence[MonitorSp
 async def _record_writes(
     session: TenantSession, action: str, rows: Sequence[tuple[Row | None, Row]], specs: Sequence[MonitorSpec]
 ) -> None:
-    """What belongs to rows that were written: versions where the policy is another one, targets, the audit."""
+    """Write what belongs to the rows: versions where the policy has changed, links, and the audit."""
     versions = [
         {
             "monitor_id": after["id"],
@@ -175,14 +175,14 @@ async def _record_writes(
 
 
 async def _update_links(session: TenantSession, desired: Sequence[tuple[Row, MonitorSpec]]) -> None:
-    """Make the monitors measure what they mean, and nothing else.
+    """Link the monitors to exactly the targets of their specs.
 
-    A listed topic gets its target at once. Where topics are looked up only what is no longer meant is taken out: the
-    scraper links what is meant, within some seconds.
+    A listed topic is linked at once. Of monitors with topic discovery only links that no longer match are removed; the
+    scraper adds the others within seconds.
 
     Args:
-        session: a transaction behind the tenant's wall.
-        desired: of each monitor its row as it is now, and what it shall be.
+        session: a transaction in the tenant's context.
+        desired: each monitor's present row and its spec.
     """
     intended = {int(row["id"]): _intended_targets(row, spec) for row, spec in desired if spec.scope.is_listed}
     targets = await _ensure_targets(session, sorted({target for each in intended.values() for target in each}))
@@ -210,7 +210,7 @@ async def _update_links(session: TenantSession, desired: Sequence[tuple[Row, Mon
 
 
 async def _unlink_all(session: TenantSession, monitor_ids: Sequence[int]) -> None:
-    """Take every target out of these monitors; targets and samples stay."""
+    """Unlink all targets of these monitors; targets and samples stay."""
     for batch in _split_batches(list(monitor_ids)):
         await session.execute(sa.delete(monitor_target).where(monitor_target.c.monitor_id.in_(batch)))
 
@@ -238,7 +238,7 @@ async def _read_linked(session: TenantSession, monitor_ids: Sequence[int]) -> li
 
 
 async def _ensure_targets(session: TenantSession, keys: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], int]:
-    """The number of each target; those that are missing are made."""
+    """The id of each target; missing ones are created."""
     found: dict[tuple[Any, ...], int] = {}
     for batch in _split_batches(list(keys)):
         rows = [

@@ -1,4 +1,4 @@
-"""Monitors of a tenant: listed, named, put one by one, deleted and restored. `monitor_changes` writes the rows."""
+"""Monitors of a tenant: listed, put one by one, deleted and restored. `monitor_writes` writes the rows."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ from lagscale.store.registry.versions import Precondition, WriteResult, check_pr
 
 @dataclass(frozen=True, slots=True)
 class MonitorFilter:
-    """Which monitors are listed; None does not matter.
+    """Which monitors are listed; None is no condition.
 
     Attributes:
-        failing: whether the state of the cluster, of a target, or of looking up the topics is another than `ok`.
-        deleted: the deleted ones that are still kept, in place of the live ones.
+        failing: whether the state of the cluster, of a target, or of topic discovery is other than `ok`.
+        deleted: the deleted ones that are not removed yet, instead of the live ones.
     """
 
     cluster: str | None = None
@@ -48,7 +48,7 @@ def _select_monitors(*, deleted: bool = False) -> sa.Select[Any]:
 
 
 def _select_with_topics(*, deleted: bool = False) -> sa.Select[Any]:
-    """Monitors with what they measure at present, and how looking up their topics went (`scope_*`)."""
+    """Monitors with their linked topics and the state of their topic discovery (`scope_*`)."""
     linked = sa.select(lag_target.c.topic).join(monitor_target, monitor_target.c.target_id == lag_target.c.id)
     linked = linked.where(monitor_target.c.monitor_id == monitor.c.id).order_by(lag_target.c.topic)
     looked_up = sa.and_(monitor_scope.c.monitor_id == monitor.c.id, monitor.c.topics.is_(None))
@@ -56,7 +56,7 @@ def _select_with_topics(*, deleted: bool = False) -> sa.Select[Any]:
     statement = _select_monitors(deleted=deleted).add_columns(
         sa.func.array(linked.scalar_subquery()).label("measured_topics"),
         *states,
-        # Names of deleted monitors repeat; to the microsecond, for pages go on from here.
+        # Names of deleted monitors repeat; to the microsecond, because pages continue from here.
         sa.func.to_char(monitor.c.deleted_at, 'YYYY-MM-DD"T"HH24:MI:SS.US').label("deleted_key"),
     )
     return statement.outerjoin(monitor_scope, looked_up)
@@ -75,7 +75,7 @@ def _is_failing() -> sa.ColumnElement[bool]:
 
 
 async def list_page(session: TenantSession, page_request: PageRequest, only: MonitorFilter | None = None) -> Page:
-    """The tenant's monitors with their clusters' names and their topics at present; without filters all live ones."""
+    """The tenant's monitors with their clusters' names and linked topics; without filters all live ones."""
     only = only or MonitorFilter()
     statement = _select_with_topics(deleted=only.deleted)
     if only.cluster is not None:
@@ -90,7 +90,7 @@ async def list_page(session: TenantSession, page_request: PageRequest, only: Mon
 
 
 async def read_by_name(session: TenantSession, name: str) -> Row:
-    """One live monitor with its cluster's name and its topics at present.
+    """One live monitor with its cluster's name and linked topics.
 
     Raises:
         NotFound: there is none.
@@ -99,7 +99,7 @@ async def read_by_name(session: TenantSession, name: str) -> Row:
 
 
 async def lock_by_name(session: TenantSession, name: str) -> Row | None:
-    """One live monitor's row with its cluster's name, kept from others until the end; None without one."""
+    """One live monitor's row with its cluster's name, locked until the end; None without one."""
     return await session.fetch_optional(_select_monitors().where(monitor.c.name == name).with_for_update(of=monitor))
 
 
@@ -111,12 +111,12 @@ async def lock_many(session: TenantSession, names: list[str] | None = None) -> d
 
 
 async def create(session: TenantSession, spec: MonitorSpec) -> WriteResult:
-    """Create a monitor with its targets; those that other monitors measure already are shared.
+    """Create a monitor with its targets, which it shares with other monitors.
 
     Raises:
         Conflict: the name is taken.
         InvalidInput: there is no such cluster.
-        QuotaExceeded: the tenant has its greatest number of monitors, of such without a list, or of partitions.
+        QuotaExceeded: the quota of monitors, of those without a list of topics, or of partitions is used up.
     """
     await quotas.lock_registrations(session)
     [row] = await monitor_writes.create(session, [spec])
@@ -124,12 +124,12 @@ async def create(session: TenantSession, spec: MonitorSpec) -> WriteResult:
 
 
 async def put(session: TenantSession, spec: MonitorSpec, precondition: Precondition | None) -> WriteResult:
-    """Create the monitor or make it so; nothing changes when it is so already.
+    """Create or replace the monitor; nothing changes when it is already as described.
 
-    Its history stays where the target stays: that belongs to cluster, group, topic and what else is measured.
+    Its history stays as far as its targets stay: samples belong to cluster, group, topic and isolation level.
 
     Raises:
-        PreconditionFailed: it is not as the caller has seen it.
+        PreconditionFailed: its version is not what the caller expects.
         InvalidInput, QuotaExceeded: as `create`.
     """
     await quotas.lock_registrations(session)
@@ -147,17 +147,17 @@ async def put(session: TenantSession, spec: MonitorSpec, precondition: Precondit
 async def put_draft(
     session: TenantSession, draft: MonitorDraft, tick_seconds: float, precondition: Precondition | None
 ) -> WriteResult:
-    """Put the monitor by its tenant's rules; one that exists as described stays, also where they forbid it by now.
+    """Put the monitor by its tenant's rules; one that exists as described stays, even if they now forbid it.
 
     Raises:
-        PreconditionFailed: it is not as the caller has seen it.
+        PreconditionFailed: its version is not what the caller expects.
         InvalidInput: with every fault of the description and of the rules at once.
         QuotaExceeded: as `create`.
     """
     try:
         return await put(session, build_spec(draft, session.tenant, tick_seconds), precondition)
     except InvalidInput:
-        # The rules came later than the monitor: it goes on as it is, and putting it again is no change.
+        # The rules are newer than the monitor: it continues as it is, and putting it unchanged succeeds.
         row = await find_unchanged(session, draft, precondition)
         if row is None:
             raise
@@ -165,12 +165,12 @@ async def put_draft(
 
 
 async def find_unchanged(session: TenantSession, draft: MonitorDraft, precondition: Precondition | None) -> Row | None:
-    """The live monitor that the draft describes to the letter; None without one.
+    """The live monitor that is exactly as the draft describes; None without one.
 
-    What rules forbid today may be there from before, and putting it again is no change.
+    It may be older than rules that forbid it; putting it unchanged is no change.
 
     Raises:
-        PreconditionFailed: it is not as the caller has seen it.
+        PreconditionFailed: its version is not what the caller expects.
     """
     row = await lock_by_name(session, draft.name)
     if row is None or not is_unchanged(draft, row):
@@ -180,17 +180,17 @@ async def find_unchanged(session: TenantSession, draft: MonitorDraft, preconditi
 
 
 def is_unchanged(draft: MonitorDraft, row: Row) -> bool:
-    """Whether putting the draft would leave the monitor as it is, but for what its tenant's rules add."""
+    """Whether putting the draft would leave the monitor unchanged, except for what its tenant's rules add."""
     same = draft.content == row["content_hash"] and draft.overridable == row["overridable"]
     return same and not row["auto_registered"] and not draft.field_errors
 
 
 async def remove(session: TenantSession, name: str, precondition: Precondition | None) -> None:
-    """Mark the monitor deleted; its targets are no longer polled for it, its name is free.
+    """Mark the monitor as deleted; its targets are no longer polled for it, and its name is free.
 
     Raises:
         NotFound: there is none.
-        PreconditionFailed: it is not as the caller has seen it.
+        PreconditionFailed: its version is not what the caller expects.
     """
     row = require_row(await lock_by_name(session, name))
     check_precondition(row, precondition)
@@ -198,10 +198,10 @@ async def remove(session: TenantSession, name: str, precondition: Precondition |
 
 
 async def lock_deleted(session: TenantSession, name: str) -> Row:
-    """The monitor of this name that was deleted last, to be restored.
+    """The monitor of this name that was deleted last, locked to be restored.
 
     Raises:
-        NotFound: none is kept.
+        NotFound: there is none within retention.
         Conflict: the name is taken again.
     """
     await quotas.lock_registrations(session)
@@ -213,15 +213,17 @@ async def lock_deleted(session: TenantSession, name: str) -> Row:
     if row is None:
         raise NotFound
     if taken is not None:
-        raise Conflict("A monitor with this name exists again; delete it, or register the deleted one anew.")
+        raise Conflict(
+            "A monitor with this name exists again; delete it, or register the deleted one under another name."
+        )
     return row
 
 
 async def restore(session: TenantSession, row: Row, spec: MonitorSpec) -> WriteResult:
-    """Bring a deleted monitor back, with its history, by its tenant's rules of today.
+    """Restore a deleted monitor, with its history, by its tenant's present rules.
 
     Raises:
-        QuotaExceeded: the tenant has its greatest number of monitors.
+        QuotaExceeded: a quota of the tenant would be exceeded.
     """
     return WriteResult(await monitor_writes.restore(session, row, spec), changed=True)
 

@@ -1,4 +1,4 @@
-"""Quotas of a tenant: what it may use, what it uses, and the check that whatever is created goes through."""
+"""Quotas of a tenant: limits, usage, and the check before anything is created."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ from lagscale.store.registry.versions import Precondition, WriteResult, check_pr
 
 @dataclass(frozen=True, slots=True)
 class QuotaUsage:
-    """What a tenant uses at this moment.
+    """A tenant's present usage.
 
     Attributes:
         monitors, clusters, patterns: registered ones.
-        partitions: of the targets that were measured and fit.
-        unmeasured: targets of which no partition was counted yet: how much they need is not known.
-        refused: targets that do not fit into the quota of partitions, so they are not measured.
+        partitions: of the targets that are measured.
+        unmeasured: targets whose number of partitions is not known yet.
+        refused: targets that are not measured because they exceed the quota of partitions.
     """
 
     monitors: int
@@ -37,7 +37,7 @@ class QuotaUsage:
     refused: int
 
     def of(self, quota: Quota) -> int:
-        """How much of a quota is used; only of those that count objects."""
+        """The usage of a quota that counts objects."""
         return int(getattr(self, quota.value))
 
 
@@ -50,13 +50,13 @@ async def lock_registrations(session: TenantSession) -> None:
 
 
 async def check_quota(session: TenantSession, quota: Quota, more: int = 1) -> None:
-    """Check that so many more fit; after `lock_registrations`.
+    """Check that this many more are within the quota; after `lock_registrations`.
 
-    Of partitions no more is known before they are measured than that some are left: what does not fit then is not
-    measured by the scraper, and its state says so.
+    The number of partitions is known only after they are measured, so the check is only whether any are left; targets
+    that exceed the quota later are not measured by the scraper, and their state says so.
 
     Raises:
-        QuotaExceeded: they do not fit.
+        QuotaExceeded: they are not.
     """
     if more <= 0:
         return
@@ -73,7 +73,7 @@ async def check_quota(session: TenantSession, quota: Quota, more: int = 1) -> No
 
 
 async def read_usage(session: TenantSession) -> QuotaUsage:
-    """What the tenant uses."""
+    """The tenant's usage."""
     counts = {quota.value: count.label(quota.value) for quota, count in _COUNTS.items()}
     others = {"unmeasured": _UNMEASURED, "refused": _REFUSED}
     row = await session.fetch_one(sa.select(*counts.values(), *(count.label(name) for name, count in others.items())))
@@ -81,12 +81,12 @@ async def read_usage(session: TenantSession) -> QuotaUsage:
 
 
 async def put(session: TenantSession, limits: Mapping[Quota, int], precondition: Precondition | None) -> WriteResult:
-    """Set the tenant's quotas; what is used already stays, also above them. Only for the platform's administrators.
+    """Set the tenant's quotas; present usage stays, also above them. Only for platform administrators.
 
     Raises:
-        PreconditionFailed: the tenant has changed since the version seen.
+        PreconditionFailed: its version is not what the caller expects.
     """
-    # The wall of a tenant lets nobody write its row.
+    # In a tenant's context nobody may write its row.
     platform = await as_platform(session)
     row = await platform.fetch_one(sa.select(tenant).where(_is_own_row(session)).with_for_update(key_share=True))
     check_precondition(row, precondition)
@@ -100,7 +100,7 @@ async def put(session: TenantSession, limits: Mapping[Quota, int], precondition:
 
 
 async def read_request_rates(session: RegistrySession) -> dict[int, int]:
-    """Each tenant's quota of requests, by the tenant's number. All tenants: one API serves all."""
+    """Each tenant's quota of requests by tenant id. All tenants: one API serves all."""
     rows = await session.fetch_all(sa.select(tenant.c.id, tenant.c[QUOTA_COLUMNS[Quota.REQUESTS]].label("most")))
     return {int(row["id"]): int(row["most"]) for row in rows}
 
@@ -113,7 +113,7 @@ def _count(table: sa.FromClause, *where: sa.ColumnElement[bool]) -> sa.ScalarSel
     return sa.select(sa.func.count()).select_from(table).where(*where).scalar_subquery()
 
 
-#: Targets without a monitor stay for their history; nobody measures them.
+#: Targets without a live monitor remain for their history, and are not measured.
 _POLLED = sa.exists().where(
     monitor_target.c.target_id == lag_target.c.id,
     monitor_target.c.monitor_id == monitor.c.id,

@@ -1,7 +1,7 @@
-"""Seals every stored secret anew with the first key; `lagscale secrets rotate` calls it.
+"""Encrypts every stored secret again with the first key; `lagscale secrets rotate` calls it.
 
-Each batch is a transaction of its own with its audit row, and what the first key has sealed already is left alone: so
-the run may be interrupted, repeated, and made by two at once.
+Each batch is a transaction of its own with its audit row, and secrets of the first key are skipped: the run may be
+interrupted, repeated, and run twice at once.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ _BATCH = 100
 
 @dataclass(slots=True)
 class ReencryptionProgress:
-    """How far a run has come.
+    """Progress of a run.
 
     Attributes:
-        total: clusters with stored secrets, as counted at the beginning.
-        reencrypted: those that this run has sealed anew.
-        current: those that the first key had sealed already.
-        unreadable: `tenant/cluster` of those that no key of the set opens; they are left as they are.
+        total: clusters with stored secrets, counted at the beginning.
+        reencrypted: clusters whose secrets this run has encrypted again.
+        current: clusters whose secrets the first key had encrypted before.
+        unreadable: `tenant/cluster` of secrets that no configured key decrypts; they are not changed.
     """
 
     total: int = 0
@@ -39,23 +39,23 @@ class ReencryptionProgress:
 
     @property
     def processed(self) -> int:
-        """How many have been looked at."""
+        """How many clusters are processed."""
         return self.reencrypted + self.current + len(self.unreadable)
 
 
 async def reencrypt_all(
     database: RegistryDatabase, keyring: Keyring, progress: Callable[[ReencryptionProgress], None] = lambda done: None
 ) -> ReencryptionProgress:
-    """Seal what an older key has sealed.
+    """Encrypt again what an older key has encrypted.
 
     Args:
         database: the registry.
-        keyring: all keys that any secret was sealed with; the first one seals.
-        progress: hears of every batch, and once before the first.
+        keyring: all keys that any secret was encrypted with; the first one encrypts.
+        progress: called after every batch, and once before the first.
 
     Raises:
         SettingsInvalid: there is no key.
-        StoreUnavailable: the store does not answer; batches until then are done.
+        StoreUnavailable: the store does not answer; batches until then are committed.
     """
     keyring.encrypt({})
     done = ReencryptionProgress()
@@ -65,7 +65,7 @@ async def reencrypt_all(
     progress(done)
     last = 0
     while True:
-        # Every tenant's rows: this is the platform's own work, and no caller sees them.
+        # Every tenant's rows: this is the platform's own task, and no caller gets them.
         async with database.platform(ACTOR) as session:
             rows = await _lock_batch(session, last)
             await _reencrypt_batch(session, rows, keyring, done)
@@ -82,7 +82,7 @@ async def _lock_batch(session: RegistrySession, last: int) -> list[Row]:
         .where(cluster.c.secrets.is_not(None), cluster.c.id > last)
         .order_by(cluster.c.id)
         .limit(_BATCH)
-        # What somebody stores meanwhile must not be overwritten by what was there before.
+        # Secrets that are stored meanwhile must not be overwritten by older ones.
         .with_for_update(of=cluster)
     )
     return await session.fetch_all(statement)
@@ -102,7 +102,7 @@ async def _reencrypt_batch(
         except SecretsUnreadable:
             done.unreadable.append(name)
             continue
-        # No other version: the secrets are the same, and the scraper need not connect anew.
+        # The version stays: the secrets are the same, and the scraper need not reconnect.
         await session.execute(update(cluster).where(cluster.c.id == row["id"]).values(secrets=reencrypted))
         changed.append(name)
     if changed:

@@ -23,12 +23,12 @@ from lagscale.store.registry import tables
 ROLE = "lagscale_api"
 Row = dict[str, Any]
 
-#: What a violated constraint means to the one who asked.
+#: Messages for violated constraints.
 _CONFLICT_MESSAGES = {
-    "tenant_name_key": "A tenant with this name exists already.",
-    "cluster_tenant_id_name_key": "A cluster with this name exists already.",
-    "monitor_name": "A monitor with this name exists already.",
-    "namespace_binding_instance_namespace_key": "This namespace is bound already; delete that binding first.",
+    "tenant_name_key": "A tenant with this name already exists.",
+    "cluster_tenant_id_name_key": "A cluster with this name already exists.",
+    "monitor_name": "A monitor with this name already exists.",
+    "namespace_binding_instance_namespace_key": "This namespace is already bound; delete that binding first.",
     "monitor_cluster_id_fkey": "Monitors use this cluster; delete them first.",
 }
 _NAME_CONSTRAINTS = {"tenant_name_key", "cluster_tenant_id_name_key", "monitor_name"}
@@ -237,11 +237,11 @@ def _translate_dbapi_error(wrong: sa.exc.DBAPIError) -> BaseException:
 def _translate_driver_error(cause: BaseException) -> BaseException:
     if isinstance(cause, pg.UniqueViolation | pg.ForeignKeyViolation | pg.RestrictViolation):
         constraint = cause.diag.constraint_name or ""
-        # Where another object has it, the name that was given is at fault; else the object that the path names.
+        # A duplicate name is an error of the given name; any other conflict is of the object in the path.
         named = {"field": "name"} if constraint in _NAME_CONSTRAINTS else {}
         return Conflict(_CONFLICT_MESSAGES.get(constraint), **named)
     if isinstance(cause, pg.InvalidParameterValue):
-        # What PostgreSQL says of a role that is not there yet: nobody has migrated any database of this server.
+        # PostgreSQL's error for a missing role: no database of this server has been migrated yet.
         return StoreUnavailable("Database schema version mismatch; run `lagscale migrate`.")
     if isinstance(cause, pg.DataError):
         return InvalidInput([FieldError("body", "holds a character or a number that cannot be stored")])

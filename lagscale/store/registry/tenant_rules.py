@@ -1,4 +1,4 @@
-"""What a change of a tenant's rules does to its monitors: new defaults are in force at once, nothing is silenced."""
+"""Applies changed rules of a tenant to its monitors: new defaults are in force at once, no monitor is disabled."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from lagscale.store.registry.session import Row, TenantSession
 
 @dataclass(frozen=True, slots=True)
 class PolicyViolation:
-    """A monitor that its tenant's rules forbid; it goes on as it is until it changes."""
+    """A monitor that its tenant's rules forbid; it continues unchanged until its next change."""
 
     name: str
     field_errors: tuple[FieldError, ...]
 
 
 async def apply_tenant_rules(session: TenantSession, tick_seconds: float) -> list[PolicyViolation]:
-    """Bring every live monitor of the tenant under its present rules; those that they forbid, by name.
+    """Apply the tenant's present rules to its live monitors; the violations by name.
 
-    A monitor that the new defaults change gets a new version, so that each moment can be explained by its own policy.
-    One of which no policy can be made with them keeps the policy that it has.
+    A monitor that the new defaults change gets a new version, so that each point in time is explained by its own policy.
+    A monitor without a valid policy by these rules keeps its policy.
 
     Args:
-        session: a transaction behind the tenant's wall, with the tenant's row as it is now.
+        session: a transaction in the tenant's context, with the tenant's present row.
         tick_seconds: the scraper's tick.
     """
     await quotas.lock_registrations(session)
@@ -44,6 +44,6 @@ async def apply_tenant_rules(session: TenantSession, tick_seconds: float) -> lis
 
 
 def find_violations(session: TenantSession, rows: Iterable[Row], tick_seconds: float) -> list[PolicyViolation]:
-    """Those of the monitors that the tenant's rules forbid; the rows have their clusters' names."""
+    """Violations among these monitors; the rows have their clusters' names."""
     found = ((row["name"], resolve_draft(read_draft(row), session.tenant, tick_seconds)[1]) for row in rows)
     return [PolicyViolation(name, tuple(field_errors)) for name, field_errors in found if field_errors]

@@ -1,4 +1,4 @@
-"""Tenants: their names, limits and whether ScaledObjects may create monitors."""
+"""Tenants: names, limits, rules, and whether ScaledObjects may create monitors."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from lagscale.store.registry.session import RegistrySession, Row, TenantSession
 from lagscale.store.registry.tables import cluster, monitor, tenant
 from lagscale.store.registry.versions import Precondition, WriteResult, check_precondition
 
-#: What monitors are judged by.
+#: Columns of the rules that monitors are evaluated by.
 RULE_COLUMNS = ("policy_defaults", "policy_limits", "min_sampling_seconds")
 _WRITABLE_COLUMNS = (
     "display_name", "auto_register", *QUOTAS.values(), "max_auto_monitors", "auto_expiry_days", *RULE_COLUMNS,
@@ -23,7 +23,7 @@ _WRITABLE_COLUMNS = (
 
 
 async def list_page(session: RegistrySession, page_request: PageRequest) -> Page:
-    """The tenants that the scope sees."""
+    """The tenants that are visible to the scope."""
     return await read_page(session, select(tenant), ["name"], page_request)
 
 
@@ -43,10 +43,10 @@ async def create(session: RegistrySession, name: str, values: Mapping[str, Any])
 async def put(
     session: RegistrySession, name: str, values: Mapping[str, Any], precondition: Precondition | None
 ) -> WriteResult:
-    """Create the tenant or make it so; nothing changes when it is so already.
+    """Create or replace the tenant; nothing changes when it is already as described.
 
     Raises:
-        PreconditionFailed: it is not as the caller has seen it.
+        PreconditionFailed: its version is not what the caller expects.
     """
     row = await _lock_by_name(session, name)
     check_precondition(row, precondition)
@@ -76,13 +76,13 @@ async def _lock_by_name(session: RegistrySession, name: str) -> Row | None:
 
 
 def changes_rules(outcome: WriteResult) -> bool:
-    """Whether a change of a tenant is one of what its monitors are judged by."""
+    """Whether a change of a tenant changed the rules of its monitors."""
     before = outcome.before
     return before is not None and any(before[column] != outcome.row[column] for column in RULE_COLUMNS)
 
 
 async def remove(session: TenantSession) -> None:
-    """Remove an empty tenant with its keys and bindings; its samples go with their retention.
+    """Delete an empty tenant with its keys and bindings; its samples are removed by retention.
 
     Raises:
         Conflict: it has monitors or clusters.

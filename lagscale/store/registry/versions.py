@@ -1,4 +1,4 @@
-"""What a change of one row came to, and the optimistic check of versions that every repository shares."""
+"""The outcome of a write, and the optimistic check of versions before it."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from lagscale.store.registry.session import Row
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """The row as it is now; `created` and `changed` are both false when it was so already.
+    """The row after a write; `created` and `changed` are both false when nothing had to change.
 
-    `before` is the row of a tenant that was changed.
+    `before` is the former row of a changed tenant.
     """
 
     row: Row
@@ -23,11 +23,11 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class Precondition:
-    """What the caller knows of the object that it changes.
+    """The state that the caller expects of the object.
 
     Attributes:
-        versions: it has one of these; empty: it is there in whatever version.
-        absent: it is not there.
+        versions: one of these; empty: any version, but the object exists.
+        absent: it does not exist.
     """
 
     versions: frozenset[int] = frozenset()
@@ -35,28 +35,28 @@ class Precondition:
 
 
 def check_precondition(row: Row | None, precondition: Precondition | None) -> None:
-    """Refuse to overwrite what the caller has not seen.
+    """Check the caller's precondition.
 
     Args:
-        row: as it is now, None where there is none.
-        precondition: what the caller knows; None when the caller does not care.
+        row: the present row; None where there is none.
+        precondition: None is always met.
 
     Raises:
-        PreconditionFailed: it is not so.
+        PreconditionFailed: it is not met.
     """
     if precondition is None:
         return
     if precondition.absent:
         if row is not None:
-            text = "It exists already; leave If-None-Match out to change it, or take another name."
+            text = "Already exists; omit If-None-Match to replace it, or choose another name."
             raise PreconditionFailed(text, field="If-None-Match")
         return
     if row is None:
-        raise PreconditionFailed("It does not exist, and If-Match asks for it; leave If-Match out to create it.")
+        raise PreconditionFailed("Does not exist; omit If-Match to create it.")
     if precondition.versions and int(row["version"]) not in precondition.versions:
         read = " or ".join(str(version) for version in sorted(precondition.versions))
         raise PreconditionFailed(
-            f"It has version {row['version']} now, not {read}; read it again and repeat the change."
+            f"Version conflict: current version is {row['version']}, expected {read}; read it again and retry."
         )
 
 

@@ -134,11 +134,9 @@ def write_poll_states(
             raise LeaseLost
         if clusters:
             connection.execute(load("scrape_cluster_states"), to_arrays(clusters, **_STATE_ARRAYS))
-        row = (
-            connection.execute(load("scrape_target_states"), to_arrays(targets, **_STATE_ARRAYS)).fetchone()
-            if targets
-            else None
-        )
+        row = None
+        if targets:
+            row = connection.execute(load("scrape_target_states"), to_arrays(targets, **_STATE_ARRAYS)).fetchone()
     if row is not None and row[0]:
         # Quotas are planned again, and the scalers load their registrations. A transaction of its own: within the
         # other one it would wait for registrations while the states' rows are locked.

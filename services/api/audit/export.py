@@ -1,91 +1,44 @@
-"""The audit as callers read it: who changed what, when, from where, before and after."""
+"""Export of the audit log as lines of JSON, in batches of one transaction each."""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager
-from dataclasses import dataclass, replace
-from datetime import datetime
-from typing import Any
-from uuid import UUID
-
-from pydantic import Field
+from dataclasses import replace
 
 from lagscale.store.registry import audit, history
 from lagscale.store.registry.audit import AuditFilter
-from lagscale.store.registry.paging import Page, PageRequest
-from lagscale.store.registry.session import AccessScope, RegistryDatabase, RegistrySession, Row
-from services.api.schemas import ApiSchema
+from lagscale.store.registry.session import Row
+from services.api.audit.schemas import serialize_event
+from services.api.deps import ScopeAccess, TenantAccess
 
 
-class AuditEventOut(ApiSchema):
-    """One change. `before` and `after` hold the object's columns, secrets only as `set`."""
+async def export_lines(access: TenantAccess | ScopeAccess, criteria: AuditFilter) -> AsyncIterator[bytes]:
+    """Events as lines of JSON, the oldest first, some lines at a time; events that are added meanwhile are left out.
 
-    id: UUID = Field(description="Tells doubles apart where two exports overlap.")
-    at: datetime
-    tenant: str | None = Field(examples=["shop"], description="Null for what is the platform's.")
-    actor: str = Field(
-        examples=["key 3f9a1c5e7b20 (ci)"],
-        description="`key PREFIX (NAME)`, `oidc SUBJECT`, `bootstrap key`, `environment`, `keda INSTANCE/NAMESPACE` or "
-        "`housekeeping`.",
-    )
-    action: str = Field(examples=["monitor.update"])
-    object: str = Field(examples=["monitor/orders"])
-    origin: str | None = Field(examples=["10.1.2.3"], description="The client's address; null where no request asked.")
-    before: dict[str, Any] | None = Field(description="Null where it was not there.")
-    after: dict[str, Any] | None = Field(description="Null where it is not there any more.")
+    The first batch is read before this returns, so that an error is answered before the response begins.
 
+    Args:
+        access: to a tenant, whose events are exported; or to all events as far as the caller's scope reaches.
+        criteria: which of them.
 
-@dataclass(frozen=True, slots=True)
-class AuditTrail:
-    """The use cases. With a tenant it is that tenant's audit, without one the whole platform's."""
-
-    database: RegistryDatabase
-
-    async def page(
-        self, scope: AccessScope, tenant: str | None, criteria: AuditFilter, page_request: PageRequest
-    ) -> Page:
-        """One page, the newest first.
-
-        Raises:
-            NotFound: no such tenant for this scope.
-            InvalidInput: the cursor is none of ours.
-        """
-        async with self._open_session(scope, tenant) as session:
-            return await audit.list_page(session, criteria, page_request)
-
-    async def lines(self, scope: AccessScope, tenant: str | None, criteria: AuditFilter) -> AsyncIterator[bytes]:
-        """All of it as lines of JSON, the oldest first, some lines at a time. What comes in meanwhile is left out.
-
-        The first ones are read before this returns, so that what is wrong is told before the answer begins.
-
-        Raises:
-            NotFound: no such tenant for this scope.
-        """
-        async with self._open_session(scope, tenant) as session:
-            now = await history.read_clock(session)
-        criteria = replace(criteria, until=now if criteria.until is None else min(criteria.until, now))
-        first = await self._read_batch(scope, tenant, criteria, None)
-        return self._stream_lines(first, scope, tenant, criteria)
-
-    async def _stream_lines(
-        self, rows: Sequence[Row], scope: AccessScope, tenant: str | None, criteria: AuditFilter
-    ) -> AsyncIterator[bytes]:
-        # A transaction for each turn: a slow reader must not keep one of the few connections.
-        while rows:
-            yield b"".join(serialize_event(row).model_dump_json(by_alias=True).encode() + b"\n" for row in rows)
-            rows = await self._read_batch(scope, tenant, criteria, rows[-1])
-
-    async def _read_batch(
-        self, scope: AccessScope, tenant: str | None, criteria: AuditFilter, last: Row | None
-    ) -> Sequence[Row]:
-        async with self._open_session(scope, tenant) as session:
-            return await audit.read_after(session, criteria, last)
-
-    def _open_session(self, scope: AccessScope, tenant: str | None) -> AbstractAsyncContextManager[RegistrySession]:
-        return self.database.within(scope) if tenant is None else self.database.tenant(scope, tenant)
+    Raises:
+        NotFound: no such tenant for this caller.
+    """
+    async with access.session() as session:
+        now = await history.read_clock(session)
+    criteria = replace(criteria, until=now if criteria.until is None else min(criteria.until, now))
+    return _stream_lines(await _read_batch(access, criteria, None), access, criteria)
 
 
-def serialize_event(row: Row) -> AuditEventOut:
-    """An event of the audit."""
-    return AuditEventOut.model_validate({name: row[name] for name in AuditEventOut.model_fields})
+async def _stream_lines(
+    rows: Sequence[Row], access: TenantAccess | ScopeAccess, criteria: AuditFilter
+) -> AsyncIterator[bytes]:
+    # One transaction for each batch: a slow reader must not occupy one of the few connections.
+    while rows:
+        yield b"".join(serialize_event(row).model_dump_json(by_alias=True).encode() + b"\n" for row in rows)
+        rows = await _read_batch(access, criteria, rows[-1])
+
+
+async def _read_batch(access: TenantAccess | ScopeAccess, criteria: AuditFilter, last: Row | None) -> Sequence[Row]:
+    async with access.session() as session:
+        return await audit.read_after(session, criteria, last)

@@ -1,18 +1,19 @@
-"""The audit of a tenant, and of the platform with all tenants: page by page, or as lines of JSON."""
+"""The audit log of a tenant, or of the platform and all tenants: page by page, or as lines of JSON."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Depends, Query, Request
+from fastapi import APIRouter, Depends, Query
 from fastapi.responses import StreamingResponse
 from pydantic import AwareDatetime
 
+from lagscale.store.registry import audit
 from lagscale.store.registry.audit import AuditFilter
-from services.api.audit.export import AuditEventOut, AuditTrail, serialize_event
-from services.api.auth.authenticator import PlatformAdmin, TenantAdmin
-from services.api.deps import PageQuery, Tenant
-from services.api.schemas import Line, Listing, Name
+from services.api.audit.export import export_lines
+from services.api.audit.schemas import AuditEventOut, serialize_event
+from services.api.deps import PageQuery, Platform, TenantAdmin
+from services.api.schemas import Line, Listing, Name, serialize_page
 
 router = APIRouter(tags=["audit"])
 _TENANT_PATH = "/v1/tenants/{tenant}/audit"
@@ -20,74 +21,69 @@ _PLATFORM_PATH = "/v1/audit"
 _LINES = "application/x-ndjson"
 _STREAM: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "One event a line, the oldest first.",
+        "description": "One event per line, the oldest first.",
         "content": {_LINES: {"schema": {"type": "string"}}},
     }
 }
 
 
-def _read_criteria(
+def _read_filter(
     *,
     actor: Annotated[
-        Line | None, Query(description="Who, as in `key 3f9a1c5e7b20*`; `*` at the end: begins so.")
+        Line | None, Query(description="Who changed it, as in `key 3f9a1c5e7b20*`; a trailing `*` matches any suffix.")
     ] = None,
     action: Annotated[Line | None, Query(description="As in `monitor.update`, or `monitor.*`.")] = None,
     object_: Annotated[
         Line | None, Query(alias="object", description="As in `monitor/orders`, or `monitor/*`.")
     ] = None,
-    since: Annotated[AwareDatetime | None, Query(description="The first instant, included.")] = None,
-    until: Annotated[AwareDatetime | None, Query(description="The last instant, excluded.")] = None,
+    since: Annotated[AwareDatetime | None, Query(description="Start of the time range, inclusive.")] = None,
+    until: Annotated[AwareDatetime | None, Query(description="End of the time range, exclusive.")] = None,
 ) -> AuditFilter:
     return AuditFilter(actor, action, object_, since, until)
 
 
-def _read_platform_criteria(
-    criteria: Annotated[AuditFilter, Depends(_read_criteria)],
-    tenant: Annotated[Name | None, Query(description="Only what is this tenant's.")] = None,
+def _read_platform_filter(
+    criteria: Annotated[AuditFilter, Depends(_read_filter)],
+    tenant: Annotated[Name | None, Query(description="Only events of this tenant.")] = None,
 ) -> AuditFilter:
     return AuditFilter(criteria.actor, criteria.action, criteria.object, criteria.since, criteria.until, tenant)
 
 
-def _build_trail(request: Request) -> AuditTrail:
-    return AuditTrail(request.app.state.database)
+Criteria = Annotated[AuditFilter, Depends(_read_filter)]
+PlatformCriteria = Annotated[AuditFilter, Depends(_read_platform_filter)]
 
 
-Trail = Annotated[AuditTrail, Depends(_build_trail)]
-Criteria = Annotated[AuditFilter, Depends(_read_criteria)]
-PlatformCriteria = Annotated[AuditFilter, Depends(_read_platform_criteria)]
-
-
-@router.get(_TENANT_PATH, summary="List who changed what of a tenant, the newest first")
-async def list_audit(
-    caller: TenantAdmin, trail: Trail, tenant: Tenant, criteria: Criteria, page_request: PageQuery
-) -> Listing[AuditEventOut]:
-    page = await trail.page(caller.scope, tenant, criteria, page_request)
-    return Listing(items=[serialize_event(row) for row in page.rows], next=page.after)
+@router.get(_TENANT_PATH, summary="List the audit events of a tenant, the newest first")
+async def list_audit(tenant: TenantAdmin, criteria: Criteria, page_request: PageQuery) -> Listing[AuditEventOut]:
+    async with tenant.session() as session:
+        page = await audit.list_page(session, criteria, page_request)
+    return serialize_page(page, serialize_event)
 
 
 @router.get(
     _TENANT_PATH + "/export",
-    summary="Export who changed what of a tenant as lines of JSON",
+    summary="Export the audit events of a tenant as lines of JSON",
     response_class=StreamingResponse,
     responses=_STREAM,
 )
-async def export_audit(caller: TenantAdmin, trail: Trail, tenant: Tenant, criteria: Criteria) -> StreamingResponse:
-    return StreamingResponse(await trail.lines(caller.scope, tenant, criteria), media_type=_LINES)
+async def export_audit(tenant: TenantAdmin, criteria: Criteria) -> StreamingResponse:
+    return StreamingResponse(await export_lines(tenant, criteria), media_type=_LINES)
 
 
-@router.get(_PLATFORM_PATH, summary="List who changed what, of all tenants and of the platform")
+@router.get(_PLATFORM_PATH, summary="List the audit events of the platform and all tenants")
 async def list_platform_audit(
-    caller: PlatformAdmin, trail: Trail, criteria: PlatformCriteria, page_request: PageQuery
+    platform: Platform, criteria: PlatformCriteria, page_request: PageQuery
 ) -> Listing[AuditEventOut]:
-    page = await trail.page(caller.scope, None, criteria, page_request)
-    return Listing(items=[serialize_event(row) for row in page.rows], next=page.after)
+    async with platform.session() as session:
+        page = await audit.list_page(session, criteria, page_request)
+    return serialize_page(page, serialize_event)
 
 
 @router.get(
     _PLATFORM_PATH + "/export",
-    summary="Export who changed what as lines of JSON, of all tenants and of the platform",
+    summary="Export the audit events of the platform and all tenants as lines of JSON",
     response_class=StreamingResponse,
     responses=_STREAM,
 )
-async def export_platform_audit(caller: PlatformAdmin, trail: Trail, criteria: PlatformCriteria) -> StreamingResponse:
-    return StreamingResponse(await trail.lines(caller.scope, None, criteria), media_type=_LINES)
+async def export_platform_audit(platform: Platform, criteria: PlatformCriteria) -> StreamingResponse:
+    return StreamingResponse(await export_lines(platform, criteria), media_type=_LINES)

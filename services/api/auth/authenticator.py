@@ -1,58 +1,47 @@
-"""Who calls, and what that caller may do: the bootstrap key, a key of the registry, or a token of the issuer."""
+"""Authentication: the bootstrap key, an API key of the registry, or a token of the OpenID Connect issuer."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Annotated
-
-from fastapi import Depends, Request
-from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from lagscale.domain.tenancy import is_name
 from lagscale.errors import NotAllowed, NotAuthenticated
+from lagscale.rate_limit import RateLimiter
 from lagscale.store.registry import api_keys, tenants
 from lagscale.store.registry.session import AccessScope, RegistryDatabase
+from services.api.auth.issuer_keys import IssuerKeys
 from services.api.auth.rate_limits import AuthRateLimiter
-from services.api.auth.tenant_rates import TenantRateLimiter
 from services.api.auth.tokens import NOT_MAPPED, TokenVerifier, is_token
-from services.api.client_address import find_client_address
+from services.api.settings import ApiSettings
 
-_BEARER = HTTPBearer(
-    auto_error=False,
-    description="An API key, as in `Authorization: Bearer lsk_...`; the bootstrap admin key; or a token of the issuer.",
-)
-#: A role may do what the roles after it may.
-_ROLES_BY_POWER = (api_keys.PLATFORM_ADMIN, api_keys.TENANT_ADMIN, api_keys.TENANT_VIEWER)
+_MINUTE = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The caller of a request.
+    """An authenticated caller.
 
     Attributes:
-        tenant_id: the tenant that the role is for; None for the platform.
-        actor: the caller's name in the audit.
-        address: the client's address; None where it is unknown.
-        dry_run: whether the request asks only what its change would come to.
+        tenant_id: its tenant; None for the platform.
+        actor: its name in the audit.
+        address: of the client, for the audit; None if it is unknown.
     """
 
     role: str
     tenant_id: int | None
     actor: str
     address: str | None = None
-    dry_run: bool = False
 
     @property
     def scope(self) -> AccessScope:
         """Which rows this caller may see, and what its transactions record."""
-        return AccessScope(self.tenant_id, self.actor, self.address, self.dry_run)
+        return AccessScope(self.tenant_id, self.actor, self.address)
 
 
 class Authenticator:
-    """Finds out who calls."""
+    """Authenticates callers."""
 
     def __init__(
         self,
@@ -62,34 +51,34 @@ class Authenticator:
         tokens: TokenVerifier | None = None,
         guard: AuthRateLimiter | None = None,
     ) -> None:
-        """Keep the digest of the bootstrap key; None switches it off, and so do the others."""
+        """Keep the digest of the bootstrap key; None disables the bootstrap key, tokens, or rate limits."""
         self._database = database
         self._admin = None if admin_key is None else hashlib.sha256(admin_key.encode()).digest()
         self._tokens = tokens
         self._guard = AuthRateLimiter() if guard is None else guard
 
     async def close(self) -> None:
-        """Let go of the tokens' issuer."""
+        """Close the connection to the issuer of tokens."""
         if self._tokens is not None:
             await self._tokens.close()
 
     async def identify(self, text: str | None, address: str | None = None) -> Principal:
-        """The principal of a key or token. Each is looked up anew: what is revoked is refused from then on.
+        """The principal of a key or token. Nothing is cached, so a revoked key is refused from then on.
 
         Args:
-            text: what was sent, None if nothing was.
-            address: the client's.
+            text: the key or token; None if none was sent.
+            address: the client's address.
 
         Raises:
-            NotAuthenticated: there is no key or token, or none that is valid.
-            NotAllowed: the token is valid and stands for nobody here.
-            RateExceeded: it asks too often, or too many attempts from there have failed.
-            StoreUnavailable, IssuerUnavailable: it cannot be looked up now.
+            NotAuthenticated: there is no key or token, or it is not valid.
+            NotAllowed: the token is valid, but its claims map to no tenant and role.
+            RateExceeded: too many requests of the key, or too many failed attempts from the address.
+            StoreUnavailable, IssuerUnavailable: it cannot be looked up at present.
         """
         if text is None:
             self._guard.record_failure(None, address, "missing")
             raise NotAuthenticated
-        # Digests have one length, so the comparison tells nothing of the key, not even that.
+        # Digests have one length, so the comparison reveals nothing of the key, not even its length.
         digest = hashlib.sha256(text.encode("utf-8", "surrogateescape")).digest()
         self._guard.check_address(digest, address)
         try:
@@ -98,7 +87,7 @@ class Authenticator:
             self._guard.record_failure(digest, address, str(error.facts.get("reason", "unknown_key")))
             raise
         self._guard.record_success(digest)
-        return principal
+        return replace(principal, address=address)
 
     async def _find_principal(self, text: str, digest: bytes) -> Principal:
         if self._admin is not None and hmac.compare_digest(digest, self._admin):
@@ -108,53 +97,34 @@ class Authenticator:
             return await self._find_token_principal(self._tokens, text)
         if not api_keys.is_key(text):
             raise NotAuthenticated(reason="malformed")
-        # By the whole key, so that only its holder can use up its rate; and before the store has any work with it.
+        # By the whole key, so that only its holder can use up its rate; and before the database is asked.
         self._guard.count(digest.hex())
-        # Whose key it is, is what is asked here: so this one look is across all tenants.
+        # The tenant is the result of this query, so it has to see all tenants.
         async with self._database.platform("authentication") as session:
             row = await api_keys.identify(session, text)
         return Principal(row["role"], row["tenant_id"], f"key {row['prefix']} ({row['name']})")
 
     async def _find_token_principal(self, tokens: TokenVerifier, text: str) -> Principal:
         claims = await tokens.verify(text)
-        bearer = tokens.bearer(claims)
-        actor = f"oidc {bearer.subject}"
+        identity = tokens.read_identity(claims)
+        actor = f"oidc {identity.subject}"
         self._guard.count(actor)
-        if bearer.tenant is None:
-            return Principal(bearer.role, None, actor)
-        found = None
-        if is_name(bearer.tenant):
+        if identity.tenant is None:
+            return Principal(identity.role, None, actor)
+        tenant_id = None
+        if is_name(identity.tenant):
             async with self._database.platform("authentication") as session:
-                found = await tenants.find_tenant_id(session, bearer.tenant)
-        if found is None:
+                tenant_id = await tenants.find_tenant_id(session, identity.tenant)
+        if tenant_id is None:
             raise NotAllowed(NOT_MAPPED, reason="token_not_mapped")
-        return Principal(bearer.role, found, actor)
+        return Principal(identity.role, tenant_id, actor)
 
 
-async def _authenticate_caller(
-    request: Request, credentials: Annotated[HTTPAuthorizationCredentials | None, Depends(_BEARER)]
-) -> Principal:
-    access: Authenticator = request.app.state.access
-    address = find_client_address(request.scope)
-    caller = await access.identify(None if credentials is None else credentials.credentials, address)
-    rates: TenantRateLimiter = request.app.state.rates
-    rates.count(caller.tenant_id)
-    return replace(caller, address=address)
-
-
-def _require_role(role: str) -> Callable[..., Awaitable[Principal]]:
-    allowed = _ROLES_BY_POWER[: _ROLES_BY_POWER.index(role) + 1]
-
-    async def check_role(request: Request, caller: Annotated[Principal, Depends(_authenticate_caller)]) -> Principal:
-        # Before any object is looked for, so that the answer says nothing of objects.
-        if caller.role not in allowed:
-            raise NotAllowed(f"This key has the role {caller.role}; that needs the role {role}.")
-        # Dependencies of the route itself are solved first; `services.api.dry_run` is one.
-        return replace(caller, dry_run=getattr(request.state, "dry_run", False))
-
-    return check_role
-
-
-Viewer = Annotated[Principal, Depends(_require_role(api_keys.TENANT_VIEWER))]
-TenantAdmin = Annotated[Principal, Depends(_require_role(api_keys.TENANT_ADMIN))]
-PlatformAdmin = Annotated[Principal, Depends(_require_role(api_keys.PLATFORM_ADMIN))]
+def build_authenticator(settings: ApiSettings, database: RegistryDatabase, admin_key: str | None) -> Authenticator:
+    """The authenticator of these settings; connects to nothing yet."""
+    rules = settings.token_rules
+    tokens = None if rules is None else TokenVerifier(rules, IssuerKeys(rules.issuer, settings.api_oidc_ca_file))
+    key_rates = RateLimiter(settings.api_rate_limit, settings.api_rate_limit_burst) if settings.api_rate_limit else None
+    failures = settings.api_auth_failures_per_minute
+    failure_rates = RateLimiter(failures / _MINUTE, max(1.0, failures)) if failures else None
+    return Authenticator(database, admin_key, tokens=tokens, guard=AuthRateLimiter(key_rates, failure_rates))

@@ -1,4 +1,4 @@
-"""The public keys of the tokens' issuer, by discovery: fetched beside the requests, kept while the issuer is away."""
+"""Public keys of the token issuer by OpenID discovery: refreshed in the background, cached while it is unavailable."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from lagscale.rate_limit import RateLimiter
 
 log = structlog.get_logger(__name__)
 
-#: A fetch that takes longer has failed, seconds.
+#: Timeout of a fetch, seconds.
 _FETCH_SECONDS = 3.0
-#: Keys of this age are fetched again beside the requests, seconds.
+#: Age at which keys are refreshed in the background, seconds.
 _FRESH_SECONDS = 300.0
-#: While the issuer does not answer, its keys count for so long, seconds. Then a revoked one could count for ever.
+#: Age at which cached keys expire while the issuer is unavailable, seconds; else a revoked key would never expire.
 _USABLE_SECONDS = 3600.0
-#: After a failure nobody waits for the issuer for so long, seconds.
+#: Pause after a failed fetch, seconds.
 _PAUSE_SECONDS = 2.0
-#: Unknown key ids make us look again: after the issuer changed its keys, but not as often as a stranger wants.
+#: Unknown key ids cause a fetch, since the issuer may have rotated its keys; limited, since anyone can send such ids.
 _REFETCHES_PER_SECOND, _REFETCH_BURST = 0.2, 3.0
 _KEY_TYPES = frozenset({"RSA", "EC", "OKP"})
 _PATH = "/.well-known/openid-configuration"
@@ -37,8 +37,8 @@ class IssuerKeys:
     """Finds keys by their ids.
 
     Args:
-        issuer: its address; discovery must name the very same.
-        ca_file: PEM file of the authorities that vouch for it; None for the usual ones.
+        issuer: URL of the issuer; discovery must return the same.
+        ca_file: PEM file of its certificate authorities; None for the public ones.
         transport: for tests.
         clock: seconds, monotonic.
     """
@@ -62,17 +62,17 @@ class IssuerKeys:
         self._fetch: asyncio.Task[None] | None = None
 
     async def close(self) -> None:
-        """End a fetch, and close the connections."""
+        """Cancel a fetch, and close the connections."""
         if self._fetch is not None:
             self._fetch.cancel()
             await asyncio.gather(self._fetch, return_exceptions=True)
         await self._http.aclose()
 
     async def find(self, kid: str | None) -> IssuerKey | None:
-        """The key of this id, or the only key where a token names none; None if the issuer has no such key.
+        """The key of this id, or the only key where a token has no key id; None if the issuer has no such key.
 
         Raises:
-            IssuerUnavailable: it is not known, and the issuer does not answer.
+            IssuerUnavailable: it is not cached, and the issuer does not answer.
         """
         age = self._clock() - self._read_at
         if age > _USABLE_SECONDS:
@@ -94,10 +94,10 @@ class IssuerKeys:
         return self._clock() - self._failed_at < _PAUSE_SECONDS
 
     async def _await_fetch(self) -> None:
-        """Wait for a fetch, one for all who wait."""
+        """Wait for a fetch, which all callers share."""
         if self._is_paused():
             raise IssuerUnavailable
-        # Shielded, because a caller that goes away must not end it for the others.
+        # Shielded, because a caller that disconnects must not cancel it for the others.
         await asyncio.shield(self._start_fetch())
         if self._is_paused():
             raise IssuerUnavailable
@@ -113,7 +113,9 @@ class IssuerKeys:
                 self._keys = await self._read()
         except (httpx.HTTPError, httpx.InvalidURL, ValueError, TimeoutError, LagscaleError) as error:
             self._failed_at = self._clock()
-            log.warning("issuer_keys_not_read", issuer=self._issuer, error=type(error).__name__, text=str(error))
+            log.warning(
+                "issuer_keys_refresh_failed", issuer=self._issuer, error=type(error).__name__, reason=str(error)
+            )
         else:
             self._read_at, self._failed_at = self._clock(), float("-inf")
             log.info("issuer_keys_read", issuer=self._issuer, ids=sorted(self._keys))
@@ -121,15 +123,15 @@ class IssuerKeys:
     async def _read(self) -> dict[str, IssuerKey]:
         found = await self._get(self._issuer.rstrip("/") + _PATH)
         address = found.get("jwks_uri")
-        # Else whoever answers for one issuer could speak for another.
+        # Else one issuer could sign for another.
         if found.get("issuer") != self._issuer or not isinstance(address, str):
-            raise LagscaleError("Discovery names another issuer than LAGSCALE_API_OIDC_ISSUER, or no jwks_uri.")
+            raise LagscaleError("Discovery returned another issuer than LAGSCALE_API_OIDC_ISSUER, or no jwks_uri.")
         if self._issuer.startswith("https://") and not address.startswith("https://"):
-            raise LagscaleError("Discovery of an https issuer names keys without https.")
+            raise LagscaleError("Discovery of an https issuer returned a jwks_uri without https.")
         keys = (await self._get(address)).get("keys")
         usable = [key for key in keys if _is_usable(key)] if isinstance(keys, list) else []
         if not usable:
-            raise LagscaleError("The issuer publishes no public key that can check a signature.")
+            raise LagscaleError("The issuer publishes no public key for signatures.")
         return {str(key.get("kid", "")): key for key in usable}
 
     async def _get(self, url: str) -> dict[str, Any]:
@@ -140,10 +142,10 @@ class IssuerKeys:
         except ValueError:
             content = None
         if not isinstance(content, dict):
-            raise LagscaleError("The issuer's answer is no JSON object.")
+            raise LagscaleError("The issuer's response is not a JSON object.")
         return content
 
 
 def _is_usable(key: object) -> bool:
-    # A symmetric key among them would let everybody who reads it sign.
+    # A published symmetric key would let everybody who reads it sign.
     return isinstance(key, dict) and key.get("kty") in _KEY_TYPES and key.get("use", "sig") == "sig"

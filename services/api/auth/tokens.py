@@ -1,4 +1,4 @@
-"""Bearer tokens of an OpenID Connect issuer: is it valid, whose is it, which tenant and role does it stand for?"""
+"""Bearer tokens of an OpenID Connect issuer: verification, and the tenant and role that the claims map to."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from lagscale.errors import NotAllowed, NotAuthenticated
 from lagscale.store.registry.api_keys import PLATFORM_ADMIN, ROLES
 from services.api.auth.issuer_keys import IssuerKey, IssuerKeys
 
-#: A longer text is refused unread.
+#: A longer text is refused without parsing.
 _MAX_TOKEN_LENGTH = 16_384
 _MAX_SUBJECT_LENGTH = 200
 #: Signatures that only the holder of a private key can make.
 ASYMMETRIC = (
     "RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA",
 )  # fmt: skip
-#: One answer for all of it: a claim must not tell which tenants there are.
-NOT_MAPPED = "The token is valid, but stands for no tenant and role here; the platform team maps its claims."
-#: What the library finds -> the reason that is counted. The nearest class decides.
+#: One message for every cause: a claim must not reveal which tenants exist.
+NOT_MAPPED = "The token is valid, but its claims map to no tenant and role; ask the platform team to map them."
+#: Exception of the library -> reason in the metrics. The nearest class decides.
 _REASONS: Mapping[type[Exception], str] = {
     jwt.ExpiredSignatureError: "token_expired",
     jwt.ImmatureSignatureError: "token_not_yet_valid",
@@ -37,13 +37,13 @@ _REASONS: Mapping[type[Exception], str] = {
 
 @dataclass(frozen=True, slots=True)
 class TokenRules:
-    """What a token must be, and how its claims are read.
+    """Requirements of a token, and how its claims are read.
 
     Attributes:
-        audiences: one of them must be the token's.
-        leeway_seconds: how far the issuer's clock may be off.
-        tenant_claim, role_claim: a claim's name, or a path by dots into nested ones.
-        tenants, roles: value of the claim -> ours; empty where the claim holds ours.
+        audiences: the token's audience must be one of them.
+        leeway_seconds: allowed clock skew of the issuer.
+        tenant_claim, role_claim: a claim's name, or a dotted path into nested claims.
+        tenants, roles: value of the claim -> tenant or role; empty where the claim holds ours.
     """
 
     issuer: str
@@ -58,7 +58,7 @@ class TokenRules:
 
 @dataclass(frozen=True, slots=True)
 class TokenIdentity:
-    """Whom a valid token stands for; `tenant` is None for the platform's administrators."""
+    """Identity of a valid token; `tenant` is None for the platform's administrators."""
 
     subject: str
     role: str
@@ -66,27 +66,27 @@ class TokenIdentity:
 
 
 def is_token(text: str) -> bool:
-    """Whether the text has the form of a token: three parts by dots."""
+    """Whether the text has the form of a token: three parts separated by dots."""
     return text.count(".") == 2
 
 
 class TokenVerifier:
-    """Checks tokens."""
+    """Verifies tokens."""
 
     def __init__(self, rules: TokenRules, keys: IssuerKeys) -> None:
         self._rules = rules
         self._keys = keys
 
     async def close(self) -> None:
-        """Let go of the issuer."""
+        """Close the connection to the issuer."""
         await self._keys.close()
 
     async def verify(self, text: str) -> Mapping[str, Any]:
         """The claims of a valid token.
 
         Raises:
-            NotAuthenticated: it is not valid; the fact `reason` says why, for the metrics.
-            IssuerUnavailable: its key is not known, and the issuer does not answer.
+            NotAuthenticated: it is not valid; the fact `reason` is the cause, for the metrics.
+            IssuerUnavailable: its key is not cached, and the issuer does not answer.
         """
         if len(text) > _MAX_TOKEN_LENGTH:
             raise NotAuthenticated(reason="token_malformed")
@@ -99,7 +99,7 @@ class TokenVerifier:
             return self._verify_claims(text, key, algorithm)
 
     def _read_header(self, text: str) -> tuple[str | None, str]:
-        """Key id and algorithm. What cannot be ours is refused before anybody asks the issuer for it."""
+        """Key id and algorithm. A token of another issuer or algorithm is refused before its key is fetched."""
         unchecked = jwt.decode_complete(text, options={"verify_signature": False})
         header, claims = unchecked["header"], unchecked["payload"]
         if header.get("alg") not in self._rules.algorithms:
@@ -111,7 +111,7 @@ class TokenVerifier:
 
     def _verify_claims(self, text: str, key: IssuerKey, algorithm: str) -> Mapping[str, Any]:
         if key.get("alg", algorithm) != algorithm:
-            # A key is for one algorithm; the issuer says which, and never the token.
+            # A key is for one algorithm, which the issuer decides and not the token.
             raise jwt.InvalidAlgorithmError
         claims: Mapping[str, Any] = jwt.decode(
             text,
@@ -124,11 +124,11 @@ class TokenVerifier:
         )
         return claims
 
-    def bearer(self, claims: Mapping[str, Any]) -> TokenIdentity:
-        """Whom the claims stand for: the highest of the roles, and exactly one tenant.
+    def read_identity(self, claims: Mapping[str, Any]) -> TokenIdentity:
+        """The identity of the claims: the highest of the roles, and exactly one tenant.
 
         Raises:
-            NotAllowed: no role, no tenant, or several tenants; the answer does not say which.
+            NotAllowed: no role, no tenant, or several tenants; the message does not say which.
         """
         rules = self._rules
         roles = {_map_value(rules.roles, value) for value in _read_claim(claims, rules.role_claim)}
@@ -159,7 +159,7 @@ def _map_value(mapping: Mapping[str, str], value: str) -> str | None:
 
 
 def _read_claim(claims: Mapping[str, Any], path: str) -> Sequence[str]:
-    """The texts of a claim: a name as it is, also with dots in it, else a path into nested claims."""
+    """Strings of a claim: the claim of this very name, also with dots in it, else a path into nested claims."""
     found: Any = claims
     if path in claims:
         found = claims[path]

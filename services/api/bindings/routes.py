@@ -1,6 +1,6 @@
-"""/v1/tenants/{tenant}/bindings: which Kubernetes namespace asks for this tenant.
+"""/v1/tenants/{tenant}/bindings: which Kubernetes namespaces belong to the tenant.
 
-Only the platform's administrators write: a tenant that could bind namespaces could take another team's.
+Only the platform's administrators write: a tenant that could bind namespaces could claim those of another team.
 """
 
 from __future__ import annotations
@@ -9,44 +9,35 @@ from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
 
-from services.api.auth.authenticator import PlatformAdmin, Viewer
-from services.api.deps import OperationsPart, PageQuery, Tenant
-from services.api.dry_run import SUPPORTS_DRY_RUN
-from services.api.schemas import BindingIn, BindingOut, Line, Listing
-from services.api.serializers import serialize_binding
+from lagscale.store.registry import bindings
+from services.api.bindings.schemas import BindingIn, BindingOut, serialize_binding
+from services.api.deps import DryRun, PageQuery, PlatformAdmin, Viewer, set_status
+from services.api.schemas import Line, Listing, serialize_page
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/bindings", tags=["bindings"])
 
 
-@router.get("", summary="List a tenant's bindings")
-async def list_bindings(
-    caller: Viewer, operations: OperationsPart, tenant: Tenant, page_request: PageQuery
-) -> Listing[BindingOut]:
-    page = await operations.list_bindings(caller.scope, tenant, page_request)
-    return Listing(items=[serialize_binding(row) for row in page.rows], next=page.after)
+@router.get("", summary="List the bindings of a tenant")
+async def list_bindings(tenant: Viewer, page_request: PageQuery) -> Listing[BindingOut]:
+    async with tenant.session() as session:
+        page = await bindings.list_page(session, page_request)
+    return serialize_page(page, serialize_binding)
 
 
-@router.post(
-    "",
-    status_code=201,
-    responses={200: {"model": BindingOut}},
-    summary="Bind a namespace to the tenant",
-    dependencies=[SUPPORTS_DRY_RUN],
-)
-async def bind(
-    caller: PlatformAdmin, operations: OperationsPart, tenant: Tenant, given: BindingIn, response: Response
-) -> BindingOut:
-    outcome = await operations.bind(caller.scope, tenant, given)
-    response.status_code = 201 if outcome.created else 200
+@router.post("", status_code=201, responses={200: {"model": BindingOut}}, summary="Bind a namespace to a tenant")
+async def bind(tenant: PlatformAdmin, given: BindingIn, response: Response, dry_run: DryRun = False) -> BindingOut:
+    async with tenant.session() as tenant_session:
+        tenant_id = tenant_session.tenant_id
+    # Bindings of one instance exclude each other across tenants, so this transaction has to see all of them.
+    async with tenant.platform_session(dry_run=dry_run) as session:
+        outcome = await bindings.put(session, tenant_id, given.instance, given.namespace)
+    set_status(response, created=outcome.created)
     return serialize_binding(outcome.row)
 
 
-@router.delete("", status_code=204, summary="Unbind a namespace")
+@router.delete("", status_code=204, summary="Delete a binding")
 async def unbind(
-    caller: PlatformAdmin,
-    operations: OperationsPart,
-    tenant: Tenant,
-    namespace: Annotated[Line, Query()],
-    instance: Annotated[Line, Query()] = "default",
+    tenant: PlatformAdmin, namespace: Annotated[Line, Query()], instance: Annotated[Line, Query()] = "default"
 ) -> None:
-    await operations.unbind(caller.scope, tenant, instance, namespace)
+    async with tenant.session() as session:
+        await bindings.remove(session, instance, namespace)

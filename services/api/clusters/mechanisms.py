@@ -1,4 +1,4 @@
-"""The kinds of a cluster's security: what each needs, what it may have, and what only the platform may choose."""
+"""SASL mechanisms: their names, and the fields that each requires or accepts."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from lagscale.errors import FieldError
 from lagscale.kafka.security import MSK_IAM, display_name
 
-#: Every spelling, in small letters -> the canonical mechanism; MSK's is OAUTHBEARER with a token of its own.
+#: Every spelling, in lower case -> canonical mechanism; that of MSK is OAUTHBEARER with its own token.
 MECHANISMS: Mapping[str, str] = {
     "plain": "PLAIN",
     "plaintext": "PLAIN",
@@ -24,7 +24,7 @@ MECHANISMS: Mapping[str, str] = {
 
 @dataclass(frozen=True, slots=True)
 class MechanismFields:
-    """One kind, by canonical names: what it needs, and what else it may have."""
+    """Fields of a mechanism, by canonical names."""
 
     required: tuple[str, ...]
     optional: tuple[str, ...] = ()
@@ -42,44 +42,49 @@ FIELDS_BY_MECHANISM: Mapping[str, MechanismFields] = {
     ),
     "GSSAPI": MechanismFields(("username",), ("realm", "kerberos_service_name")),
 }
-#: What has a use with any protocol.
+#: Fields that every protocol accepts.
 _COMMON_FIELDS = frozenset({"protocol", "mechanism", "token_provider", "ca", "certificate", "verify_hostname"})
-#: What must be given as a secret, or is known to be one.
+#: Canonical names of fields that are secret.
 SECRETS = frozenset(
     {"password", "key", "key_password", "aws_access_key_id", "aws_secret_access_key", "aws_session_token"}
 )
+#: Field under `secrets` -> canonical name.
+SECRET_FIELDS = {
+    "password": "password", "key": "key", "keyPassword": "key_password",
+    "awsAccessKeyID": "aws_access_key_id", "awsAccessKeyId": "aws_access_key_id",
+    "awsSecretAccessKey": "aws_secret_access_key", "awsSessionToken": "aws_session_token",
+    "username": "username", "ca": "ca", "certificate": "certificate", "cert": "certificate", "tokenCa": "token_ca",
+}  # fmt: skip
 _AWS_KEYS = ("aws_access_key_id", "aws_secret_access_key")
 
 
 def check_mechanism_fields(
     mechanism: str | None, public: Mapping[str, object], hidden: Collection[str] | None
 ) -> list[FieldError]:
-    """The faults of what is given for this kind; a kind of None is a cluster without SASL.
+    """Errors of the fields that are given for a mechanism.
 
     Args:
-        mechanism: the mechanism, or `AWS_MSK_IAM`.
+        mechanism: the mechanism, or `AWS_MSK_IAM`; None for a cluster without SASL.
         public: the canonical form.
-        hidden: names of the secrets; None while they are kept as they are.
+        hidden: names of the secrets; None if the stored ones stay unchanged.
     """
     fields = MechanismFields(()) if mechanism is None else FIELDS_BY_MECHANISM[mechanism]
     field_errors = []
     for name in fields.required:
         if name in public or (name in hidden if hidden is not None else name in SECRETS):
             continue
-        hint = ", here or with all the secrets again" if hidden is None else ""
-        field_errors.append(FieldError(field(name), f"is needed for {mechanism}{hint}"))
+        hint = ", here or together with all secrets" if hidden is None else ""
+        field_errors.append(FieldError(build_field_path(name), f"is required for {mechanism}{hint}"))
     for name in [*public, *(hidden or ())]:
-        # A secret that is not used is no harm: one Secret often serves several clusters.
+        # An unused secret is accepted: one Kubernetes Secret often serves several clusters.
         if name in SECRETS:
             continue
         if name not in _COMMON_FIELDS and name not in fields.required and name not in fields.optional:
             protocol = public.get("protocol")
             remediation = (
-                f"set protocol to SASL_... in place of {protocol}"
-                if mechanism is None
-                else f"leave it out with {mechanism}"
+                f"set protocol to SASL_... instead of {protocol}" if mechanism is None else f"omit it with {mechanism}"
             )
-            field_errors.append(FieldError(field(name), f"has no use here; {remediation}"))
+            field_errors.append(FieldError(build_field_path(name), f"is not used here; {remediation}"))
     if mechanism == MSK_IAM:
         field_errors += _check_msk(public, hidden)
     return field_errors
@@ -89,29 +94,32 @@ def _check_msk(public: Mapping[str, object], hidden: Collection[str] | None) -> 
     field_errors = []
     if public.get("protocol") != "SASL_SSL":
         field_errors.append(
-            FieldError("security.protocol", "must be SASL_SSL for AWS_MSK_IAM (`tls` enable); MSK has no other")
+            FieldError("security.protocol", "must be SASL_SSL for AWS_MSK_IAM (`tls` enable); MSK supports no other")
         )
     has_role = "aws_role_arn" in public or public.get("aws_pod_role") is True
     if "aws_role_arn" in public and public.get("aws_pod_role") is False:
         field_errors.append(
-            FieldError("security.awsRoleArn", "is taken on by the pod's role, so awsPodRole cannot be false")
+            FieldError("security.awsRoleArn", "is assumed by the pod's role, so awsPodRole cannot be false")
         )
     if hidden is None:
         return field_errors
     for name in _AWS_KEYS:
         if has_role and name in hidden:
             field_errors.append(
-                FieldError(field(name), "cannot stand beside awsRoleArn and awsPodRole; give one or the other")
+                FieldError(
+                    build_field_path(name), "cannot be combined with awsRoleArn and awsPodRole; set one or the other"
+                )
             )
         elif not has_role and name not in hidden:
             field_errors.append(
                 FieldError(
-                    field(name), "is needed for AWS_MSK_IAM; only a platform administrator may lend the pod's own role"
+                    build_field_path(name),
+                    "is required for AWS_MSK_IAM; only a platform administrator may use the role of the pod",
                 )
             )
     return field_errors
 
 
-def field(name: str) -> str:
-    """What a caller calls a canonical name."""
+def build_field_path(name: str) -> str:
+    """The field of a request that has this canonical name."""
     return f"{'secrets' if name in SECRETS else 'security'}.{display_name(name)}"

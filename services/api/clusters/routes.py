@@ -1,80 +1,107 @@
-"""/v1/tenants/{tenant}/clusters. Secrets go in and never come out."""
+"""/v1/tenants/{tenant}/clusters. Secrets are accepted and never returned."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Response
+from typing import Annotated
 
-from services.api.auth.authenticator import TenantAdmin, Viewer
-from services.api.clusters.schemas import ClusterIn, ClusterOut
-from services.api.deps import OperationsPart, PageQuery, Tenant, check_name, set_etag
-from services.api.dry_run import SUPPORTS_DRY_RUN
-from services.api.preconditions import Precondition
-from services.api.preflight.routes import Preflight, add_cluster_warnings
-from services.api.schemas import Listing
-from services.api.serializers import serialize_cluster
+from fastapi import APIRouter, Query, Response
+
+from lagscale.store.encryption import Keyring
+from lagscale.store.registry import clusters
+from services.api.clusters.schemas import ClusterIn, ClusterOut, serialize_cluster
+from services.api.clusters.security import build_cluster_spec
+from services.api.deps import (
+    DryRun,
+    IfMatch,
+    PageQuery,
+    TenantAdmin,
+    Viewer,
+    check_name,
+    match_name,
+    part,
+    require_name,
+    set_etag,
+    set_status,
+)
+from services.api.preflight.preflight import Preflights
+from services.api.schemas import Listing, serialize_page
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/clusters", tags=["clusters"])
 
+KeyringPart = Annotated[Keyring, part("keyring")]
+PreflightsPart = Annotated[Preflights, part("preflights")]
+RunPreflight = Annotated[bool, Query(alias="preflight", description="Run a preflight and return its warnings.")]
 
-@router.get("", summary="List a tenant's clusters")
-async def list_clusters(
-    caller: Viewer, operations: OperationsPart, tenant: Tenant, page_request: PageQuery
-) -> Listing[ClusterOut]:
-    page = await operations.list_clusters(caller.scope, tenant, page_request)
-    return Listing(items=[serialize_cluster(row) for row in page.rows], next=page.after)
+
+@router.get("", summary="List the clusters of a tenant")
+async def list_clusters(tenant: Viewer, page_request: PageQuery) -> Listing[ClusterOut]:
+    async with tenant.session() as session:
+        page = await clusters.list_page(session, page_request)
+    return serialize_page(page, serialize_cluster)
 
 
 @router.post("", status_code=201, summary="Create a cluster")
 async def create_cluster(
     *,
-    caller: TenantAdmin,
-    operations: OperationsPart,
-    tenant: Tenant,
+    tenant: TenantAdmin,
     given: ClusterIn,
-    preflight: Preflight,
+    keyring: KeyringPart,
+    preflights: PreflightsPart,
+    preflight: RunPreflight = True,
     response: Response,
 ) -> ClusterOut:
-    row = await operations.create_cluster(caller.scope, tenant, given)
+    spec = build_cluster_spec(
+        require_name(given.name), given, platform=tenant.scope.platform, can_encrypt=keyring.usable
+    )
+    async with tenant.session() as session:
+        await clusters.create(session, spec, keyring)
+        row = await clusters.read_by_name(session, spec.name)
     set_etag(response, row["version"])
-    return await add_cluster_warnings(preflight, caller.scope, tenant, row)
+    body = serialize_cluster(row)
+    if preflight:
+        body.warnings = await preflights.find_warnings(tenant, row)
+    return body
 
 
 @router.get("/{cluster}", summary="Show a cluster and its state")
-async def show_cluster(
-    caller: Viewer, operations: OperationsPart, tenant: Tenant, cluster: str, response: Response
-) -> ClusterOut:
-    row = await operations.cluster(caller.scope, tenant, check_name(cluster))
+async def show_cluster(tenant: Viewer, cluster: str, response: Response) -> ClusterOut:
+    check_name(cluster)
+    async with tenant.session() as session:
+        row = await clusters.read_by_name(session, cluster)
     set_etag(response, row["version"])
     return serialize_cluster(row)
 
 
-@router.put(
-    "/{cluster}",
-    responses={201: {"model": ClusterOut}},
-    summary="Create a cluster, or make it so",
-    dependencies=[SUPPORTS_DRY_RUN],
-)
+@router.put("/{cluster}", responses={201: {"model": ClusterOut}}, summary="Create or replace a cluster")
 async def put_cluster(
     *,
-    caller: TenantAdmin,
-    operations: OperationsPart,
-    tenant: Tenant,
+    tenant: TenantAdmin,
     cluster: str,
     given: ClusterIn,
-    precondition: Precondition,
-    preflight: Preflight,
+    precondition: IfMatch,
+    keyring: KeyringPart,
+    preflights: PreflightsPart,
+    preflight: RunPreflight = True,
+    dry_run: DryRun = False,
     response: Response,
 ) -> ClusterOut:
-    row, created = await operations.put_cluster(
-        caller.scope, tenant, check_name(cluster), given, precondition=precondition
+    spec = build_cluster_spec(
+        match_name(cluster, given.name), given, platform=tenant.scope.platform, can_encrypt=keyring.usable
     )
-    response.status_code = 201 if created else 200
+    # Under the lock two first PUTs of one name create one cluster, without a conflict.
+    async with tenant.session(lock=True, dry_run=dry_run) as session:
+        outcome = await clusters.put(session, spec, keyring, precondition)
+        row = await clusters.read_by_name(session, cluster)
+    set_status(response, created=outcome.created)
     set_etag(response, row["version"])
-    return await add_cluster_warnings(preflight, caller.scope, tenant, row)
+    body = serialize_cluster(row)
+    if preflight:
+        body.warnings = await preflights.find_warnings(tenant, row)
+    return body
 
 
 @router.delete("/{cluster}", status_code=204, summary="Delete a cluster that no monitor uses")
-async def delete_cluster(
-    caller: TenantAdmin, operations: OperationsPart, tenant: Tenant, cluster: str, precondition: Precondition
-) -> None:
-    await operations.delete_cluster(caller.scope, tenant, check_name(cluster), precondition)
+async def delete_cluster(tenant: TenantAdmin, cluster: str, precondition: IfMatch) -> None:
+    check_name(cluster)
+    async with tenant.session() as session:
+        await clusters.remove(session, cluster, precondition)

@@ -1,4 +1,4 @@
-"""Bodies of clusters. Secrets go in and never come out."""
+"""Request and response bodies of clusters. Secrets are accepted and never returned."""
 
 from __future__ import annotations
 
@@ -7,40 +7,42 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field
 
-from services.api.clusters.security import SECRET_NAMES
-from services.api.schemas import ApiSchema, Name, Scalar, Server, StateOut, WarningOut, split_list
+from lagscale.kafka.security import display_name
+from lagscale.store.registry.session import Row
+from services.api.clusters.mechanisms import SECRET_FIELDS
+from services.api.schemas import ApiSchema, Name, Scalar, Server, StateOut, WarningOut, serialize_state, split_list
 
 
 class ClusterIn(ApiSchema):
-    """A Kafka cluster as it shall be."""
+    """Desired state of a Kafka cluster."""
 
-    name: Name | None = Field(default=None, examples=["main"], description="May be left out where the URL names it.")
+    name: Name | None = Field(default=None, examples=["main"], description="Optional where the URL names it.")
     bootstrap_servers: Annotated[list[Server], BeforeValidator(split_list), Field(min_length=1, max_length=64)] = Field(
         examples=[["kafka-0.kafka:9092", "kafka-1.kafka:9092"]]
     )
     security: dict[str, Scalar] = Field(
         default_factory=dict,
         examples=[{"protocol": "SASL_SSL", "mechanism": "SCRAM-SHA-512", "username": "lagscale"}],
-        description="`protocol`, `mechanism`, `username`, `ca`, `certificate`, `verifyHostname`, and what a mechanism "
-        "needs; or KEDA's spellings `sasl`, `tls`, `username`, `ca`, `cert` and so on.",
+        description="`protocol`, `mechanism`, `username`, `ca`, `certificate`, `verifyHostname`, and the fields of the "
+        "mechanism; or KEDA's names `sasl`, `tls`, `username`, `ca`, `cert` and so on.",
     )
     secrets: dict[str, str | dict[str, str] | None] | None = Field(
         default=None,
         examples=[{"password": "correct-horse-battery"}, {"password": {"file": "kafka/password"}}],
-        description="`password`, `key`, `keyPassword`, `awsAccessKeyID`, `awsSecretAccessKey`, `awsSessionToken`: texts, "
-        "encrypted and never shown; or references to a file or a variable of the tenant. Left out: as before; empty: "
-        "removed.",
-        json_schema_extra={"writeOnly": True, "propertyNames": {"enum": list(SECRET_NAMES)}},
+        description="`password`, `key`, `keyPassword`, `awsAccessKeyID`, `awsSecretAccessKey`, `awsSessionToken`: strings, "
+        "stored encrypted and never returned; or references to a file or an environment variable of the tenant. Omitted: "
+        "unchanged; empty: removed.",
+        json_schema_extra={"writeOnly": True, "propertyNames": {"enum": list(SECRET_FIELDS)}},
     )
     properties: dict[str, Scalar] = Field(
         default_factory=dict,
         examples=[{"socket.timeout.ms": 10000}],
-        description="Properties of the Kafka client, by librdkafka's names; an allow list.",
+        description="Kafka client properties by librdkafka's names; only those of an allow list.",
     )
 
 
 class ClusterOut(ApiSchema):
-    """A Kafka cluster. Of its secrets only whether any are stored is shown, and where others stand."""
+    """A Kafka cluster. Secrets are not returned; only whether any are stored, and references."""
 
     name: str = Field(examples=["main"])
     bootstrap_servers: list[str] = Field(examples=[["kafka-0.kafka:9092", "kafka-1.kafka:9092"]])
@@ -50,8 +52,24 @@ class ClusterOut(ApiSchema):
         default_factory=dict, examples=[{"password": {"file": "kafka/password"}}]
     )
     properties: dict[str, str | int | bool] = Field(default_factory=dict, examples=[{"socket.timeout.ms": 10000}])
-    state: StateOut | None = Field(default=None, description="Null until the scraper has asked the cluster.")
+    state: StateOut | None = Field(default=None, description="Null until the scraper has polled the cluster.")
     created_at: datetime
     updated_at: datetime
     version: int = Field(examples=[1])
-    warnings: list[WarningOut] = Field(default_factory=list, description="Of a look at it when it is registered.")
+    warnings: list[WarningOut] = Field(default_factory=list, description="Of the preflight at registration.")
+
+
+def serialize_cluster(row: Row) -> ClusterOut:
+    """A cluster's row as a body, without its secrets."""
+    return ClusterOut(
+        name=row["name"],
+        bootstrap_servers=row["bootstrap"],
+        security={display_name(name): value for name, value in row["security"].items()},
+        has_secrets=row["secrets"] is not None,
+        secret_references={display_name(name): reference for name, reference in row["secret_references"].items()},
+        properties=row["properties"],
+        state=serialize_state(row, "state_"),
+        created_at=row["created_at"],
+        updated_at=row["updated_at"],
+        version=row["version"],
+    )

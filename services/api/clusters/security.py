@@ -1,7 +1,7 @@
-"""A cluster's security as the API takes it: our names, or KEDA's spellings -> the canonical form that is stored.
+"""Security of a cluster: the API's names, or KEDA's -> the canonical form that is stored.
 
-Canonical names are listed in `cluster_kinds.py`. A secret is a text, or a reference to a file or a variable; what is
-no secret may be given as one too, so that all of a mounted Secret can be referred to.
+A secret is a string, or a reference to a file or an environment variable; other fields may be given under `secrets` too,
+so that every entry of a mounted Secret can be referred to.
 """
 
 from __future__ import annotations
@@ -12,9 +12,19 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from lagscale.errors import FieldError, InvalidInput
+from lagscale.kafka.properties import check_properties
 from lagscale.kafka.secrets import SecretReference
 from lagscale.kafka.security import MSK_IAM, MSK_PROVIDER, PRINCIPAL, find_mechanism, list_privileged
-from services.api.clusters.mechanisms import FIELDS_BY_MECHANISM, MECHANISMS, SECRETS, check_mechanism_fields, field
+from lagscale.store.registry.clusters import ClusterSpec
+from services.api.clusters.mechanisms import (
+    FIELDS_BY_MECHANISM,
+    MECHANISMS,
+    SECRET_FIELDS,
+    SECRETS,
+    build_field_path,
+    check_mechanism_fields,
+)
+from services.api.clusters.schemas import ClusterIn
 
 Values = Mapping[str, str | bool | None]
 Secrets = Mapping[str, str | Mapping[str, str] | None]
@@ -29,45 +39,37 @@ _PUBLIC = {
     "awsRegion": "aws_region", "awsRoleArn": "aws_role_arn", "awsPodRole": "aws_pod_role",
     "realm": "realm", "kerberosServiceName": "kerberos_service_name",
 }  # fmt: skip
-_SECRET = {
-    "password": "password", "key": "key", "keyPassword": "key_password",
-    "awsAccessKeyID": "aws_access_key_id", "awsAccessKeyId": "aws_access_key_id",
-    "awsSecretAccessKey": "aws_secret_access_key", "awsSessionToken": "aws_session_token",
-    "username": "username", "ca": "ca", "certificate": "certificate", "cert": "certificate", "tokenCa": "token_ca",
-}  # fmt: skip
-#: What a caller may give under `secrets`.
-SECRET_NAMES = tuple(_SECRET)
-#: What KEDA has and librdkafka has not -> the way out.
+#: Fields of KEDA that librdkafka does not support -> remediation.
 _UNSUPPORTED = {
     "keytab": "cannot be stored; a platform administrator sets the property sasl.kerberos.keytab to a mounted file",
     "kerberosConfig": "cannot be stored; mount it into the scraper as /etc/krb5.conf",
-    "kerberosDisableFAST": "has no use: the Kafka client's Kerberos does not offer FAST",
-    "awsEndpoint": "has no use: tokens for MSK are signed without a request to AWS",
-    "awsExternalID": "is not supported; let awsRoleArn be one that needs no external id",
+    "kerberosDisableFAST": "is not used: the Kerberos of the Kafka client does not support FAST",
+    "awsEndpoint": "is not used: tokens for MSK are signed without a request to AWS",
+    "awsExternalID": "is not supported; use an awsRoleArn that requires no external id",
 }
 _PEM = {"ca": "CERTIFICATE", "certificate": "CERTIFICATE", "token_ca": "CERTIFICATE", "key": "PRIVATE KEY"}
 _FLAGS = frozenset({"verify_hostname", "aws_pod_role"})
 _PLAIN_NAME = "must be letters, digits, `.`, `_`, `/` and `-`"
-#: What RFC 6749 allows in a scope, without the comma that KEDA parts them by.
+#: Characters of a scope (RFC 6749), without the comma, by which KEDA separates scopes.
 _SCOPE = r"[\x21\x23-\x2b\x2d-\x5b\x5d-\x7e]"
 _PATTERNS = {
-    "aws_region": (re.compile(r"[a-z]{2}(-[a-z]+){1,3}-\d{1,2}", re.ASCII), "must read like eu-west-1"),
+    "aws_region": (re.compile(r"[a-z]{2}(-[a-z]+){1,3}-\d{1,2}", re.ASCII), "must be a region like eu-west-1"),
     "aws_role_arn": (
         re.compile(r"arn:aws[a-z-]*:iam::\d{12}:role/[\w+=,.@/-]{1,512}", re.ASCII),
-        "must read like arn:aws:iam::111122223333:role/NAME",
+        "must be an ARN like arn:aws:iam::111122223333:role/NAME",
     ),
     "realm": (PRINCIPAL, _PLAIN_NAME),
     "kerberos_service_name": (PRINCIPAL, _PLAIN_NAME),
-    "scopes": (re.compile(rf"{_SCOPE}+([, ]+{_SCOPE}+)*"), "must be scopes by commas"),
+    "scopes": (re.compile(rf"{_SCOPE}+([, ]+{_SCOPE}+)*"), "must be comma-separated scopes"),
     "extensions": (
         re.compile(r"(?!auth=)[A-Za-z]+=[\x20-\x2b\x2d-\x7e]+(, *(?!auth=)[A-Za-z]+=[\x20-\x2b\x2d-\x7e]+)*"),
-        "must be NAME=VALUE by commas; names are letters, and not `auth`",
+        "must be comma-separated NAME=VALUE; names are letters, and not `auth`",
     ),
 }
 
 
 class CanonicalSecurity(NamedTuple):
-    """The stored forms. `secrets` and `references` are None together: both are kept as they are then."""
+    """The stored form. `secrets` and `references` are None together: then the stored ones stay unchanged."""
 
     security: dict[str, str | bool]
     secrets: dict[str, str] | None
@@ -80,15 +82,15 @@ def canonicalize(
     *,
     platform: bool = False,
 ) -> CanonicalSecurity:
-    """The stored forms of both.
+    """The stored form of security and secrets.
 
     Args:
-        security: nothing secret, under our names or KEDA's.
-        secrets: texts and references; None keeps what is stored.
-        platform: whether a platform administrator gives them.
+        security: fields that are not secret, by the API's names or KEDA's.
+        secrets: strings and references; None keeps the stored ones.
+        platform: whether the caller is a platform administrator.
 
     Raises:
-        InvalidInput: with every fault at once, without any value.
+        InvalidInput: with all errors, which contain no values.
     """
     field_errors: list[FieldError] = []
     public = _rename_keys(_convert_keda(security, field_errors), field_errors)
@@ -96,7 +98,7 @@ def canonicalize(
     _check_security(public, hidden, field_errors)
     if not platform:
         field_errors += [
-            FieldError(name, "can be chosen by a platform administrator only; it lends what is the pod's")
+            FieldError(name, "requires a platform administrator, because it uses credentials of the pod")
             for name in list_privileged(public, {})
         ]
     if field_errors:
@@ -108,14 +110,49 @@ def canonicalize(
     return CanonicalSecurity(public, texts, references)
 
 
+def build_cluster_spec(name: str, given: ClusterIn, *, platform: bool, can_encrypt: bool = True) -> ClusterSpec:
+    """The cluster that a request describes.
+
+    Args:
+        name: of the cluster.
+        given: the body; omitted secrets keep the stored ones, other omitted fields are empty.
+        platform: whether the caller is a platform administrator.
+        can_encrypt: whether there is a key by which secrets can be stored.
+
+    Raises:
+        InvalidInput: with all errors.
+    """
+    field_errors: list[FieldError] = []
+    canonical_security = CanonicalSecurity({}, None, None)
+    try:
+        canonical_security = canonicalize(given.security, given.secrets, platform=platform)
+    except InvalidInput as error:
+        field_errors += error.field_errors
+    properties, property_errors = check_properties(given.properties, platform=platform)
+    field_errors += property_errors
+    if field_errors:
+        raise InvalidInput(field_errors)
+    if canonical_security.secrets and not can_encrypt:
+        raise InvalidInput([FieldError("secrets", "cannot be stored: LAGSCALE_SECRET_KEYS is not set")])
+    return ClusterSpec(
+        name,
+        tuple(given.bootstrap_servers),
+        canonical_security.security,
+        canonical_security.secrets,
+        canonical_security.references,
+        properties,
+        platform,
+    )
+
+
 def _convert_keda(values: Values, field_errors: list[FieldError]) -> dict[str, str | bool]:
-    """`sasl`, `tls` and `unsafeSsl` -> protocol, mechanism, verifyHostname; everything else as it is."""
+    """`sasl`, `tls` and `unsafeSsl` -> protocol, mechanism, verifyHostname; other fields unchanged."""
     values_given = {name: value for name, value in values.items() if value is not None and value != ""}
     keda = values_given.keys() & {"sasl", "tls", "unsafeSsl"}
     for name in ("protocol", "mechanism"):
         if name in values_given and keda:
             field_errors.append(
-                FieldError(f"security.{name}", "cannot stand beside KEDA's sasl and tls; give one or the other")
+                FieldError(f"security.{name}", "cannot be combined with KEDA's sasl and tls; set one or the other")
             )
     if not keda:
         if isinstance(values_given.get("protocol"), str):
@@ -128,7 +165,9 @@ def _convert_keda(values: Values, field_errors: list[FieldError]) -> dict[str, s
     if tls not in {"enable", "disable"}:
         field_errors.append(FieldError("security.tls", "must be enable or disable"))
     if unsafe != "false":
-        text = "cannot be true: the certificate is always checked; give `ca`, and verifyHostname false if names differ"
+        text = (
+            "cannot be true: certificates are always verified; set `ca`, and verifyHostname false if the names differ"
+        )
         field_errors.append(FieldError("security.unsafeSsl", text))
     transport = "SSL" if tls == "enable" else "PLAINTEXT"
     values_given["protocol"] = transport if sasl == "none" else f"SASL_{transport}"
@@ -140,7 +179,7 @@ def _convert_keda(values: Values, field_errors: list[FieldError]) -> dict[str, s
 
 
 def _normalize_mechanism(values_given: dict[str, str | bool], name: str, field_errors: list[FieldError]) -> None:
-    """The mechanism in its canonical form, and MSK's provider where one of the two names it."""
+    """Set the canonical mechanism, and the token provider of MSK if either of the two fields names it."""
     provider = values_given.pop("saslTokenProvider", None) or values_given.pop("tokenProvider", None)
     provider = provider or values_given.pop("token_provider", None)
     if provider is not None and str(provider).strip().lower() not in {"bearer", MSK_PROVIDER}:
@@ -161,7 +200,7 @@ def _normalize_mechanism(values_given: dict[str, str | bool], name: str, field_e
         by_msk = by_msk or mechanism == MSK_IAM
         values_given["mechanism"] = "OAUTHBEARER" if mechanism == MSK_IAM else mechanism
     if provider is not None and values_given.get("mechanism") != "OAUTHBEARER":
-        field_errors.append(FieldError("security.saslTokenProvider", "has a use with OAUTHBEARER only; leave it out"))
+        field_errors.append(FieldError("security.saslTokenProvider", "is used with OAUTHBEARER only; omit it"))
     elif by_msk:
         values_given["token_provider"] = MSK_PROVIDER
 
@@ -170,18 +209,20 @@ def _rename_keys(values: Mapping[str, str | bool], field_errors: list[FieldError
     renamed: dict[str, str | bool] = {}
     for name, value in values.items():
         if not isinstance(value, str | bool):
-            field_errors.append(FieldError(f"security.{name}", "must be a text"))
+            field_errors.append(FieldError(f"security.{name}", "must be a string"))
         elif name in _PUBLIC or name in _PUBLIC.values():
             canonical_name = _PUBLIC.get(name, name)
             flag = str(value).strip().lower()
             is_flag = canonical_name in _FLAGS and flag in {"true", "false"}
             renamed[canonical_name] = flag == "true" if is_flag else value
-        elif _SECRET.get(name, name) in SECRETS:
-            field_errors.append(FieldError(f"security.{name}", "is a secret; give it under `secrets`"))
+        elif SECRET_FIELDS.get(name, name) in SECRETS:
+            field_errors.append(FieldError(f"security.{name}", "is a secret; move it to `secrets`"))
         elif name in _UNSUPPORTED:
             field_errors.append(FieldError(f"security.{name}", _UNSUPPORTED[name]))
         else:
-            field_errors.append(FieldError(f"security.{name}", f"is not known; known are {', '.join(sorted(_PUBLIC))}"))
+            field_errors.append(
+                FieldError(f"security.{name}", f"unknown field; valid fields: {', '.join(sorted(_PUBLIC))}")
+            )
     return renamed
 
 
@@ -190,18 +231,20 @@ def _read_secrets(values: Secrets, field_errors: list[FieldError]) -> dict[str, 
     for name, value in values.items():
         if value is None or value == "":
             continue
-        if name not in _SECRET and name not in _SECRET.values():
+        if name not in SECRET_FIELDS and name not in SECRET_FIELDS.values():
             text = _UNSUPPORTED.get(name)
             if text is None and name in _PUBLIC:
-                text = "is no secret; give it under `security`"
+                text = "is not a secret; move it to `security`"
             field_errors.append(
-                FieldError(f"secrets.{name}", text or f"is not known; known are {', '.join(sorted(_SECRET))}")
+                FieldError(
+                    f"secrets.{name}", text or f"unknown field; valid fields: {', '.join(sorted(SECRET_FIELDS))}"
+                )
             )
         elif isinstance(value, str):
-            hidden[_SECRET.get(name, name)] = value
+            hidden[SECRET_FIELDS.get(name, name)] = value
         else:
             try:
-                hidden[_SECRET.get(name, name)] = SecretReference.parse(value)
+                hidden[SECRET_FIELDS.get(name, name)] = SecretReference.parse(value)
             except ValueError as error:
                 field_errors.append(FieldError(f"secrets.{name}", str(error)))
     return hidden
@@ -222,22 +265,24 @@ def _check_security(
             allowed = ", ".join(
                 sorted(sasl_mechanism for sasl_mechanism in FIELDS_BY_MECHANISM if sasl_mechanism != MSK_IAM)
             )
-            field_errors.append(FieldError("security.mechanism", f"is needed for {protocol}; it is one of {allowed}"))
+            field_errors.append(
+                FieldError("security.mechanism", f"is required for {protocol}; must be one of {allowed}")
+            )
     else:
         field_errors += check_mechanism_fields(
             find_mechanism(public), public, None if hidden is None else hidden.keys()
         )
     if not sasl and "mechanism" in public:
-        field_errors.append(FieldError("security.mechanism", f"has no use with {protocol}; set protocol to SASL_..."))
+        field_errors.append(FieldError("security.mechanism", f"is not used with {protocol}; set protocol to SASL_..."))
     if find_mechanism(public) == "GSSAPI" and PRINCIPAL.fullmatch(str(public.get("username", "x"))) is None:
         field_errors.append(FieldError("security.username", _PLAIN_NAME))
     for name, value in public.items():
-        _check_value(field(name), name, value, field_errors)
+        _check_value(build_field_path(name), name, value, field_errors)
     for name, hidden_value in (hidden or {}).items():
         if name in public:
-            field_errors.append(FieldError(f"secrets.{name}", "is given under `security` too; give it once"))
+            field_errors.append(FieldError(f"secrets.{name}", "is also set under `security`; set it once"))
         if isinstance(hidden_value, str):
-            _check_value(f"secrets.{field(name).partition('.')[2]}", name, hidden_value, field_errors)
+            _check_value(f"secrets.{build_field_path(name).partition('.')[2]}", name, hidden_value, field_errors)
 
 
 def _check_value(where: str, name: str, value: str | bool, field_errors: list[FieldError]) -> None:
@@ -246,19 +291,19 @@ def _check_value(where: str, name: str, value: str | bool, field_errors: list[Fi
         if not isinstance(value, bool):
             field_errors.append(FieldError(where, "must be true or false"))
     elif not isinstance(value, str):
-        field_errors.append(FieldError(where, "must be a text"))
+        field_errors.append(FieldError(where, "must be a string"))
     elif name in _PEM:
         if f"{_PEM[name]}-----" not in text:
-            field_errors.append(FieldError(where, "must be PEM text, from -----BEGIN to END-----"))
+            field_errors.append(FieldError(where, "must be PEM, from -----BEGIN to END-----"))
         elif "\x00" in text:
-            field_errors.append(FieldError(where, "must be text"))
+            field_errors.append(FieldError(where, "must not contain NUL"))
     elif not text.isprintable():
         field_errors.append(FieldError(where, "must be printable characters on one line"))
     elif name in _PATTERNS and _PATTERNS[name][0].fullmatch(text) is None:
         field_errors.append(FieldError(where, _PATTERNS[name][1]))
     elif name == "token_url" and not _is_token_url(text):
         field_errors.append(
-            FieldError(where, "must read like https://login.example/oauth2/token, without a user and a fragment")
+            FieldError(where, "must be a URL like https://login.example/oauth2/token, without user and fragment")
         )
 
 

@@ -1,4 +1,4 @@
-"""Bodies of the comparison with KEDA's `kafka` trigger, as the OpenAPI document shows them."""
+"""Response body of the comparison with KEDA's `kafka` trigger."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from services.api.schemas import ApiSchema
 
 
 class KedaTriggerOut(ApiSchema):
-    """The keys by which KEDA's trigger was worked out."""
+    """Keys of the simulated trigger."""
 
     lag_threshold: int = Field(examples=[10])
     activation_lag_threshold: int = Field(examples=[0])
@@ -24,15 +24,15 @@ class KedaTriggerOut(ApiSchema):
 
 
 class ComparisonSideOut(ApiSchema):
-    """One of the two at a moment; `value` and `active` are null where it would have given an error."""
+    """One side at a point in time; `value` and `active` are null where it would have returned an error."""
 
     value: float | None = Field(examples=[1200.0])
     active: bool | None
-    replicas: int = Field(description="What KEDA and the HPA would have made of the answers until then.")
+    replicas: int = Field(description="Replicas that KEDA and the HPA would have run by the answers until then.")
 
 
 class ComparisonPointOut(ApiSchema):
-    """A moment by both."""
+    """Both sides at a point in time."""
 
     at: datetime
     keda: ComparisonSideOut
@@ -40,30 +40,30 @@ class ComparisonPointOut(ApiSchema):
     verdict: str = Field(examples=["calm"])
     reason: str = Field(examples=["not_yet"])
     last_known: bool
-    differs: bool = Field(description="The numbers of replicas differ.")
+    differs: bool = Field(description="Whether the numbers of replicas differ.")
 
 
 class ComparisonSummaryOut(ApiSchema):
-    """One of the two over the whole time."""
+    """One side over the whole time range."""
 
-    scale_events: int = Field(examples=[14], description="How often the number of replicas changed.")
+    scale_events: int = Field(examples=[14], description="Number of changes of the replicas.")
     peak_replicas: int
     average_replicas: float
-    errors: int = Field(description="Moments without an answer.")
+    errors: int = Field(description="Points without an answer.")
 
 
 class ComparisonDifferenceOut(ApiSchema):
-    """A stretch of moments at which the numbers of replicas differ."""
+    """A run of points at which the numbers of replicas differ."""
 
     begin: datetime
     end: datetime
     keda_peak_replicas: int
     lagscale_peak_replicas: int
-    sentence: str = Field(examples=["KEDA wants more: lag was there, and had not lasted for sustainSeconds."])
+    sentence: str = Field(examples=["KEDA has more replicas: there was lag, but not for sustainSeconds."])
 
 
 class ComparisonOut(ApiSchema):
-    """What KEDA's `kafka` trigger would have said and what Lagscale says, from the same samples."""
+    """The answers of KEDA's `kafka` trigger and of Lagscale, computed from the same samples."""
 
     monitor: str = Field(examples=["ingest-logs"])
     begin: datetime
@@ -71,11 +71,11 @@ class ComparisonOut(ApiSchema):
     step_seconds: float
     min_replicas: int
     max_replicas: int
-    target_lag: float = Field(description="Lagscale's target for one replica.")
+    target_lag: float = Field(description="Lagscale's target lag per replica.")
     trigger: KedaTriggerOut
     sentence: str
     keda: ComparisonSummaryOut
     lagscale: ComparisonSummaryOut
     differences: list[ComparisonDifferenceOut]
-    notes: Annotated[list[str], Field(description="What the comparison cannot show.")]
+    notes: Annotated[list[str], Field(description="Limits of the comparison.")]
     points: list[ComparisonPointOut]

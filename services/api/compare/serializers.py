@@ -1,4 +1,4 @@
-"""The samples of a span and the judgements of its moments -> the comparison with KEDA's trigger. Pure."""
+"""Samples of a time range and judgments of its points -> the body of a comparison with KEDA's trigger. Pure."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from services.api.compare import schemas as out
 
 _MAX_DIFFERENCES = 100
 _TEXT_BY_REASON: Mapping[Reason, str] = {
-    Reason.NOT_YET: "lag was there, and had not lasted for sustainSeconds",
-    Reason.NO_BREACH: "lag was there, and at or below lagThreshold",
-    Reason.LASTED: "lag had lasted",
+    Reason.NOT_YET: "there was lag, but not for sustainSeconds",
+    Reason.NO_BREACH: "there was lag, at or below lagThreshold",
+    Reason.LASTED: "lag was sustained",
 }
 
 
 @dataclass(frozen=True, slots=True)
 class ComparisonInput:
-    """What a comparison is made of.
+    """Input of a comparison.
 
     Attributes:
-        points: the ends of the steps, the oldest first.
-        rounds: target id -> of each step the last round, the oldest first.
-        judged, answers: of each moment.
+        points: ends of the steps, the oldest first.
+        rounds: target id -> last round of each step, the oldest first.
+        judged, answers: of each point.
     """
 
     name: str
@@ -47,7 +47,7 @@ class ComparisonInput:
 
 
 def build_comparison(given: ComparisonInput) -> out.ComparisonOut:
-    """The whole answer."""
+    """The comparison as a body."""
     trigger_answers = compute_keda_answers(given)
     keda = [
         TimedAnswer(at, None if one is None else float(one.value), None if one is None else one.active)
@@ -110,7 +110,7 @@ def _serialize_points(
 
 
 def compute_keda_answers(given: ComparisonInput) -> list[KafkaTriggerAnswer | None]:
-    """What KEDA's trigger answers at each moment; None where there is no fresh round to tell it from."""
+    """The answer of KEDA's trigger at each point; None without a fresh round of every target."""
     last_index = dict.fromkeys(given.rounds, -1)
     commits: Commits = {}
     answers: list[KafkaTriggerAnswer | None] = []
@@ -126,7 +126,7 @@ def compute_keda_answers(given: ComparisonInput) -> list[KafkaTriggerAnswer | No
             commits = answer.commits
             answers.append(answer)
         else:
-            # Its memory does not outlive an error.
+            # The trigger forgets its commits after an error.
             commits = {}
             answers.append(None)
     return answers
@@ -136,11 +136,11 @@ def _is_last_known(answer: Answer | None) -> bool:
     return answer is not None and answer.last_known_ms is not None
 
 
-def _summarize(answers: Sequence[TimedAnswer], replica_course: ReplicaSeries) -> out.ComparisonSummaryOut:
+def _summarize(answers: Sequence[TimedAnswer], series: ReplicaSeries) -> out.ComparisonSummaryOut:
     return out.ComparisonSummaryOut(
-        scale_events=replica_course.events,
-        peak_replicas=max(replica_course.replicas),
-        average_replicas=round(sum(replica_course.replicas) / len(replica_course.replicas), 2),
+        scale_events=series.events,
+        peak_replicas=max(series.replicas),
+        average_replicas=round(sum(series.replicas) / len(series.replicas), 2),
         errors=sum(answer.value is None for answer in answers),
     )
 
@@ -161,15 +161,15 @@ def _serialize_trigger(trigger: KafkaTrigger) -> out.KedaTriggerOut:
 def _find_differences(
     points: Sequence[out.ComparisonPointOut], given: ComparisonInput
 ) -> list[out.ComparisonDifferenceOut]:
-    """Stretches of moments that differ in the same direction."""
-    replica_course = []
+    """Runs of points that differ in the same direction."""
+    differences = []
     numbered = list(enumerate(points))
     for sign, group in groupby(numbered, key=lambda one: _sign(one[1].keda.replicas - one[1].lagscale.replicas)):
         run = list(group)
         if sign == 0:
             continue
         first, last = run[0], run[-1]
-        replica_course.append(
+        differences.append(
             out.ComparisonDifferenceOut(
                 begin=first[1].at,
                 end=last[1].at,
@@ -178,7 +178,7 @@ def _find_differences(
                 sentence=_explain_difference(sign, first[1], given.judged[first[0]]),
             )
         )
-    return replica_course
+    return differences
 
 
 def _sign(number: int) -> int:
@@ -186,18 +186,18 @@ def _sign(number: int) -> int:
 
 
 def _explain_difference(sign: int, first: out.ComparisonPointOut, judgment: Judgment) -> str:
-    """Why the two differ, by the first moment of a stretch."""
+    """Why the two differ, by the first point of a run."""
     side = "KEDA has more replicas" if sign > 0 else "Lagscale has more replicas"
     if first.last_known:
-        return f"{side}: lag was not known, and Lagscale held the last known answer."
+        return f"{side}: lag was unknown, and Lagscale returned the last known answer."
     if first.lagscale.value is None:
-        return f"{side}: Lagscale gave an error ({judgment.reason.value}), so its replicas stayed."
+        return f"{side}: Lagscale returned an error ({judgment.reason.value}), so its replicas stayed."
     if first.keda.value is None:
-        return f"{side}: KEDA's trigger would have given an error, so its replicas stayed."
+        return f"{side}: KEDA's trigger would have returned an error, so its replicas stayed."
     if sign > 0:
         return f"{side}: {_TEXT_BY_REASON.get(judgment.reason, judgment.reason.value)}."
     if judgment.verdict is Verdict.CALM:
-        return f"{side}: the group was at work, which counts as active though nothing waits."
+        return f"{side}: the group made progress, which counts as active without lag."
     return f"{side}: the two values are {first.keda.value:,.0f} and {first.lagscale.value:,.0f}."
 
 
@@ -218,16 +218,16 @@ def _build_notes(trigger_answers: Sequence[KafkaTriggerAnswer | None], given: Co
     beyond_end = sum(one is not None and one.beyond_end > 0 for one in trigger_answers)
     if beyond_end:
         notes.append(
-            f"At {beyond_end} moments a commit lay beyond the end: KEDA takes that as negative lag, which hides other "
-            "partitions' lag; how much is not kept, so its value was smaller than shown."
+            f"At {beyond_end} points a committed offset was beyond the end offset: KEDA counts that as negative lag, which hides "
+            "lag of other partitions; the amount is not stored, so its value was smaller than shown."
         )
     if given.trigger.exclude_persistent_lag:
         notes.append(
-            "excludePersistentLag compares with the call before; the HPA and the poll both call, so KEDA's real "
+            "excludePersistentLag compares with the previous call; the HPA and the poll both call, so KEDA's real "
             "answers vary more than one call per step shows."
         )
     if given.policy.metric is Metric.TIME_LAG:
-        notes.append("The monitor judges seconds, KEDA's trigger messages; only the replicas can be compared.")
+        notes.append("The monitor measures seconds, KEDA's trigger messages; only the replicas can be compared.")
     if given.policy.isolation_level.value == "read_committed":
         notes.append("The samples end at the last stable offset; KEDA counts to the high watermark.")
     return notes

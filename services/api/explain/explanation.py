@@ -1,4 +1,4 @@
-"""Explains a moment: what the samples say of it, what KEDA was told, and why the two differ."""
+"""Explanation of a point in time: the evaluation of the samples, the recorded answers, and why they differ."""
 
 from __future__ import annotations
 
@@ -14,12 +14,11 @@ from lagscale.domain.explain.decision_diff import (
     is_same_answer,
 )
 from lagscale.domain.policy.policy import Metric, PersistenceScope
-from lagscale.domain.verdict.contract import Verdict, VerdictRequest
+from lagscale.domain.verdict.contract import VerdictRequest
 from lagscale.domain.verdict.freezes import Freeze
-from lagscale.domain.verdict.hold import apply_partial_coverage, choose_answer
 from lagscale.domain.wording.answers import PointInTime, describe_decisions, describe_diff
 from lagscale.store.registry import freezes
-from lagscale.store.registry.session import AccessScope, RegistryDatabase
+from services.api.deps import TenantAccess
 from services.api.explain import schemas as out
 from services.api.explain.inputs import ExplanationInput, load_explanation_input
 from services.api.explain.serializers import (
@@ -30,104 +29,112 @@ from services.api.explain.serializers import (
     serialize_evaluation,
     serialize_registration,
 )
-from services.api.freezes.answer import StoredAnswer, find_frozen_answer, serialize_frozen
-from services.api.verdicts.reader import VerdictStore
+from services.api.verdicts.answers import (
+    StoredAnswer,
+    VerdictStore,
+    find_frozen_answer,
+    judge_answer,
+    serialize_frozen,
+)
 from services.api.verdicts.schemas import FrozenOut
 
-_SAMPLES_EXPIRED = "The samples of that time are no longer kept."
+_SAMPLES_EXPIRED = "The samples of that time are no longer retained."
 
 
-class Explanations:
-    """Explains moments of one tenant's monitors, each looked for behind the tenant's wall first."""
+async def explain_answers(
+    tenant: TenantAccess, verdicts: VerdictStore, name: str, at_ms: int | None
+) -> out.ExplanationOut:
+    """Explain a time, milliseconds since 1970; None is now. The transaction is closed before verdicts are judged.
 
-    def __init__(self, database: RegistryDatabase, verdicts: VerdictStore) -> None:
-        """Take the registry, and the verdicts in the scaler's role, as `Evidence` does."""
-        self._database = database
-        self._verdicts = verdicts
+    Raises:
+        NotFound: the tenant has and had no such monitor.
+        InvalidInput: the time is in the future, before the monitor, or nothing of it is retained.
+        StoreUnavailable: the store does not answer.
+    """
+    async with tenant.session() as session:
+        point = await load_explanation_input(session, name, at_ms)
+        tenant_id = session.tenant_id
+        in_force = await freezes.read_covering(session, point.monitor, to_datetime(point.at_ms))
+        stored_answer = await freezes.read_frozen_answer(session, in_force, point.monitor["id"]) if in_force else None
+    evaluation, evaluation_out = None, None
+    if point.has_samples:
+        request = VerdictRequest(tenant_id, tuple(sorted(point.topics)), point.policy, point.at_ms, point.at_ms)
+        evaluation = await _evaluate(verdicts, request, point.find_partial_reason(point.at_ms), evidence=True)
+        # In a thread, because many samples take a while, and other requests have to be served.
+        evaluation_out = serialize_evaluation(point, evaluation, await asyncio.to_thread(compute_facts, point))
+    frozen = await _build_frozen(verdicts, point, tenant_id, in_force, stored_answer) if in_force else None
+    answers = [
+        await _compare_decision(verdicts, point, record, evaluation, tenant_id) for record in point.current_decisions
+    ]
+    freeze_text = "" if frozen is None else f"{frozen.sentence} "
+    text = _SAMPLES_EXPIRED if evaluation_out is None else evaluation_out.sentence
+    differing = [compared for compared in answers if compared.difference]
+    named = f"{differing[0].replica}: " if len(answers) > 1 and differing else ""
+    difference = f" {named}{differing[0].difference}" if differing else ""
+    decisions_text = describe_decisions(point.current_decisions, point.previous_decision, point.at_ms)
+    return out.ExplanationOut(
+        monitor=name,
+        at=to_datetime(point.at_ms),
+        now=to_datetime(point.now_ms),
+        sentence=f"{text} {freeze_text}{decisions_text}{difference}",
+        registration=serialize_registration(point),
+        frozen=frozen,
+        evaluation=evaluation_out,
+        answers=answers,
+        previous_answer=None if point.previous_decision is None else serialize_decision(point.previous_decision),
+        decisions=[serialize_decision(record) for record in point.decisions],
+        notes=build_notes(point, evaluation_out),
+        lag=build_lag_series(point),
+        threshold=point.policy.lag_threshold if point.policy.metric is Metric.LAG else None,
+        uses_total_lag=point.policy.persistence_scope is PersistenceScope.TOTAL,
+    )
 
-    async def explain(self, scope: AccessScope, tenant: str, name: str, at_ms: int | None) -> out.ExplanationOut:
-        """Explain a moment, milliseconds since 1970; None is now.
 
-        Raises:
-            NotFound: the tenant has and had no such monitor.
-            InvalidInput: the moment lies in the future, before the monitor, or nothing of it is kept.
-            StoreUnavailable: the store does not answer.
-        """
-        async with self._database.tenant(scope, tenant) as session:
-            point = await load_explanation_input(session, name, at_ms)
-            tenant_id = session.tenant_id
-            in_force = await freezes.read_covering(session, point.monitor, to_datetime(point.at_ms))
-            stored_answer = (
-                await freezes.read_frozen_answer(session, in_force, point.monitor["id"]) if in_force else None
-            )
-        evaluation, evaluation_out = None, None
-        if point.has_samples:
-            request = VerdictRequest(tenant_id, tuple(sorted(point.topics)), point.policy, point.at_ms, point.at_ms)
-            evaluation = await self._evaluate(request, point.find_partial_reason(point.at_ms), evidence=True)
-            # Arithmetic over many samples; other requests go on meanwhile.
-            evaluation_out = serialize_evaluation(point, evaluation, await asyncio.to_thread(compute_facts, point))
-        frozen = await self._build_frozen(point, tenant_id, in_force, stored_answer) if in_force else None
-        answers = [
-            await self._compare_decision(point, record, evaluation, tenant_id) for record in point.current_decisions
-        ]
-        freeze = "" if frozen is None else f"{frozen.sentence} "
-        text = _SAMPLES_EXPIRED if evaluation_out is None else evaluation_out.sentence
-        differing = [compared for compared in answers if compared.difference]
-        named = f"{differing[0].replica}: " if len(answers) > 1 and differing else ""
-        difference = f" {named}{differing[0].difference}" if differing else ""
-        return out.ExplanationOut(
-            monitor=name,
-            at=to_datetime(point.at_ms),
-            now=to_datetime(point.now_ms),
-            sentence=f"{text} {freeze}{describe_decisions(point.current_decisions, point.previous_decision, point.at_ms)}{difference}",
-            registration=serialize_registration(point),
-            frozen=frozen,
-            evaluation=evaluation_out,
-            answers=answers,
-            previous_answer=None if point.previous_decision is None else serialize_decision(point.previous_decision),
-            decisions=[serialize_decision(record) for record in point.decisions],
-            notes=build_notes(point, evaluation_out),
-            lag=build_lag_series(point),
-            threshold=point.policy.lag_threshold if point.policy.metric is Metric.LAG else None,
-            uses_total_lag=point.policy.persistence_scope is PersistenceScope.TOTAL,
+async def _evaluate(
+    verdicts: VerdictStore, request: VerdictRequest, partial_reason: str, *, evidence: bool
+) -> Evaluation:
+    """Evaluate the samples until then, by the code that answers KEDA."""
+    return Evaluation(*await judge_answer(verdicts, request, partial_reason, evidence=evidence))
+
+
+async def _build_frozen(
+    verdicts: VerdictStore,
+    point: ExplanationInput,
+    tenant_id: int,
+    in_force: Sequence[Freeze],
+    stored_answer: StoredAnswer,
+) -> FrozenOut:
+    """The freezes, and the answer under them."""
+    if point.find_partial_reason(point.at_ms):
+        return serialize_frozen(in_force, None)
+    request = VerdictRequest(tenant_id, tuple(sorted(point.topics)), point.policy)
+    return serialize_frozen(in_force, await find_frozen_answer(verdicts, request, in_force, stored_answer))
+
+
+async def _compare_decision(
+    verdicts: VerdictStore,
+    point: ExplanationInput,
+    record: RecordedDecision,
+    evaluation: Evaluation | None,
+    tenant_id: int,
+) -> out.ComparedDecisionOut:
+    """A recorded decision, and why it differs from the evaluation."""
+    facts = serialize_decision(record).model_dump()
+    if evaluation is None or is_same_answer(record, evaluation.answer):
+        return out.ComparedDecisionOut(**facts, agrees=None if evaluation is None else True)
+    version, topics = point.find_replica_version(record), point.find_topics_at(record.decided_ms)
+    same_policy = point.read_version_policy(version) == point.policy and topics == point.topics
+    evaluation_then = None
+    if point.samples_since_ms is None or record.decided_ms >= point.samples_since_ms:
+        policy = point.read_version_policy(version, record.overrides)
+        request = VerdictRequest(tenant_id, tuple(sorted(topics)), policy, record.decided_ms, record.decided_ms)
+        evaluation_then = await _evaluate(
+            verdicts, request, point.find_partial_reason(record.decided_ms), evidence=False
         )
-
-    async def _evaluate(self, request: VerdictRequest, partial: str, *, evidence: bool) -> Evaluation:
-        """By the code that answers KEDA, with the samples until then."""
-        (judgment,) = await self._verdicts.judge([request], evidence=evidence)
-        if partial:
-            judgment = apply_partial_coverage(judgment, request.policy)
-        unknown = judgment.verdict is Verdict.UNKNOWN and not partial
-        last_known = await self._verdicts.find_last_known(request, judgment) if unknown else None
-        return Evaluation(judgment, choose_answer(judgment, request.policy, last_known))
-
-    async def _build_frozen(
-        self, point: ExplanationInput, tenant_id: int, in_force: Sequence[Freeze], stored_answer: StoredAnswer
-    ) -> FrozenOut:
-        """What a monitor under these freezes answers."""
-        if point.find_partial_reason(point.at_ms):
-            return serialize_frozen(in_force, None)
-        request = VerdictRequest(tenant_id, tuple(sorted(point.topics)), point.policy)
-        return serialize_frozen(in_force, await find_frozen_answer(self._verdicts, request, in_force, stored_answer))
-
-    async def _compare_decision(
-        self, point: ExplanationInput, record: RecordedDecision, evaluation: Evaluation | None, tenant_id: int
-    ) -> out.ComparedDecisionOut:
-        """A record, and why the samples say something else."""
-        facts = serialize_decision(record).model_dump()
-        if evaluation is None or is_same_answer(record, evaluation.answer):
-            return out.ComparedDecisionOut(**facts, agrees=None if evaluation is None else True)
-        version, topics = point.find_replica_version(record), point.find_topics_at(record.decided_ms)
-        same_policy = point.policy_of(version) == point.policy and topics == point.topics
-        evaluation_then = None
-        if point.samples_since_ms is None or record.decided_ms >= point.samples_since_ms:
-            policy = point.policy_of(version, record.overrides)
-            asked = VerdictRequest(tenant_id, tuple(sorted(topics)), policy, record.decided_ms, record.decided_ms)
-            evaluation_then = await self._evaluate(asked, point.find_partial_reason(record.decided_ms), evidence=False)
-        difference_reasons: list[DiffReason] = find_diff_reasons(
-            record, evaluation, evaluation_then, same_policy=same_policy
-        )
-        difference = describe_diff(difference_reasons, record, PointInTime(point.at_ms, point.version.version))
-        return out.ComparedDecisionOut(
-            **facts, agrees=False, why=[why.value for why in difference_reasons], difference=difference
-        )
+    difference_reasons: list[DiffReason] = find_diff_reasons(
+        record, evaluation, evaluation_then, same_policy=same_policy
+    )
+    difference = describe_diff(difference_reasons, record, PointInTime(point.at_ms, point.version.version))
+    return out.ComparedDecisionOut(
+        **facts, agrees=False, reasons=[reason.value for reason in difference_reasons], difference=difference
+    )

@@ -1,4 +1,4 @@
-"""A moment of a monitor, as it is remembered: registration, samples and decisions. Read for `explanations`."""
+"""Stored facts of a monitor at a point in time: registration, samples and decisions."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from lagscale.domain.explain.decision_diff import (
     RecordedDecision,
     select_current,
 )
-from lagscale.domain.lag import rounds as markers
-from lagscale.domain.policy.parsing import parse_policy
+from lagscale.domain.lag.rounds import SampleRow, TargetRound
 from lagscale.domain.policy.policy import OffsetResetPolicy, Policy
 from lagscale.errors import FieldError, InvalidInput
 from lagscale.store.registry import history
 from lagscale.store.registry.history import LagStep, PolicyVersion, TargetLink
 from lagscale.store.registry.session import Row, TenantSession
+from services.api.monitors.drafts import read_policy
 
-#: Samples of single partitions that are read to list every island; beyond it only the verdict's own is shown.
+#: Samples of partitions that are read to list every island; above it only the verdict's own is listed.
 _MAX_SAMPLES = 60_000
 _MAX_DECISIONS = 200
 _SERIES_STEPS = 240
@@ -29,18 +29,19 @@ _SERIES_STEPS = 240
 
 @dataclass(frozen=True, slots=True)
 class ExplanationInput:
-    """Everything remembered of a moment.
+    """Everything that is stored of a point in time.
 
     Attributes:
-        monitor: its row, also where it was deleted since.
-        versions: of its policy, the oldest first; `version` is the one of the moment, `until` when the next began.
-        samples_since_ms: samples from here on are all kept; None when none was dropped.
-        partial: since when only a part of the topics is measured, and why; None when all are.
-        rows: of each target the newest round.
-        rounds: those that the verdict looks at; None where they are too many.
-        current_decisions: of each replica the record that speaks of the moment; `previous_decision` is the newest older one without any.
-        decisions: of the time that `course` shows, the newest first.
-        deleted_since: when a monitor that was restored later had been deleted; None when it was there.
+        monitor: its row, also if it was deleted since.
+        versions: of its policy, the oldest first; `version` is the one in force then, `until` the start of the next.
+        samples_since_ms: all samples from here on are retained; None if none was dropped.
+        partial: since when only a part of the topics is measured, and why; None if all are.
+        rows: newest round of each target.
+        rounds: those that the verdict reads; None if they are too many.
+        lag_series: lag over the verdict's lookback.
+        current_decisions: of each replica the decision in force then; without any, `previous_decision` is the newest one.
+        decisions: of the time of `lag_series`, the newest first.
+        deleted_since: when a monitor that was restored later had been deleted; None if it was not deleted then.
     """
 
     at_ms: int
@@ -55,9 +56,9 @@ class ExplanationInput:
     topics: Mapping[int, str]
     samples_since_ms: int | None
     partial: tuple[datetime, str] | None
-    rows: Mapping[int, markers.SampleRow]
-    rounds: Mapping[int, Sequence[markers.TargetRound]] | None
-    course: Sequence[LagStep]
+    rows: Mapping[int, SampleRow]
+    rounds: Mapping[int, Sequence[TargetRound]] | None
+    lag_series: Sequence[LagStep]
     current_decisions: Sequence[RecordedDecision]
     previous_decision: RecordedDecision | None
     decisions: Sequence[RecordedDecision]
@@ -65,33 +66,33 @@ class ExplanationInput:
 
     @property
     def has_samples(self) -> bool:
-        """Whether the samples of the moment are still kept."""
+        """Whether the samples of that time are still retained."""
         return self.samples_since_ms is None or self.at_ms >= self.samples_since_ms
 
     def find_partial_reason(self, at_ms: int) -> str:
-        """Why only a part of the topics was measured at an instant; empty when all were."""
+        """Why only a part of the topics was measured at that time; empty if all were."""
         return self.partial[1] if self.partial is not None and to_ms(self.partial[0]) <= at_ms else ""
 
     def find_topics_at(self, at_ms: int) -> dict[int, str]:
-        """Target id -> topic of another instant."""
+        """Target id -> topic at another time."""
         return history.find_linked_topics(self.links, _clamp_to_lifetime(self.monitor, at_ms))
 
     def find_replica_version(self, record: RecordedDecision) -> PolicyVersion:
-        """The version of the policy by which a replica answered."""
+        """The version of the policy that a replica answered by."""
         known_versions = [one for one in self.versions if record.version is not None and one.version <= record.version]
         return known_versions[-1] if known_versions else _find_version_at(self.versions, record.decided_ms)
 
-    def policy_of(self, version: PolicyVersion, overrides: Mapping[str, str] | None = None) -> Policy:
-        """A version's policy, resolved, with the keys that a ScaledObject gave beside it."""
-        return policy_of({**version.given, **(overrides or {})}, self.minimum_interval)
+    def read_version_policy(self, version: PolicyVersion, overrides: Mapping[str, str] | None = None) -> Policy:
+        """The policy of a version, with the overrides of a ScaledObject."""
+        return read_policy({**version.given, **(overrides or {})}, self.minimum_interval)
 
 
 async def load_explanation_input(session: TenantSession, name: str, at_ms: int | None) -> ExplanationInput:
-    """Read a moment; None is now.
+    """Read the facts of a time, milliseconds since 1970; None is now.
 
     Raises:
         NotFound: the tenant has and had no monitor of this name.
-        InvalidInput: the moment lies in the future, before the monitor was registered, or nothing of it is kept.
+        InvalidInput: the time is in the future, before the monitor was registered, or nothing of it is retained.
     """
     registrations = await history.read_monitors_by_name(session, name)
     now_ms = to_ms(await history.read_clock(session))
@@ -101,7 +102,7 @@ async def load_explanation_input(session: TenantSession, name: str, at_ms: int |
     versions = await history.read_policy_versions(session, monitor["id"])
     alive_ms = _clamp_to_lifetime(monitor, at_ms)
     version = _find_version_at(versions, alive_ms)
-    policy = policy_of(version.given, minimum)
+    policy = read_policy(version.given, minimum)
     links = await history.read_target_links(session, monitor["id"])
     topics = history.find_linked_topics(links, alive_ms)
     samples_since = await history.read_samples_since(session)
@@ -127,7 +128,7 @@ async def load_explanation_input(session: TenantSession, name: str, at_ms: int |
         partial=await history.find_partial_since(session, monitor["id"]),
         rows=rows,
         rounds=await _load_rounds(session, rows, topics, policy, at),
-        course=await history.read_lag_series(
+        lag_series=await history.read_lag_series(
             session, targets, since, at, steps=_SERIES_STEPS,
             earliest=policy.offset_reset_policy is OffsetResetPolicy.EARLIEST,
         ),
@@ -138,49 +139,41 @@ async def load_explanation_input(session: TenantSession, name: str, at_ms: int |
     )  # fmt: skip
 
 
-def policy_of(given: Mapping[str, str], minimum_interval: int) -> Policy:
-    """Keys as given -> the policy, as the scaler reads it: the tick and the minimum were checked when it was written."""
-    try:
-        return parse_policy(given, tick_seconds=0.0, minimum_interval=minimum_interval)
-    except InvalidInput:
-        return parse_policy(given, tick_seconds=0.0)
-
-
 async def _load_rounds(
     session: TenantSession,
-    rows: Mapping[int, markers.SampleRow],
+    rows: Mapping[int, SampleRow],
     topics: Mapping[int, str],
     policy: Policy,
     at: datetime,
-) -> dict[int, list[markers.TargetRound]] | None:
-    """The rounds that the verdict looks at, counted back from the newest one."""
+) -> dict[int, list[TargetRound]] | None:
+    """The rounds that the verdict reads, back from the newest one."""
     if not rows:
         return {target: [] for target in topics}
     newest_ms = max(row.round.at_ms for row in rows.values())
-    count_partitions = max(len(row.round.samples) for row in rows.values())
+    partitions = max(len(row.round.samples) for row in rows.values())
     since = to_datetime(newest_ms - policy.lookback_ms)
-    return await history.read_rounds(session, sorted(topics), since, at, _MAX_SAMPLES // max(count_partitions, 1))
+    return await history.read_rounds(session, sorted(topics), since, at, _MAX_SAMPLES // max(partitions, 1))
 
 
 def _find_registration(registrations: Sequence[Row], at_ms: int, now_ms: int) -> Row:
-    """The monitor of the moment: the last one that was registered under the name until then."""
+    """The monitor of that time: the last one registered under the name until then."""
     if at_ms > now_ms:
-        raise _build_fault(f"lies in the future: the database's clock says {format_time(now_ms)}")
+        raise _build_fault(f"is in the future; the database's clock is at {format_time(now_ms)}")
     oldest_ms = now_ms - history.DECISION_RETENTION // timedelta(milliseconds=1)
     if at_ms < oldest_ms:
         raise _build_fault(
-            f"is {format_time(at_ms)}, and nothing of that time is kept any more: decisions are kept for "
-            f"{history.DECISION_RETENTION.days} days; give milliseconds since 1970, or a time from {format_time(oldest_ms)} on"
+            f"is {format_time(at_ms)}, which is beyond the retention of decisions ({history.DECISION_RETENTION.days} days); "
+            f"give milliseconds since 1970, or a time from {format_time(oldest_ms)} on"
         )
     for row in registrations:
         if to_ms(row["created_at"]) <= at_ms:
             return row
     registered_time = format_time(to_ms(registrations[-1]["created_at"]))
-    raise _build_fault(f"lies before the monitor was registered; give {registered_time} or later")
+    raise _build_fault(f"is before the monitor was registered; give {registered_time} or later")
 
 
 def _clamp_to_lifetime(monitor: Row, at_ms: int) -> int:
-    """The instant, or the last one at which the monitor was there."""
+    """The time, or the last one at which the monitor existed."""
     deleted = monitor["deleted_at"]
     return at_ms if deleted is None else min(at_ms, to_ms(deleted) - 1)
 
@@ -195,5 +188,5 @@ def _build_fault(text: str) -> InvalidInput:
 
 
 def format_time(at_ms: int) -> str:
-    """A time as sentences tell it: UTC, to the millisecond."""
+    """A time as it appears in sentences: UTC, in milliseconds."""
     return to_datetime(at_ms).isoformat(timespec="milliseconds").replace("+00:00", "Z")

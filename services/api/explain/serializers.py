@@ -1,8 +1,7 @@
-"""A moment and what the samples say of it -> bodies of answers. Pure; `explanations` calls it."""
+"""Facts of a point in time and their evaluation -> the body of an explanation. Pure."""
 
 from __future__ import annotations
 
-from datetime import datetime
 from itertools import groupby
 
 from lagscale.clock import to_datetime, to_ms
@@ -10,21 +9,23 @@ from lagscale.domain.explain.decision_diff import Evaluation, RecordedDecision, 
 from lagscale.domain.lag.time_lag import TimeLag
 from lagscale.domain.policy.parsing import list_effective_values
 from lagscale.domain.policy.policy import Metric, PersistenceScope
-from lagscale.domain.verdict.contract import Answer, Island, Verdict
+from lagscale.domain.verdict.contract import Island, Verdict
 from lagscale.domain.verdict.facts import VerdictFacts, collect_facts
 from lagscale.domain.verdict.series import build_series, compute_lag
-from lagscale.domain.wording.verdicts import describe_answer, describe_change, describe_verdict
+from lagscale.domain.wording.verdicts import describe_answer, describe_change
 from lagscale.store.registry.history import LagStep
 from services.api.explain import schemas as out
 from services.api.explain.inputs import ExplanationInput, format_time
-from services.api.verdicts.schemas import AnswerOut, IslandOut
+from services.api.schemas import to_optional_datetime
+from services.api.verdicts.answers import describe_coverage, serialize_answer
+from services.api.verdicts.schemas import IslandOut
 
 _MAX_ISLANDS = 20
 _MAX_MISSING = 100
 
 
 def compute_facts(point: ExplanationInput) -> VerdictFacts | None:
-    """What the rules of the verdict looked at, for what the verdict itself does not tell; None where it is too much."""
+    """The facts that the verdict's rules evaluate, for details that the verdict itself omits; None if too many samples."""
     if point.rounds is None:
         return None
     facts = build_series(point.rounds, point.policy, point.at_ms)
@@ -34,21 +35,21 @@ def compute_facts(point: ExplanationInput) -> VerdictFacts | None:
 def serialize_evaluation(
     point: ExplanationInput, evaluation: Evaluation, facts: VerdictFacts | None
 ) -> out.EvaluationOut:
-    """What the samples say."""
+    """The evaluation as a body."""
     judgment, policy, topics = evaluation.judgment, point.policy, dict(point.topics)
     applied_changes = compute_value_changes(judgment, policy, evaluation.answer)
     missing = _find_missing(point)
-    looked_back_ms = policy.lookback_ms
+    lookback_ms = policy.lookback_ms
     if judgment.verdict is Verdict.UNKNOWN:
-        looked_back_ms += policy.hold_ms + policy.hold_window_ms
+        lookback_ms += policy.hold_ms + policy.hold_window_ms
     return out.EvaluationOut(
         verdict=judgment.verdict.value,
         reason=judgment.reason.value,
-        sentence=_build_sentence(evaluation, point),
+        sentence=describe_coverage(judgment, policy, topics, point.find_partial_reason(point.at_ms)),
         value=judgment.value,
         active=judgment.active,
         activity_reason=_find_activity_reason(evaluation, facts),
-        newest_round_at=_to_time(judgment.at_ms),
+        newest_round_at=to_optional_datetime(judgment.at_ms),
         age_seconds=None if judgment.at_ms is None else (point.at_ms - judgment.at_ms) / 1000,
         stale_after_seconds=policy.stale_after_ms / 1000,
         total=judgment.measured_total,
@@ -74,23 +75,14 @@ def serialize_evaluation(
             for change in applied_changes
         ],
         deciding_rule=applied_changes[-1].rule if applied_changes else None,
-        answer=None if evaluation.answer is None else _serialize_answer(evaluation.answer),
+        answer=None if evaluation.answer is None else serialize_answer(evaluation.answer),
         answer_sentence=describe_answer(judgment, policy, evaluation.answer),
-        whole=point.samples_since_ms is None or point.at_ms - looked_back_ms >= point.samples_since_ms,
+        samples_complete=point.samples_since_ms is None or point.at_ms - lookback_ms >= point.samples_since_ms,
     )
 
 
-def _build_sentence(evaluation: Evaluation, point: ExplanationInput) -> str:
-    """Of a part of the topics only what lasted is worth telling."""
-    partial = point.find_partial_reason(point.at_ms)
-    text = describe_verdict(evaluation.judgment, point.policy, dict(point.topics))
-    if not partial:
-        return text
-    return partial if evaluation.judgment.value is None else f"{text} {partial}"
-
-
 def serialize_registration(point: ExplanationInput) -> out.RegistrationOut:
-    """The monitor as it was registered then."""
+    """The registration of that time as a body."""
     return out.RegistrationOut(
         version=point.version.version,
         valid_from=point.version.valid_from,
@@ -103,59 +95,59 @@ def serialize_registration(point: ExplanationInput) -> out.RegistrationOut:
 
 
 def serialize_decision(record: RecordedDecision) -> out.DecisionOut:
-    """What a replica told."""
+    """A recorded decision as a body."""
     return out.DecisionOut(
         replica=record.replica,
         answered_at=to_datetime(record.decided_ms),
-        newest_round_at=_to_time(record.snapshot_ms),
+        newest_round_at=to_optional_datetime(record.snapshot_ms),
         verdict=record.verdict,
         value=record.value,
         active=record.active,
         last_known=record.last_known,
         reason=record.reason,
-        code=record.code,
-        version=record.version,
+        grpc_code=record.code,
+        registration_version=record.version,
         overrides=None if record.overrides is None else dict(record.overrides),
     )
 
 
 def build_notes(point: ExplanationInput, evaluation_out: out.EvaluationOut | None) -> list[str]:
-    """What else is to be known of the moment."""
+    """Further facts about that time."""
     notes: list[str] = []
     deleted = point.monitor["deleted_at"]
     if deleted is not None:
         notes.append(f"The monitor was deleted at {format_time(to_ms(deleted))}.")
     elif point.deleted_since is not None:
         deleted_time = format_time(to_ms(point.deleted_since))
-        notes.append(f"The monitor was deleted at {deleted_time} and restored after this moment: nothing was measured.")
+        notes.append(f"The monitor was deleted at {deleted_time} and restored after this time: nothing was measured.")
     if point.until is not None:
         notes.append(
-            f"The policy was edited later, at {format_time(to_ms(point.until))}; "
-            f"this explains the moment by version {point.version.version}."
+            f"The policy was changed later, at {format_time(to_ms(point.until))}; "
+            f"this explanation uses version {point.version.version}."
         )
-    if evaluation_out is not None and not evaluation_out.whole and point.samples_since_ms is not None:
+    if evaluation_out is not None and not evaluation_out.samples_complete and point.samples_since_ms is not None:
         notes.append(
-            f"Samples before {format_time(point.samples_since_ms)} may have been dropped, and the verdict looks at some of them: "
-            "what the samples said then may have been more."
+            f"Samples before {format_time(point.samples_since_ms)} may have been deleted, and the verdict reads some of them: "
+            "the evaluation of that time may have been different."
         )
     if point.rounds is None and evaluation_out is not None:
-        notes.append("There are too many samples to list every island; the one that matters most is shown.")
+        notes.append("There are too many samples to list every island; only the longest one is listed.")
     return notes
 
 
 def build_lag_series(point: ExplanationInput) -> list[out.LagPointOut]:
-    """How lag went until the moment: at each step the newest of every topic, unless a gap lies between."""
+    """Lag until that time: at each step the newest value of every topic, unless there is a gap."""
     latest: dict[int, LagStep] = {}
     points = []
-    for begin, group in groupby(point.course, key=lambda step: step.begin):
+    for begin, group in groupby(point.lag_series, key=lambda step: step.begin):
         latest |= {step.target_id: step for step in group}
         counted = [step for step in latest.values() if to_ms(begin) - to_ms(step.begin) <= point.policy.max_gap_ms]
         points.append(
             out.LagPointOut(
                 at=begin,
                 total=sum(step.total for step in counted),
-                greatest=max(step.highest for step in counted),
-                least=max(step.lowest for step in counted),
+                max_partition_lag=max(step.highest for step in counted),
+                max_partition_lag_low=max(step.lowest for step in counted),
             )
         )
     return points
@@ -191,9 +183,9 @@ def _serialize_islands(point: ExplanationInput, evaluation: Evaluation, facts: V
     """The verdict's own island first, then those of the other partitions."""
     first = evaluation.judgment.island
     islands = [] if first is None else [first]
-    # Time lag is read off the whole stored history, which the picture has not.
-    whole = point.policy.metric is Metric.LAG
-    if facts is not None and whole and point.policy.persistence_scope is PersistenceScope.PARTITION:
+    # Time lag needs the whole stored history, which the facts do not contain.
+    is_lag = point.policy.metric is Metric.LAG
+    if facts is not None and is_lag and point.policy.persistence_scope is PersistenceScope.PARTITION:
         others = [
             Island(
                 trail.series.target_id,
@@ -212,7 +204,7 @@ def _serialize_islands(point: ExplanationInput, evaluation: Evaluation, facts: V
         IslandOut(
             topic=None if one.target_id is None else point.topics.get(one.target_id),
             partition=one.partition,
-            lag=one.lag if whole else one.lag // 1000,
+            lag=one.lag if is_lag else one.lag // 1000,
             since=to_datetime(one.since_ms),
             duration_seconds=one.span_ms / 1000,
             start_known=one.start_known,
@@ -222,7 +214,7 @@ def _serialize_islands(point: ExplanationInput, evaluation: Evaluation, facts: V
 
 
 def _find_activity_reason(evaluation: Evaluation, facts: VerdictFacts | None) -> str | None:
-    """Why the samples say that it is active."""
+    """Why the evaluation is active."""
     if not evaluation.judgment.active:
         return None
     if evaluation.judgment.verdict is Verdict.SUSTAINED:
@@ -237,12 +229,3 @@ def _find_activity_reason(evaluation: Evaluation, facts: VerdictFacts | None) ->
 def _serialize_time_lag(time_lag: TimeLag) -> out.TimeLagOut:
     upper = None if time_lag.upper_ms is None else time_lag.upper_ms / 1000
     return out.TimeLagOut(seconds=time_lag.estimate_ms / 1000, at_least=time_lag.lower_ms / 1000, at_most=upper)
-
-
-def _serialize_answer(answer: Answer) -> AnswerOut:
-    since = answer.last_known_ms
-    return AnswerOut(value=answer.value, active=answer.active, last_known=since is not None, known_at=_to_time(since))
-
-
-def _to_time(at_ms: int | None) -> datetime | None:
-    return None if at_ms is None else to_datetime(at_ms)

@@ -1,4 +1,4 @@
-"""Bodies of freezes."""
+"""Request and response bodies of freezes."""
 
 from __future__ import annotations
 
@@ -7,20 +7,23 @@ from typing import Annotated
 
 from pydantic import AwareDatetime, Field
 
+from lagscale.store.registry.session import Row
 from services.api.schemas import ApiSchema, Line
 
 
 class FreezeIn(ApiSchema):
-    """A freeze as it shall be; one of the two ends is given."""
+    """Desired state of a freeze; exactly one of `until` and `forSeconds` is set."""
 
     reason: Annotated[Line, Field(min_length=1)] = Field(
-        examples=["brokers move to another rack"], description="Shown to whoever asks why, also in KEDA's events."
+        examples=["brokers move to another rack"], description="Shown in explanations and in KEDA's events."
     )
     until: AwareDatetime | None = Field(
-        default=None, examples=[None], description="The end, by the database's clock; at most 30 days from now."
+        default=None,
+        examples=[None],
+        description="End of the freeze, by the database's clock; at most 30 days from now.",
     )
     for_seconds: int | None = Field(
-        default=None, ge=1, le=2_592_000, examples=[7200], description="Or how long from now on."
+        default=None, ge=1, le=2_592_000, examples=[7200], description="Duration from now on."
     )
 
 
@@ -30,6 +33,18 @@ class FreezeOut(ApiSchema):
     kind: str = Field(examples=["monitor"], description="`tenant`, `cluster` or `monitor`.")
     name: str | None = Field(default=None, examples=["ingest-logs"], description="Null for the whole tenant.")
     reason: str = Field(examples=["brokers move to another rack"])
-    since: datetime = Field(description="KEDA gets what was known then.")
+    since: datetime = Field(description="KEDA gets the answer of this time.")
     until: datetime
-    frozen_by: str = Field(examples=["key 3f9a1c5e7b20 (ci)"], description="Who froze it, or last changed its end.")
+    frozen_by: str = Field(examples=["key 3f9a1c5e7b20 (ci)"], description="Who created or last changed it.")
+
+
+def serialize_freeze(row: Row) -> FreezeOut:
+    """A freeze's row as a body."""
+    return FreezeOut(
+        kind=row["kind"],
+        name=row["name"] or None,
+        reason=row["reason"],
+        since=row["since"],
+        until=row["until"],
+        frozen_by=row["actor"],
+    )

@@ -1,6 +1,6 @@
-"""Counts of groups and partitions by state, over all tenants, for the metrics; renewed by a task of the service.
+"""Counts of groups and partitions by status over all tenants, for the metrics; a background task refreshes them.
 
-Three small families whatever the number of groups: who fares badly is asked of the API by name, which needs a key.
+Three small families whatever the number of groups: the status of a single group is available from the API, with a key.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Final, Protocol
 
 import structlog
-from prometheus_client import Gauge
 
 from lagscale.domain.group_status.rules import (
     GroupStatus,
@@ -23,17 +22,13 @@ from lagscale.domain.group_status.rules import (
 )
 from lagscale.errors import LagscaleError
 from lagscale.store.records import Registration, Registrations
-from lagscale.store.samples.read import NewestRound, RoundsRequest, RoundsResult
+from lagscale.store.samples.read import NewestRound, RoundsRequest
+from services.api.group_status.reader import RoundSource
+from services.api.metrics import GROUPS, MARKED, PARTITIONS
 
 log = structlog.get_logger(__name__)
 
-GROUPS = Gauge("lagscale_api_groups", "Monitors by the state of their group, when last counted.", ["state"])
-PARTITIONS = Gauge("lagscale_api_partitions", "Partitions of monitors by state, when last counted.", ["state"])
-MARKED = Gauge(
-    "lagscale_api_marked_partitions", "Partitions of monitors that are stuck, or hot, when last counted.", ["mark"]
-)
-
-#: Monitors whose rounds are read by one statement.
+#: Monitors whose rounds one statement reads.
 _BATCH_SIZE: Final = 50
 
 
@@ -43,24 +38,16 @@ class RegistrationSource(Protocol):
     async def load(self) -> Registrations: ...
 
 
-class RoundSource(Protocol):
-    """The part of the store of recent rounds that is used here."""
-
-    async def read(self, requests: Sequence[RoundsRequest]) -> RoundsResult: ...
-
-    async def newest(self, requests: Sequence[RoundsRequest]) -> dict[int, NewestRound]: ...
-
-
 @dataclass(slots=True)
 class StatusCounts:
-    """What is counted: monitors and partitions by state, and marked partitions by mark."""
+    """Monitors and partitions by status, and marked partitions by mark."""
 
     groups: Counter[Status] = field(default_factory=Counter)
     partitions: Counter[Status] = field(default_factory=Counter)
     marks: Counter[str] = field(default_factory=Counter)
 
     def add(self, group: GroupStatus, quiet: int, *, partial: bool) -> None:
-        """Count one monitor: its targets in which something waits, and the number of partitions of the others."""
+        """Count one monitor: its lagging targets, and the number of partitions of its other targets."""
         states = [group.status] if group.partitions or group.unmeasured else []
         states += [Status.OK] * bool(quiet) + [Status.UNKNOWN] * partial
         self.groups[find_worst_status(states)] += 1
@@ -72,12 +59,12 @@ class StatusCounts:
 
 
 class StatusCounter:
-    """Counts the states every so often; what cannot be counted is shown by no number.
+    """Counts statuses periodically; while they cannot be counted, the metrics have no samples.
 
     Args:
         registrations: the monitors of all tenants.
         rounds: their samples.
-        seconds: from one counting to the next.
+        seconds: interval between counts.
     """
 
     def __init__(self, registrations: RegistrationSource, rounds: RoundSource, seconds: float) -> None:
@@ -87,23 +74,23 @@ class StatusCounter:
         self._failed = False
 
     async def run(self) -> None:
-        """Until it is cancelled."""
+        """Refresh until cancelled."""
         while True:
-            await self.renew()
+            await self.refresh()
             await asyncio.sleep(self._seconds)
 
-    async def renew(self) -> None:
-        """Count once and show it."""
+    async def refresh(self) -> None:
+        """Count once and set the metrics."""
         try:
             counts = await self.count()
         except LagscaleError as error:
             if not self._failed:
-                log.warning("states_not_counted", error=error.message)
+                log.warning("group_status_count_failed", reason=error.message)
             self._clear_gauges()
             return
         except Exception:
-            # The numbers must not stay as they were, and the next counting may go well.
-            log.exception("states_not_counted")
+            # Stale numbers must not stay, and the next count may succeed.
+            log.exception("group_status_count_failed")
             self._clear_gauges()
             return
         self._failed = False
@@ -119,9 +106,9 @@ class StatusCounter:
             family.clear()
 
     async def count(self) -> StatusCounts:
-        """The states of all monitors of all tenants.
+        """The statuses of all monitors of all tenants.
 
-        Only where something waits, or a sample is missing, are rounds read: the newest one tells the rest.
+        Rounds are read of lagging targets only, and where a sample is missing; of others the newest round suffices.
 
         Raises:
             StoreUnavailable: the store did not answer.
@@ -137,24 +124,24 @@ class StatusCounter:
             [RoundsRequest(one.tenant_id, target, 0) for one in monitors for target in one.target_ids]
         )
         lagging_targets = {one.monitor_id: _find_lagging_targets(one, newest) for one in monitors}
-        # A target of several monitors is read once, as far back as one of them needs.
-        reaches: dict[tuple[int, int], int] = {}
+        # A target of several monitors is read once, over the longest lookback among them.
+        lookbacks: dict[tuple[int, int], int] = {}
         for one in monitors:
             for target in lagging_targets[one.monitor_id]:
                 key = one.tenant_id, target
-                reaches[key] = max(reaches.get(key, 0), compute_lookback_ms(one.policy))
-        requests = [RoundsRequest(tenant, target, reach) for (tenant, target), reach in reaches.items()]
+                lookbacks[key] = max(lookbacks.get(key, 0), compute_lookback_ms(one.policy))
+        requests = [RoundsRequest(tenant, target, lookback) for (tenant, target), lookback in lookbacks.items()]
         recent = await self._rounds.read(requests)
         for one in monitors:
             rounds_by_target = {target: recent.rounds.get(target, ()) for target in lagging_targets[one.monitor_id]}
             quiet = sum(newest[target].partitions for target in one.target_ids if target not in rounds_by_target)
-            # In a thread, because a thousand partitions take a while in which requests must be answered.
+            # In a thread, because a thousand partitions take a while, and requests have to be served.
             group = await asyncio.to_thread(evaluate_group_status, rounds_by_target, one.policy, recent.now_ms)
             counts.add(group, quiet, partial=bool(one.partial_reason))
 
 
 def _find_lagging_targets(monitor: Registration, newest: Mapping[int, NewestRound]) -> list[int]:
-    """The monitor's targets whose newest round does not prove that all is well."""
+    """The monitor's targets whose newest round does not prove the status `ok`."""
     return [
         target
         for target in monitor.target_ids

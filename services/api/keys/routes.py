@@ -1,81 +1,91 @@
-"""API keys of a tenant, and of the platform's administrators. A key is shown once, when it is made."""
+"""API keys of a tenant, and of the platform's administrators. A key is shown once, when it is created."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from datetime import timedelta
 
-from fastapi import APIRouter, Depends, Request
+from fastapi import APIRouter
 
-from lagscale.errors import NotFound
-from services.api.auth.authenticator import PlatformAdmin, TenantAdmin
-from services.api.deps import OperationsPart, PageQuery, Tenant
-from services.api.keys.schemas import KeyRotation, RotationIn
-from services.api.schemas import KeyIn, KeyOut, Listing, NewKeyOut, PlatformKeyIn
-from services.api.serializers import serialize_key, serialize_new_key
+from lagscale.errors import FieldError, InvalidInput, NotFound
+from lagscale.store.registry import api_keys
+from services.api.deps import PageQuery, Platform, TenantAdmin
+from services.api.keys.schemas import (
+    KeyIn,
+    KeyOut,
+    NewKeyOut,
+    PlatformKeyIn,
+    RotationIn,
+    serialize_key,
+    serialize_new_key,
+)
+from services.api.schemas import Listing, serialize_page
 
 router = APIRouter(tags=["keys"])
 _TENANT_PATH = "/v1/tenants/{tenant}/keys"
 _PLATFORM_PATH = "/v1/keys"
+_TENANT_ROLES = (api_keys.TENANT_ADMIN, api_keys.TENANT_VIEWER)
 
 
-def _build_rotation(request: Request) -> KeyRotation:
-    return KeyRotation(request.app.state.database)
+@router.get(_TENANT_PATH, summary="List the API keys of a tenant")
+async def list_keys(tenant: TenantAdmin, page_request: PageQuery) -> Listing[KeyOut]:
+    async with tenant.session() as session:
+        page = await api_keys.list_page(session, page_request)
+    return serialize_page(page, serialize_key)
 
 
-RotationPart = Annotated[KeyRotation, Depends(_build_rotation)]
+@router.post(_TENANT_PATH, status_code=201, summary="Create an API key for a tenant")
+async def create_key(tenant: TenantAdmin, given: KeyIn) -> NewKeyOut:
+    if given.role not in _TENANT_ROLES:
+        raise InvalidInput([FieldError("role", f"must be {' or '.join(_TENANT_ROLES)}")])
+    async with tenant.session() as session:
+        created = await api_keys.create(session, given.name, given.role, given.expires_at)
+    return serialize_new_key(created)
 
 
-@router.get(_TENANT_PATH, summary="List a tenant's keys")
-async def list_keys(
-    caller: TenantAdmin, operations: OperationsPart, tenant: Tenant, page_request: PageQuery
-) -> Listing[KeyOut]:
-    page = await operations.list_keys(caller.scope, tenant, page_request)
-    return Listing(items=[serialize_key(row) for row in page.rows], next=page.after)
+@router.delete(_TENANT_PATH + "/{prefix}", status_code=204, summary="Revoke an API key of a tenant")
+async def revoke_key(tenant: TenantAdmin, prefix: str) -> None:
+    _check_prefix(prefix)
+    async with tenant.session() as session:
+        await api_keys.revoke(session, prefix)
 
 
-@router.post(_TENANT_PATH, status_code=201, summary="Make a key for a tenant")
-async def create_key(caller: TenantAdmin, operations: OperationsPart, tenant: Tenant, given: KeyIn) -> NewKeyOut:
-    return serialize_new_key(await operations.create_key(caller.scope, tenant, given))
+@router.post(_TENANT_PATH + "/{prefix}/rotate", status_code=201, summary="Rotate an API key of a tenant")
+async def rotate_key(tenant: TenantAdmin, prefix: str, given: RotationIn) -> NewKeyOut:
+    _check_prefix(prefix)
+    async with tenant.session() as session:
+        created = await api_keys.rotate(session, prefix, timedelta(seconds=given.overlap_seconds), given.expires_at)
+    return serialize_new_key(created)
 
 
-@router.delete(_TENANT_PATH + "/{prefix}", status_code=204, summary="Revoke a tenant's key")
-async def revoke_key(caller: TenantAdmin, operations: OperationsPart, tenant: Tenant, prefix: str) -> None:
-    await operations.revoke_key(caller.scope, tenant, _check_prefix(prefix))
+@router.get(_PLATFORM_PATH, summary="List the API keys of the platform")
+async def list_platform_keys(platform: Platform, page_request: PageQuery) -> Listing[KeyOut]:
+    async with platform.session() as session:
+        page = await api_keys.list_page(session, page_request)
+    return serialize_page(page, serialize_key)
 
 
-@router.post(_TENANT_PATH + "/{prefix}/rotate", status_code=201, summary="Make a tenant's key a successor")
-async def rotate_key(
-    caller: TenantAdmin, rotation: RotationPart, tenant: Tenant, prefix: str, given: RotationIn
-) -> NewKeyOut:
-    return serialize_new_key(await rotation.of_tenant(caller.scope, tenant, _check_prefix(prefix), given))
+@router.post(_PLATFORM_PATH, status_code=201, summary="Create an API key for the platform's administrators")
+async def create_platform_key(platform: Platform, given: PlatformKeyIn) -> NewKeyOut:
+    async with platform.session() as session:
+        created = await api_keys.create(session, given.name, api_keys.PLATFORM_ADMIN, given.expires_at)
+    return serialize_new_key(created)
 
 
-@router.get(_PLATFORM_PATH, summary="List the platform's keys")
-async def list_platform_keys(
-    caller: PlatformAdmin, operations: OperationsPart, page_request: PageQuery
-) -> Listing[KeyOut]:
-    page = await operations.list_platform_keys(caller.scope, page_request)
-    return Listing(items=[serialize_key(row) for row in page.rows], next=page.after)
+@router.delete(_PLATFORM_PATH + "/{prefix}", status_code=204, summary="Revoke an API key of the platform")
+async def revoke_platform_key(platform: Platform, prefix: str) -> None:
+    _check_prefix(prefix)
+    async with platform.session() as session:
+        await api_keys.revoke(session, prefix)
 
 
-@router.post(_PLATFORM_PATH, status_code=201, summary="Make a key for the platform's administrators")
-async def create_platform_key(caller: PlatformAdmin, operations: OperationsPart, given: PlatformKeyIn) -> NewKeyOut:
-    return serialize_new_key(await operations.create_platform_key(caller.scope, given))
+@router.post(_PLATFORM_PATH + "/{prefix}/rotate", status_code=201, summary="Rotate an API key of the platform")
+async def rotate_platform_key(platform: Platform, prefix: str, given: RotationIn) -> NewKeyOut:
+    _check_prefix(prefix)
+    async with platform.session() as session:
+        created = await api_keys.rotate(session, prefix, timedelta(seconds=given.overlap_seconds), given.expires_at)
+    return serialize_new_key(created)
 
 
-@router.delete(_PLATFORM_PATH + "/{prefix}", status_code=204, summary="Revoke a key of the platform")
-async def revoke_platform_key(caller: PlatformAdmin, operations: OperationsPart, prefix: str) -> None:
-    await operations.revoke_platform_key(caller.scope, _check_prefix(prefix))
-
-
-@router.post(_PLATFORM_PATH + "/{prefix}/rotate", status_code=201, summary="Make a key of the platform a successor")
-async def rotate_platform_key(
-    caller: PlatformAdmin, rotation: RotationPart, prefix: str, given: RotationIn
-) -> NewKeyOut:
-    return serialize_new_key(await rotation.of_platform(caller.scope, _check_prefix(prefix), given))
-
-
-def _check_prefix(text: str) -> str:
+def _check_prefix(text: str) -> None:
     if not text.isalnum() or not text.isascii():
         raise NotFound
-    return text

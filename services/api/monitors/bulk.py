@@ -1,4 +1,4 @@
-"""Many changes of monitors in one transaction: planned as a whole, then made as a whole, or only told."""
+"""Many changes of monitors in one transaction: planned as a whole, then applied as a whole, or only reported."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any, Literal
 from lagscale.domain.quotas import Quota
 from lagscale.errors import FieldError, InvalidInput, PreconditionFailed
 from lagscale.store.registry import monitor_writes, monitors, quotas
-from lagscale.store.registry.monitor_spec import MonitorDraft, MonitorSpec, read_given, to_columns
-from lagscale.store.registry.session import AccessScope, Row, TenantSession
+from lagscale.store.registry.monitor_spec import MonitorDraft, MonitorSpec, build_spec, read_given, to_columns
+from lagscale.store.registry.session import Row, TenantSession
 from lagscale.store.registry.versions import Precondition, check_precondition
-from services.api.monitors.bulk_schemas import ChangeIn, ChangeOut, ChangesIn, ChangesOut, FieldDifference
+from services.api.deps import TenantAccess
 from services.api.monitors.drafts import parse_draft
-from services.api.operations import Operations
+from services.api.monitors.schemas import ChangeIn, ChangeOut, ChangesIn, ChangesOut, FieldDifference
 
 _Outcome = Literal["created", "changed", "unchanged", "deleted"]
 _FIELDS = {
@@ -30,7 +30,7 @@ _FIELDS = {
 
 @dataclass(frozen=True, slots=True)
 class _PlannedChange:
-    """One planned change: the monitor as it is, and as it shall be."""
+    """One planned change: the current row of the monitor, and its desired state."""
 
     name: str
     outcome: _Outcome
@@ -38,71 +38,69 @@ class _PlannedChange:
     spec: MonitorSpec | None = None
 
 
-class BulkChanges:
-    """Plans and makes the changes."""
+async def apply_bulk_changes(
+    tenant: TenantAccess, given: ChangesIn, tick_seconds: float, *, dry_run: bool
+) -> ChangesOut:
+    """Apply all changes, or only report what they would do.
 
-    def __init__(self, operations: Operations) -> None:
-        self._operations = operations
+    Raises:
+        InvalidInput: with the errors of all items; fields as in `items.3.put.policy.lagThreshold`.
+        PreconditionFailed: the monitor of an item has another version.
+        QuotaExceeded: the tenant would exceed a quota.
+    """
+    drafts = _parse_drafts(given)
+    # The lock keeps the tenant's rules as they are until the end.
+    async with tenant.session(lock=True) as session:
+        await quotas.lock_registrations(session)
+        steps = await _plan(session, given, drafts, tick_seconds)
+        after = {} if dry_run else await _apply_changes(session, steps)
+        if dry_run:
+            await _check_quotas(session, steps)
+    items = [_serialize_change(step, after.get(step.name, step.row)) for step in steps]
+    counts = {
+        outcome: sum(step.outcome == outcome for step in steps)
+        for outcome in ("created", "changed", "unchanged", "deleted")
+    }
+    return ChangesOut.model_validate({"dry_run": dry_run, "items": items} | counts)
 
-    async def change(self, scope: AccessScope, tenant: str, given: ChangesIn, *, dry_run: bool) -> ChangesOut:
-        """Make all changes, or only tell them.
 
-        Raises:
-            InvalidInput: with the faults of all items at once; fields as in `items.3.put.policy.lagThreshold`.
-            PreconditionFailed: an item has another version than the caller has seen.
-            QuotaExceeded: the tenant would have more monitors than it may.
-        """
-        drafts = _parse_drafts(given)
-        async with self._operations.monitor_changes(scope, tenant) as session:
-            await quotas.lock_registrations(session)
-            steps = await self._plan(session, given, drafts)
-            after = {} if dry_run else await _apply_changes(session, steps)
-            if dry_run:
-                await _check_quotas(session, steps)
-        items = [_serialize_change(step, after.get(step.name, step.row)) for step in steps]
-        counts = {
-            outcome: sum(step.outcome == outcome for step in steps)
-            for outcome in ("created", "changed", "unchanged", "deleted")
-        }
-        return ChangesOut.model_validate({"dry_run": dry_run, "items": items} | counts)
-
-    async def _plan(
-        self, session: TenantSession, given: ChangesIn, drafts: Mapping[int, MonitorDraft]
-    ) -> list[_PlannedChange]:
-        rows = await monitors.lock_many(session, [_monitor_name(change) for change in given.items])
-        clusters = await monitor_writes.cluster_ids(session, {draft.cluster for draft in drafts.values()})
-        field_errors: list[FieldError] = []
-        steps: list[_PlannedChange] = []
-        for index, change in enumerate(given.items):
-            row = rows.get(_monitor_name(change))
-            _check_precondition(change, row, index)
-            if change.delete is not None:
-                steps.append(_PlannedChange(change.delete, "unchanged" if row is None else "deleted", row))
-                continue
-            draft = drafts[index]
-            if draft.cluster not in clusters:
-                field_errors.append(monitor_writes.unknown_cluster(f"items.{index}.put.cluster"))
-            try:
-                steps.append(_plan_change(row, draft, self._operations.build_spec(draft, session)))
-            except InvalidInput as error:
-                if row is not None and monitors.is_unchanged(draft, row):
-                    # The tenant's rules came later than the monitor: as it is it goes on.
-                    steps.append(_PlannedChange(draft.name, "unchanged", row))
-                else:
-                    field_errors += [
-                        FieldError(f"items.{index}.put.{field_error.field}", field_error.text)
-                        for field_error in error.field_errors
-                    ]
-        if field_errors:
-            raise InvalidInput(field_errors)
-        return steps
+async def _plan(
+    session: TenantSession, given: ChangesIn, drafts: Mapping[int, MonitorDraft], tick_seconds: float
+) -> list[_PlannedChange]:
+    rows = await monitors.lock_many(session, [_monitor_name(change) for change in given.items])
+    clusters = await monitor_writes.cluster_ids(session, {draft.cluster for draft in drafts.values()})
+    field_errors: list[FieldError] = []
+    steps: list[_PlannedChange] = []
+    for index, change in enumerate(given.items):
+        row = rows.get(_monitor_name(change))
+        _check_precondition(change, row, index)
+        if change.delete is not None:
+            steps.append(_PlannedChange(change.delete, "unchanged" if row is None else "deleted", row))
+            continue
+        draft = drafts[index]
+        if draft.cluster not in clusters:
+            field_errors.append(monitor_writes.unknown_cluster(f"items.{index}.put.cluster"))
+        try:
+            steps.append(_plan_change(row, draft, build_spec(draft, session.tenant, tick_seconds)))
+        except InvalidInput as error:
+            if row is not None and monitors.is_unchanged(draft, row):
+                # The tenant's rules are newer than the monitor, which may stay as it is.
+                steps.append(_PlannedChange(draft.name, "unchanged", row))
+            else:
+                field_errors += [
+                    FieldError(f"items.{index}.put.{field_error.field}", field_error.text)
+                    for field_error in error.field_errors
+                ]
+    if field_errors:
+        raise InvalidInput(field_errors)
+    return steps
 
 
 def _parse_drafts(given: ChangesIn) -> dict[int, MonitorDraft]:
-    """The monitors of the items that have one, by place.
+    """The drafts of the items that put a monitor, by index.
 
     Raises:
-        InvalidInput: a monitor has no name, or a name comes twice.
+        InvalidInput: a monitor has no name, or a name occurs twice.
     """
     field_errors: list[FieldError] = []
     index_by_name: dict[str, int] = {}
@@ -113,7 +111,9 @@ def _parse_drafts(given: ChangesIn) -> dict[int, MonitorDraft]:
         if not name:
             field_errors.append(FieldError(field, "must be given"))
         elif name in index_by_name:
-            field_errors.append(FieldError(field, f"is that of items.{index_by_name[name]} too; give each name once"))
+            field_errors.append(
+                FieldError(field, f"is also the name in items.{index_by_name[name]}; each name may occur once")
+            )
         index_by_name.setdefault(name, index)
         if change.put is not None:
             drafts[index] = parse_draft(name, change.put)
@@ -144,11 +144,11 @@ def _plan_change(row: Row | None, draft: MonitorDraft, spec: MonitorSpec) -> _Pl
 
 
 async def _check_quotas(session: TenantSession, steps: list[_PlannedChange]) -> None:
-    """What `_apply_changes` would find of the quotas, without a row written: locks that all tenants share are not taken."""
+    """Check quotas as `_apply_changes` would, without writing rows: a dry run takes no locks that tenants share."""
     outcomes = [step.outcome for step in steps]
     await quotas.check_quota(session, Quota.MONITORS, outcomes.count("created") - outcomes.count("deleted"))
     if "deleted" not in outcomes:
-        # What a deletion gives back is counted when it is made.
+        # What a deletion frees is known only when it is applied.
         await quotas.check_quota(session, Quota.PARTITIONS, min(1, outcomes.count("created")))
     added = sum(step.outcome in {"created", "changed"} and _discovers_topics(step.spec) for step in steps)
     removed = sum(
@@ -162,9 +162,9 @@ def _discovers_topics(spec: MonitorSpec | None) -> bool:
 
 
 async def _apply_changes(session: TenantSession, steps: list[_PlannedChange]) -> dict[str, Row | None]:
-    """Make the changes; the rows that are another now, by name."""
+    """Apply the changes; the rows that changed, by name."""
     deleted_rows = [step.row for step in steps if step.outcome == "deleted" and step.row is not None]
-    # Deleted first: the quota counts what is there in the end.
+    # Deletions first: the quota counts the final state.
     await monitor_writes.remove(session, deleted_rows)
     pairs = [(step.row, step.spec) for step in steps if step.outcome == "changed" and step.row and step.spec]
     changed = await monitor_writes.change(session, pairs, adopt=True)
@@ -192,7 +192,7 @@ def _find_differences(row: Row | None, spec: MonitorSpec) -> dict[str, FieldDiff
 
 
 def _list_fields(row: Mapping[str, Any]) -> dict[str, Any]:
-    """What a monitor is, by the fields of its body; policy keys as given, and those that the tenant's defaults add."""
+    """A monitor by the fields of its body; policy keys as set, and those that the tenant's defaults add."""
     given = read_given(dict(row))
     fields = {field: row[column] for column, field in _FIELDS.items()}
     fields |= {f"policy.{name}": text for name, text in given.items()}

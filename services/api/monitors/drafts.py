@@ -1,27 +1,32 @@
-"""Bodies of requests -> what they say of a monitor, as texts, with the faults of what they say. Pure."""
+"""Bodies of monitors -> drafts of the registry, with their errors; and the policy of a stored monitor."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from lagscale.domain.policy.keys import KEYS_BY_NAME
+from lagscale.domain.policy.parsing import parse_policy
+from lagscale.domain.policy.policy import Policy
 from lagscale.domain.policy.tenant_rules import build_unknown_key_fault
+from lagscale.domain.state_codes import StateCode
 from lagscale.domain.topics import TopicScope, normalize_names
-from lagscale.errors import FieldError
+from lagscale.errors import FieldError, InvalidInput
 from lagscale.store.registry.monitor_spec import MonitorDraft
-from services.api.schemas import MonitorIn, PolicyValue
-from services.api.tenants.policy_schemas import format_policy_value
+from lagscale.store.registry.session import Row
+from services.api.monitors.schemas import MonitorIn
+from services.api.schemas import PolicyValue
+from services.api.tenants.schemas import format_policy_value
 
 _SCOPE_NAMES = {"topics": "topics", "pattern": "topicPattern", "exclude": "excludeTopics"}
 
 
 def parse_draft(name: str, given: MonitorIn) -> MonitorDraft:
-    """The monitor of a body, under this name."""
+    """The draft of a body, under this name; its errors are a part of it."""
     pattern = None if given.topic_pattern is None else given.topic_pattern.strip()
     scope = TopicScope(tuple(dict.fromkeys(given.topics or ())), pattern, normalize_names(given.exclude_topics))
-    texts, of_policy = format_policy(given.policy)
+    texts, policy_errors = format_policy(given.policy)
     field_errors = scope.field_errors(_SCOPE_NAMES) + [
-        FieldError(f"policy.{field_error.field}", field_error.text) for field_error in of_policy
+        FieldError(f"policy.{field_error.field}", field_error.text) for field_error in policy_errors
     ]
     return MonitorDraft(
         name, given.cluster, given.consumer_group.strip(), scope, texts, given.overridable, tuple(field_errors)
@@ -29,7 +34,7 @@ def parse_draft(name: str, given: MonitorIn) -> MonitorDraft:
 
 
 def format_policy(values: Mapping[str, PolicyValue]) -> tuple[dict[str, str], list[FieldError]]:
-    """The policy keys as texts, and a fault for each that is none of ours; null means not given."""
+    """The policy keys as strings, and an error for each unknown key; null means not set."""
     texts: dict[str, str] = {}
     field_errors: list[FieldError] = []
     for name, value in values.items():
@@ -38,3 +43,17 @@ def format_policy(values: Mapping[str, PolicyValue]) -> tuple[dict[str, str], li
         elif value is not None and (text := format_policy_value(value)):
             texts[name] = text
     return texts, field_errors
+
+
+def read_policy(stored: Mapping[str, object], minimum_interval: int) -> Policy:
+    """The policy of stored keys, as the scaler reads it; tick and minimum were checked when it was written."""
+    given = {str(name): str(text) for name, text in stored.items()}
+    try:
+        return parse_policy(given, tick_seconds=0.0, minimum_interval=minimum_interval)
+    except InvalidInput:
+        return parse_policy(given, tick_seconds=0.0)
+
+
+def find_partial_reason(row: Row) -> str:
+    """Why only a part of a monitor's topics is measured; empty if all are."""
+    return str(row["scope_message"]) if row["scope_code"] == StateCode.TOO_MANY_TOPICS else ""

@@ -1,48 +1,56 @@
-"""/v1/tenants/{tenant}/monitors, and what was measured and judged of each."""
+"""/v1/tenants/{tenant}/monitors: create, read, replace, delete and restore monitors, one by one or in bulk."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
-from pydantic import AwareDatetime
 
-from lagscale.store.registry.history import SampleRange
+from lagscale.store.registry import monitors
+from lagscale.store.registry.monitor_spec import build_spec, read_draft
 from lagscale.store.registry.monitors import MonitorFilter
-from services.api.auth.authenticator import TenantAdmin, Viewer
 from services.api.deps import (
-    OperationsPart,
+    DryRun,
+    IfMatch,
     PageQuery,
-    Tenant,
-    VerdictReaderPart,
+    TenantAdmin,
+    TickSeconds,
+    Viewer,
     check_name,
+    match_name,
+    part,
+    require_name,
     set_etag,
     set_status_and_etag,
 )
-from services.api.dry_run import SUPPORTS_DRY_RUN
-from services.api.preconditions import Precondition
-from services.api.schemas import Listing, MonitorIn, MonitorOut
-from services.api.serializers import serialize_monitor
-from services.api.validation.routes import ValidationPart, add_monitor_warnings
-from services.api.verdicts.schemas import MonitorHealth, RoundOut, VerdictOut
+from services.api.monitors.bulk import apply_bulk_changes
+from services.api.monitors.drafts import parse_draft
+from services.api.monitors.schemas import ChangesIn, ChangesOut, MonitorIn, MonitorOut, serialize_monitor
+from services.api.schemas import Listing, serialize_page
+from services.api.validation.validator import MonitorValidator
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/monitors", tags=["monitors"])
 
-From = Annotated[AwareDatetime | None, Query(alias="from", description="The first instant, included.")]
-To = Annotated[AwareDatetime | None, Query(description="The last instant, excluded.")]
+ValidatorPart = Annotated[MonitorValidator, part("validator")]
+RunValidation = Annotated[bool, Query(alias="validate", description="Validate on the cluster and return warnings.")]
 
 
 def _read_filters(
     *,
-    cluster: Annotated[str | None, Query(max_length=63, description="Of this cluster.")] = None,
-    group: Annotated[str | None, Query(alias="consumerGroup", max_length=255, description="Of this group.")] = None,
-    auto: Annotated[bool | None, Query(alias="autoRegistered", description="Registered by a ScaledObject.")] = None,
-    failing: Annotated[
-        bool | None, Query(description="The state of its cluster, its topics or its targets is another than `ok`.")
+    cluster: Annotated[str | None, Query(max_length=63, description="Monitors of this cluster.")] = None,
+    group: Annotated[
+        str | None, Query(alias="consumerGroup", max_length=255, description="Monitors of this consumer group.")
     ] = None,
-    deleted: Annotated[bool, Query(description="The deleted ones that are still kept, not the live ones.")] = False,
+    auto: Annotated[
+        bool | None, Query(alias="autoRegistered", description="Whether a ScaledObject registered it.")
+    ] = None,
+    failing: Annotated[
+        bool | None, Query(description="Whether the state of its cluster, topic discovery or a target is not `ok`.")
+    ] = None,
+    deleted: Annotated[bool, Query(description="Deleted monitors that can be restored, instead of live ones.")] = False,
 ) -> MonitorFilter:
-    # PostgreSQL stores no NUL, so nothing has such a name.
+    # PostgreSQL stores no NUL, so no object has such a name.
     texts = [text.replace("\0", "\ufffd") if text else text for text in (cluster, group)]
     return MonitorFilter(texts[0], texts[1], auto, failing, deleted)
 
@@ -50,98 +58,91 @@ def _read_filters(
 FiltersQuery = Annotated[MonitorFilter, Depends(_read_filters)]
 
 
-@router.get("", summary="List a tenant's monitors")
-async def list_monitors(
-    caller: Viewer, operations: OperationsPart, tenant: Tenant, page_request: PageQuery, filters: FiltersQuery
-) -> Listing[MonitorOut]:
-    page = await operations.list_monitors(caller.scope, tenant, page_request, filters)
-    return Listing(items=[serialize_monitor(row) for row in page.rows], next=page.after)
+@router.get("", summary="List the monitors of a tenant")
+async def list_monitors(tenant: Viewer, page_request: PageQuery, filters: FiltersQuery) -> Listing[MonitorOut]:
+    async with tenant.session() as session:
+        page = await monitors.list_page(session, page_request, filters)
+    return serialize_page(page, serialize_monitor)
 
 
 @router.post("", status_code=201, summary="Create a monitor")
 async def create_monitor(
     *,
-    caller: TenantAdmin,
-    operations: OperationsPart,
-    tenant: Tenant,
+    tenant: TenantAdmin,
     given: MonitorIn,
-    validation: ValidationPart,
+    tick_seconds: TickSeconds,
+    validator: ValidatorPart,
+    run_validation: RunValidation = True,
     response: Response,
 ) -> MonitorOut:
-    outcome = await operations.create_monitor(caller.scope, tenant, given)
-    set_status_and_etag(response, outcome)
-    return await add_monitor_warnings(validation, caller.scope, tenant, given, serialize_monitor(outcome.row))
+    draft = parse_draft(require_name(given.name), given)
+    # The lock keeps the tenant's rules as they are until the end; so in every change of a monitor.
+    async with tenant.session(lock=True) as session:
+        outcome = await monitors.create(session, build_spec(draft, session.tenant, tick_seconds))
+        row = await monitors.read_by_name(session, draft.name)
+    set_status_and_etag(response, replace(outcome, row=row))
+    body = serialize_monitor(row)
+    if run_validation:
+        body.warnings = await validator.find_warnings(tenant, given)
+    return body
+
+
+@router.post("/bulk", summary="Put and delete many monitors, all or none")
+async def change_monitors(
+    tenant: TenantAdmin, given: ChangesIn, tick_seconds: TickSeconds, *, dry_run: DryRun = False
+) -> ChangesOut:
+    return await apply_bulk_changes(tenant, given, tick_seconds, dry_run=dry_run)
 
 
 @router.get("/{monitor}", summary="Show a monitor")
-async def show_monitor(
-    caller: Viewer, operations: OperationsPart, tenant: Tenant, monitor: str, response: Response
-) -> MonitorOut:
-    row = await operations.monitor(caller.scope, tenant, check_name(monitor))
+async def show_monitor(tenant: Viewer, monitor: str, response: Response) -> MonitorOut:
+    check_name(monitor)
+    async with tenant.session() as session:
+        row = await monitors.read_by_name(session, monitor)
     set_etag(response, row["version"])
     return serialize_monitor(row)
 
 
-@router.put(
-    "/{monitor}",
-    responses={201: {"model": MonitorOut}},
-    summary="Create a monitor, or make it so",
-    dependencies=[SUPPORTS_DRY_RUN],
-)
+@router.put("/{monitor}", responses={201: {"model": MonitorOut}}, summary="Create or replace a monitor")
 async def put_monitor(
     *,
-    caller: TenantAdmin,
-    operations: OperationsPart,
-    tenant: Tenant,
+    tenant: TenantAdmin,
     monitor: str,
     given: MonitorIn,
-    precondition: Precondition,
-    validation: ValidationPart,
+    precondition: IfMatch,
+    tick_seconds: TickSeconds,
+    validator: ValidatorPart,
+    run_validation: RunValidation = True,
+    dry_run: DryRun = False,
     response: Response,
 ) -> MonitorOut:
-    outcome = await operations.put_monitor(caller.scope, tenant, check_name(monitor), given, precondition=precondition)
-    set_status_and_etag(response, outcome)
-    return await add_monitor_warnings(validation, caller.scope, tenant, given, serialize_monitor(outcome.row))
+    draft = parse_draft(match_name(monitor, given.name), given)
+    async with tenant.session(lock=True, dry_run=dry_run) as session:
+        outcome = await monitors.put_draft(session, draft, tick_seconds, precondition)
+        row = await monitors.read_by_name(session, monitor)
+    set_status_and_etag(response, replace(outcome, row=row))
+    body = serialize_monitor(row)
+    if run_validation:
+        body.warnings = await validator.find_warnings(tenant, given)
+    return body
 
 
 @router.delete("/{monitor}", status_code=204, summary="Delete a monitor; it can be restored for 30 days")
-async def delete_monitor(
-    caller: TenantAdmin, operations: OperationsPart, tenant: Tenant, monitor: str, precondition: Precondition
-) -> None:
-    await operations.delete_monitor(caller.scope, tenant, check_name(monitor), precondition)
+async def delete_monitor(tenant: TenantAdmin, monitor: str, precondition: IfMatch) -> None:
+    check_name(monitor)
+    async with tenant.session() as session:
+        await monitors.remove(session, monitor, precondition)
 
 
-@router.post("/{monitor}/restore", summary="Bring back the monitor of this name that was deleted last")
+@router.post("/{monitor}/restore", summary="Restore the last deleted monitor of this name")
 async def restore_monitor(
-    caller: TenantAdmin, operations: OperationsPart, tenant: Tenant, monitor: str, response: Response
+    tenant: TenantAdmin, monitor: str, tick_seconds: TickSeconds, response: Response
 ) -> MonitorOut:
-    outcome = await operations.restore_monitor(caller.scope, tenant, check_name(monitor))
-    set_status_and_etag(response, outcome)
-    return serialize_monitor(outcome.row)
-
-
-@router.get("/{monitor}/verdict", summary="Judge a monitor now, with the evidence")
-async def show_verdict(caller: Viewer, verdict_reader: VerdictReaderPart, tenant: Tenant, monitor: str) -> VerdictOut:
-    return await verdict_reader.verdict(caller.scope, tenant, check_name(monitor))
-
-
-@router.get("/{monitor}/samples", summary="List a monitor's samples, the newest round first")
-async def list_samples(
-    *,
-    caller: Viewer,
-    verdict_reader: VerdictReaderPart,
-    tenant: Tenant,
-    monitor: str,
-    page_request: PageQuery,
-    begin: From = None,
-    to: To = None,
-) -> Listing[RoundOut]:
-    span = SampleRange(page_request.limit, begin, to)
-    return await verdict_reader.samples(caller.scope, tenant, check_name(monitor), span, page_request.after)
-
-
-@router.get("/{monitor}/health", summary="Show the states of a monitor's cluster and targets")
-async def show_monitor_health(
-    caller: Viewer, verdict_reader: VerdictReaderPart, tenant: Tenant, monitor: str
-) -> MonitorHealth:
-    return await verdict_reader.monitor_health(caller.scope, tenant, check_name(monitor))
+    check_name(monitor)
+    async with tenant.session(lock=True) as session:
+        deleted = await monitors.lock_deleted(session, monitor)
+        spec = build_spec(read_draft(deleted), session.tenant, tick_seconds)
+        outcome = await monitors.restore(session, deleted, spec)
+        row = await monitors.read_by_name(session, monitor)
+    set_status_and_etag(response, replace(outcome, row=row))
+    return serialize_monitor(row)

@@ -1,8 +1,10 @@
-"""Looks at a registered cluster: reachable, authenticated, rights one by one; and warnings from what was found."""
+"""Preflight of a registered cluster: reachable, authenticated, each permission; and warnings from the result."""
 
 from __future__ import annotations
 
 from dataclasses import asdict
+
+import structlog
 
 from lagscale.errors import Conflict, LagscaleError, QuotaExceeded, SecretReferenceBroken, SecretsUnreadable
 from lagscale.kafka.addresses import AddressRules
@@ -11,34 +13,37 @@ from lagscale.kafka.probe.runner import ProbeRunner
 from lagscale.kafka.secrets import SecretSources, resolve_secrets
 from lagscale.store.encryption import Keyring
 from lagscale.store.registry import clusters
-from lagscale.store.registry.session import AccessScope, RegistryDatabase, Row
+from lagscale.store.registry.session import Row
+from services.api.deps import TenantAccess
 from services.api.metrics import PREFLIGHT_PROBES
 from services.api.preflight.schemas import PreflightOut
 from services.api.schemas import WarningOut
 
-DISABLED_MESSAGE = "Looking at clusters is switched off: LAGSCALE_API_PREFLIGHT_TIMEOUT_SECONDS is 0."
+log = structlog.get_logger(__name__)
+
+_DISABLED = "Preflights are disabled: LAGSCALE_API_PREFLIGHT_TIMEOUT_SECONDS is 0."
 _OWN_MOUNT = (
-    ". The API reads references by itself: mount the tenants' secrets into it as into the scraper, or see the cluster's "
-    "state once it is polled."
+    ". The API resolves references itself: mount the tenants' secrets into it as into the scraper, or see the state of the "
+    "cluster once it is polled."
 )
 _NO_SECRET_SOURCES = SecretSources()
 _MAX_WARNINGS = 20
+#: Field of a result -> of the response, where the names differ.
+_RENAMED = {"kind": "resource_type"}
 _STEPS = ("resolved", "connected", "tls", "authenticated", "answered")
 
 
 class Preflights:
-    """Preflights of clusters. The transaction that finds the cluster is closed before the cluster is asked anything."""
+    """Runs preflights. The transaction that reads the cluster is closed before Kafka is connected to."""
 
     def __init__(
         self,
-        database: RegistryDatabase,
         keyring: Keyring,
         rules: AddressRules,
         probe_runner: ProbeRunner,
         secret_sources: SecretSources = _NO_SECRET_SOURCES,
     ) -> None:
-        """Take the parts; references to secrets lead to what this process has `secret_sources`."""
-        self._database = database
+        """Take the parts; `secret_sources` are those that this process can read."""
         self._keyring = keyring
         self._rules = rules
         self._probe_runner = probe_runner
@@ -46,36 +51,39 @@ class Preflights:
 
     @property
     def is_disabled(self) -> bool:
-        """Whether clusters are never looked at."""
+        """Whether no cluster is ever probed."""
         return self._probe_runner.seconds == 0
 
-    async def build_report(self, scope: AccessScope, tenant: str, name: str) -> PreflightOut:
+    async def build_report(self, tenant: TenantAccess, name: str) -> PreflightOut:
         """The preflight of one cluster.
 
         Raises:
             NotFound: there is no such cluster for this caller.
-            Conflict: it is being looked at, or looks are switched off.
-            QuotaExceeded: too many looks are under way.
+            Conflict: a preflight of it is running, or preflights are disabled.
+            QuotaExceeded: too many preflights are running.
             SecretsUnreadable: the stored secret cannot be decrypted.
         """
-        async with self._database.tenant(scope, tenant) as session:
+        async with tenant.session() as session:
             row = await clusters.read_by_name(session, name)
             groups = await clusters.read_watched_groups(session, row["id"])
         if self.is_disabled:
-            raise Conflict(DISABLED_MESSAGE)
-        result = await self.run(tenant, row, groups=groups)
+            raise Conflict(_DISABLED)
+        result = await self.run(tenant.name, row, groups=groups)
         return _build_preflight(name, result)
 
-    async def warnings(self, scope: AccessScope, tenant: str, row: Row) -> list[WarningOut]:
-        """What a look at a cluster just registered says; never an error because of the cluster."""
+    async def find_warnings(self, tenant: TenantAccess, row: Row) -> list[WarningOut]:
+        """Warnings for a cluster that was just registered; never raises, because the registration has succeeded."""
         if self.is_disabled:
             return []
-        async with self._database.tenant(scope, tenant) as session:
-            groups = await clusters.read_watched_groups(session, row["id"])
         try:
-            return find_cluster_warnings(await self.run(tenant, row, groups=groups, wait_for_slot=True))
-        except (Conflict, QuotaExceeded, SecretsUnreadable) as error_busy:
-            return [_build_skipped_warning(error_busy)]
+            async with tenant.session() as session:
+                groups = await clusters.read_watched_groups(session, row["id"])
+            return find_cluster_warnings(await self.run(tenant.name, row, groups=groups, wait_for_slot=True))
+        except (Conflict, QuotaExceeded, SecretsUnreadable) as busy:
+            return [WarningOut(field="preflight", text=f"The preflight was skipped. {busy.message}")]
+        except LagscaleError as error:
+            log.warning("preflight_failed", error=type(error).__name__)
+            return []
 
     async def run(
         self,
@@ -88,7 +96,7 @@ class Preflights:
         with_topic_names: bool = False,
         wait_for_slot: bool = False,
     ) -> ProbeResult:
-        """Look at a cluster of the tenant by its row; see `ProbeRequest` and `ProbeRunner.run`.
+        """Probe a cluster of the tenant by its row; see `ProbeRequest` and `ProbeRunner.run`.
 
         Raises:
             Conflict, QuotaExceeded: as `build_report`.
@@ -123,10 +131,6 @@ class Preflights:
         return result
 
 
-def _build_skipped_warning(why: LagscaleError) -> WarningOut:
-    return WarningOut(field="preflight", text=f"The cluster was not looked at. {why.message}")
-
-
 def _build_preflight(name: str, result: ProbeResult) -> PreflightOut:
     warnings = find_cluster_warnings(result)
     unknown = [one for one in result.access_checks if one.status is AccessStatus.UNKNOWN and one.name]
@@ -137,12 +141,12 @@ def _build_preflight(name: str, result: ProbeResult) -> PreflightOut:
 
 
 def _select_fields(pairs: list[tuple[str, object]]) -> dict[str, object]:
-    """The fields that are shown; others serve the validation of monitors."""
-    return {name: value for name, value in pairs if name not in {"topics", "groups", "topic_names"}}
+    """The fields of the response; the others serve the validation of monitors."""
+    return {_RENAMED.get(name, name): value for name, value in pairs if name not in {"topics", "groups", "topic_names"}}
 
 
 def find_cluster_warnings(result: ProbeResult) -> list[WarningOut]:
-    """What is wrong, each with the way out; the most telling first, and not more than can be read."""
+    """Problems with their remediation, the most specific first; at most 20."""
     warnings = [
         WarningOut(field=f"bootstrapServers.{number}", text=f"{address_result.address}: {step.text}")
         for number, address_result in enumerate(result.addresses)
@@ -161,12 +165,14 @@ def find_cluster_warnings(result: ProbeResult) -> list[WarningOut]:
     for permission in result.access_checks:
         if permission.status is AccessStatus.DENIED:
             what = f"the {permission.kind}" + (f" {permission.name}" if permission.name else "")
-            text = f"The right {permission.permission} on {what} is missing. {permission.text} Grant it: {permission.grant}"
-            warnings.append(WarningOut(field="rights", text=text))
+            text = f"Permission {permission.permission} on {what} is missing. {permission.text} To grant it: {permission.grant}"
+            warnings.append(WarningOut(field="accessChecks", text=text))
     omitted = len(warnings) - _MAX_WARNINGS
     if omitted > 0:
         warnings = warnings[:_MAX_WARNINGS]
-        warnings.append(WarningOut(field="preflight", text=f"{omitted} more like these; see the cluster's preflight."))
+        warnings.append(
+            WarningOut(field="preflight", text=f"{omitted} more warnings; run a preflight of the cluster to see them.")
+        )
     return warnings
 
 

@@ -1,6 +1,8 @@
-"""Bodies of requests and answers about quotas, as the OpenAPI document shows them."""
+"""Request and response bodies of quotas. Defaults and names are those of `lagscale.domain.quotas`."""
 
 from __future__ import annotations
+
+from typing import Any
 
 from pydantic import Field
 
@@ -8,42 +10,39 @@ from lagscale.domain.quotas import DEFAULT_QUOTAS, Quota
 from services.api.schemas import ApiSchema
 
 _MAX_LIMIT = 1_000_000
+#: Quota -> description.
+_DESCRIPTIONS = {
+    Quota.MONITORS: "Maximum number of monitors.",
+    Quota.CLUSTERS: "Maximum number of clusters.",
+    Quota.PATTERNS: "Maximum number of monitors that discover their topics, by `topicPattern` or by their group.",
+    Quota.PARTITIONS: "Maximum number of partitions of all targets: a topic counts once for each group measured on it.",
+    Quota.CALLS: "Calls of KEDA per second, for each monitor and each replica of the scaler.",
+    Quota.REQUESTS: "Requests of the tenant's keys per second, for each replica of the API.",
+}
+_RATES = {Quota.CALLS, Quota.REQUESTS}
+
+
+def quota_field(quota: Quota, **extra: Any) -> Any:
+    """The field of a quota, with its default, limits and description."""
+    return Field(
+        default=DEFAULT_QUOTAS[quota],
+        ge=1 if quota in _RATES else 0,
+        le=100 * _MAX_LIMIT if quota is Quota.PARTITIONS else _MAX_LIMIT,
+        description=_DESCRIPTIONS[quota],
+        examples=[DEFAULT_QUOTAS[quota]],
+        **extra,
+    )
 
 
 class QuotasIn(ApiSchema):
-    """A tenant's quotas as they shall be; one that is left out is the default again."""
+    """Desired quotas of a tenant; an omitted one is reset to its default."""
 
-    monitors: int = Field(default=DEFAULT_QUOTAS[Quota.MONITORS], ge=0, le=_MAX_LIMIT, description="The most monitors.")
-    clusters: int = Field(
-        default=DEFAULT_QUOTAS[Quota.CLUSTERS], ge=0, le=_MAX_LIMIT, description="The most clusters.", examples=[50]
-    )
-    patterns: int = Field(
-        default=DEFAULT_QUOTAS[Quota.PATTERNS],
-        ge=0,
-        le=_MAX_LIMIT,
-        description="The most monitors whose topics are looked up, by `topicPattern` or by their group.",
-    )
-    partitions: int = Field(
-        default=DEFAULT_QUOTAS[Quota.PARTITIONS],
-        ge=0,
-        le=100 * _MAX_LIMIT,
-        description="The most partitions of all targets together: a topic counts once for each group that is measured "
-        "on it.",
-    )
-    calls: int = Field(
-        default=DEFAULT_QUOTAS[Quota.CALLS],
-        ge=1,
-        le=_MAX_LIMIT,
-        alias=Quota.CALLS.value,
-        description="KEDA's calls a second, for each monitor and for each replica of the scaler.",
-    )
-    requests: int = Field(
-        default=DEFAULT_QUOTAS[Quota.REQUESTS],
-        ge=1,
-        le=_MAX_LIMIT,
-        alias=Quota.REQUESTS.value,
-        description="Requests a second of the tenant's keys, for each replica of the API.",
-    )
+    monitors: int = quota_field(Quota.MONITORS)
+    clusters: int = quota_field(Quota.CLUSTERS)
+    patterns: int = quota_field(Quota.PATTERNS)
+    partitions: int = quota_field(Quota.PARTITIONS)
+    calls: int = quota_field(Quota.CALLS, alias=Quota.CALLS.value)
+    requests: int = quota_field(Quota.REQUESTS, alias=Quota.REQUESTS.value)
 
 
 class CountQuotaOut(ApiSchema):
@@ -54,22 +53,20 @@ class CountQuotaOut(ApiSchema):
 
 
 class PartitionQuotaOut(CountQuotaOut):
-    """The quota of partitions, which are known only when they were measured."""
+    """The quota of partitions, which are counted once they were measured."""
 
-    unmeasured: int = Field(examples=[0], description="Targets whose partitions were not counted yet.")
-    refused: int = Field(
-        examples=[0], description="Targets that do not fit, so they are not measured: unknown, never 0."
-    )
+    unmeasured: int = Field(examples=[0], description="Targets whose partitions are not counted yet.")
+    refused: int = Field(examples=[0], description="Targets over the quota, which are not measured: unknown, never 0.")
 
 
 class RateQuotaOut(ApiSchema):
-    """A quota of calls in a time, for each replica."""
+    """A rate limit, for each replica."""
 
     limit: int = Field(examples=[500])
 
 
 class QuotasOut(ApiSchema):
-    """A tenant's quotas and what it uses of them."""
+    """Quotas and usage of a tenant."""
 
     monitors: CountQuotaOut
     clusters: CountQuotaOut
@@ -77,4 +74,4 @@ class QuotasOut(ApiSchema):
     partitions: PartitionQuotaOut
     calls: RateQuotaOut = Field(alias=Quota.CALLS.value)
     requests: RateQuotaOut = Field(alias=Quota.REQUESTS.value)
-    version: int = Field(description="The tenant's version, for If-Match.", examples=[2])
+    version: int = Field(description="Version of the tenant, for `If-Match`.", examples=[2])

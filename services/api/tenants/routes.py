@@ -1,32 +1,55 @@
-"""/v1/tenants: the platform's administrators write, a tenant's keys see their own."""
+"""/v1/tenants: the platform's administrators write, a tenant's keys read their own."""
 
 from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from services.api.auth.authenticator import PlatformAdmin, Viewer
-from services.api.deps import OperationsPart, PageQuery, Tenant, set_etag, set_status_and_etag
-from services.api.dry_run import SUPPORTS_DRY_RUN
-from services.api.preconditions import CachedVersions, Precondition
-from services.api.schemas import Listing
-from services.api.serializers import serialize_policy_warnings, serialize_tenant
-from services.api.tenants.policy_schemas import PolicyWarning
-from services.api.tenants.schemas import TenantIn, TenantOut
+from lagscale.store.registry import audit, monitors, tenant_rules, tenants
+from lagscale.store.registry.session import as_platform, as_tenant
+from lagscale.store.registry.tenant_rules import PolicyViolation
+from lagscale.store.registry.versions import check_precondition
+from services.api.deps import (
+    AnyCaller,
+    CachedVersions,
+    DryRun,
+    IfMatch,
+    PageQuery,
+    Platform,
+    PlatformAdmin,
+    TickSeconds,
+    Viewer,
+    match_name,
+    require_name,
+    set_etag,
+    set_status_and_etag,
+)
+from services.api.schemas import Listing, serialize_page
+from services.api.tenants.schemas import (
+    PolicyWarning,
+    TenantIn,
+    TenantOut,
+    build_tenant_columns,
+    serialize_policy_warnings,
+    serialize_tenant,
+)
 
 router = APIRouter(prefix="/v1/tenants", tags=["tenants"])
 
 
 @router.get("", summary="List tenants")
-async def list_tenants(caller: Viewer, operations: OperationsPart, page_request: PageQuery) -> Listing[TenantOut]:
-    page = await operations.list_tenants(caller.scope, page_request)
-    return Listing(items=[serialize_tenant(row) for row in page.rows], next=page.after)
+async def list_tenants(caller: AnyCaller, page_request: PageQuery) -> Listing[TenantOut]:
+    async with caller.session() as session:
+        page = await tenants.list_page(session, page_request)
+    return serialize_page(page, serialize_tenant)
 
 
 @router.post("", status_code=201, summary="Create a tenant")
 async def create_tenant(
-    caller: PlatformAdmin, operations: OperationsPart, given: TenantIn, response: Response
+    platform: Platform, given: TenantIn, tick_seconds: TickSeconds, response: Response
 ) -> TenantOut:
-    outcome = await operations.create_tenant(caller.scope, given)
+    name, values = require_name(given.name), build_tenant_columns(given, tick_seconds)
+    async with platform.session() as session:
+        outcome = await tenants.create(session, name, values)
     set_status_and_etag(response, outcome)
     return serialize_tenant(outcome.row)
 
@@ -34,14 +57,13 @@ async def create_tenant(
 @router.get(
     "/{tenant}",
     response_model=TenantOut,
-    responses={304: {"description": "It is as `If-None-Match` says."}},
+    responses={304: {"description": "The version in `If-None-Match` is current."}},
     summary="Show a tenant",
 )
-async def show_tenant(
-    caller: Viewer, operations: OperationsPart, tenant: Tenant, cached_versions: CachedVersions, response: Response
-) -> TenantOut | Response:
-    # Only here: the version of a cluster or a monitor says nothing of its states, which are a part of the answer.
-    row = await operations.tenant(caller.scope, tenant)
+async def show_tenant(tenant: Viewer, cached_versions: CachedVersions, response: Response) -> TenantOut | Response:
+    # Only here: the version of a cluster or a monitor does not cover its state, which is a part of the response.
+    async with tenant.session() as session:
+        row = session.tenant
     if row["version"] in cached_versions:
         unchanged = Response(status_code=304)
         set_etag(unchanged, row["version"])
@@ -50,36 +72,41 @@ async def show_tenant(
     return serialize_tenant(row)
 
 
-@router.put(
-    "/{tenant}",
-    responses={201: {"model": TenantOut}},
-    summary="Create a tenant, or make it so",
-    dependencies=[SUPPORTS_DRY_RUN],
-)
+@router.put("/{tenant}", responses={201: {"model": TenantOut}}, summary="Create or replace a tenant")
 async def put_tenant(
     *,
-    caller: PlatformAdmin,
-    operations: OperationsPart,
-    tenant: Tenant,
+    tenant: PlatformAdmin,
     given: TenantIn,
-    precondition: Precondition,
+    precondition: IfMatch,
+    tick_seconds: TickSeconds,
+    dry_run: DryRun = False,
     response: Response,
 ) -> TenantOut:
-    outcome, violations = await operations.put_tenant(caller.scope, tenant, given, precondition)
+    name, values = match_name(tenant.name, given.name), build_tenant_columns(given, tick_seconds)
+    violations: list[PolicyViolation] = []
+    async with tenant.platform_session(dry_run=dry_run) as session:
+        outcome = await tenants.put(session, name, values, precondition)
+        if tenants.changes_rules(outcome):
+            tenant_session = await as_tenant(session, outcome.row)
+            violations = await tenant_rules.apply_tenant_rules(tenant_session, tick_seconds)
     set_status_and_etag(response, outcome)
     return serialize_tenant(outcome.row, violations)
 
 
 @router.delete("/{tenant}", status_code=204, summary="Delete an empty tenant")
-async def delete_tenant(
-    caller: PlatformAdmin, operations: OperationsPart, tenant: Tenant, precondition: Precondition
-) -> None:
-    await operations.delete_tenant(caller.scope, tenant, precondition)
+async def delete_tenant(tenant: PlatformAdmin, precondition: IfMatch) -> None:
+    async with tenant.session(lock=True) as session:
+        check_precondition(session.tenant, precondition)
+        await tenants.remove(session)
+        # The tenant's own audit events were deleted with it, so this one is the platform's.
+        await audit.record(await as_platform(session), "tenant.delete", f"tenant/{tenant.name}", session.tenant, None)
 
 
-@router.get("/{tenant}/policy-warnings", summary="List the monitors that the tenant's rules forbid")
+@router.get("/{tenant}/policy-warnings", summary="List monitors that violate the tenant's rules for policies")
 async def list_policy_warnings(
-    caller: Viewer, operations: OperationsPart, tenant: Tenant, page_request: PageQuery
+    tenant: Viewer, page_request: PageQuery, tick_seconds: TickSeconds
 ) -> Listing[PolicyWarning]:
-    violations, after = await operations.find_violations(caller.scope, tenant, page_request)
-    return Listing(items=list(serialize_policy_warnings(violations)), next=after)
+    async with tenant.session() as session:
+        page = await monitors.list_page(session, page_request)
+        violations = tenant_rules.find_violations(session, page.rows, tick_seconds)
+    return Listing(items=list(serialize_policy_warnings(violations)), next=page.after)

@@ -136,7 +136,7 @@ def _render_rules(evaluation: JsonObject) -> RenderableType:
             step["rule"].replace("_", " "), format_number(step["after"]), step["text"].rstrip(".") + suffix + "."
         )
     answer = evaluation["answer"]
-    reason_text = f": {_REASONS[evaluation['because']]}" if evaluation["because"] in _REASONS else ""
+    reason_text = f": {_REASONS[evaluation['activityReason']]}" if evaluation["activityReason"] in _REASONS else ""
     if answer is None:
         table.add_row(Text("answer", style="bold"), "error", evaluation["answerSentence"])
     else:
@@ -148,7 +148,7 @@ def _render_rules(evaluation: JsonObject) -> RenderableType:
 def _render_evidence(evaluation: JsonObject) -> Iterator[RenderableType]:
     for island in evaluation["islands"][:_MAX_ROWS]:
         label = "total" if island["partition"] is None else f"{island['topic']}/{island['partition']}"
-        at_least = "" if island["bounded"] else "at least "
+        at_least = "" if island["startKnown"] else "at least "
         begin = f"{parse_time(island['since']):%H:%M:%S}"
         yield Text(
             f"island   {label}: above for {at_least}{format_duration(island['durationSeconds'])} since {begin}, lag {format_number(island['lag'])}"
@@ -260,20 +260,20 @@ def _render_decisions(explanation: JsonObject) -> Iterator[RenderableType]:
 def _format_answer(row: JsonObject) -> Text:
     kind = _classify_decision(row)
     if kind == "error":
-        return Text(f"error {row['code']} ({row['reason']})", style="bold red")
+        return Text(f"error {row['grpcCode']} ({row['reason']})", style="bold red")
     activity = "active" if row["active"] else "inactive"
     suffix = ", last known" if kind == "last_known" else ""
     return Text(f"{format_number(row['value'])}, {activity}{suffix} ({row['reason']})", style=_DECISION_STYLES[kind][1])
 
 
 def _format_policy(row: JsonObject) -> str:
-    version = "-" if row["version"] is None else f"version {row['version']}"
+    version = "-" if row["registrationVersion"] is None else f"version {row['registrationVersion']}"
     overrides = row["overrides"] or {}
     return version + "".join(f", {key} {text}" for key, text in sorted(overrides.items()))
 
 
 def _classify_decision(row: JsonObject) -> str:
-    if row["code"] != "OK" or row["value"] is None:
+    if row["grpcCode"] != "OK" or row["value"] is None:
         return "error"
     if row["lastKnown"]:
         return "frozen" if row["reason"] == "frozen" else "last_known"
@@ -283,8 +283,8 @@ def _classify_decision(row: JsonObject) -> str:
 
 
 def _build_point(one: JsonObject, *, of_all_partitions: bool) -> PlotPoint:
-    lag = one["total"] if of_all_partitions else one["greatest"]
-    return PlotPoint(parse_time_ms(one["at"]), lag, lag if of_all_partitions else one["least"])
+    lag = one["total"] if of_all_partitions else one["maxPartitionLag"]
+    return PlotPoint(parse_time_ms(one["at"]), lag, lag if of_all_partitions else one["maxPartitionLagLow"])
 
 
 def _render_title(text: str) -> RenderableType:

@@ -39,7 +39,7 @@ def show_group_status(
     else:
         _print_status(status, show_all=show_all)
     if status["status"] == "unknown":
-        raise Unknown(status["scope"] or status["sentence"])
+        raise Unknown(status["partialReason"] or status["sentence"])
 
 
 def _print_status(status: dict[str, Any], *, show_all: bool) -> None:
@@ -48,7 +48,7 @@ def _print_status(status: dict[str, Any], *, show_all: bool) -> None:
     members, window = format_optional(status["members"]), f"{status['windowSeconds']:g} s"
     console.print(f"consumer group {status['consumerGroup']}, members {members}, window {window}", markup=False)
     if status["status"] != "unknown":  # Else the error shows it.
-        console.print(" ".join(filter(None, (status["sentence"], status["scope"]))), markup=False)
+        console.print(" ".join(filter(None, (status["sentence"], status["partialReason"]))), markup=False)
     for topic in status["unmeasuredTopics"]:
         console.print(f"no recent samples: {topic}", markup=False)
     shown = [one for one in status["partitions"] if show_all or one["status"] != "ok" or one["stuck"] or one["hot"]]
@@ -67,7 +67,7 @@ def _build_table(partitions: list[dict[str, Any]]) -> Table:
             _format_status(one["status"]).append(marks, "bold magenta"),
             _format_number(one["startLag"]),
             _format_number(one["lag"]),
-            _format_number(one["advanced"], sign="+"),
+            _format_number(one["commitDelta"], sign="+"),
             "-" if since is None else f"{since}{' or earlier' if one['possiblyUnchangedEarlier'] else ''}",
             Text(one["sentence"]),
         )

@@ -56,7 +56,7 @@ CLUSTER = ObjectKind(
 MONITOR = ObjectKind(
     "Monitor", "monitors", "MonitorIn", "MonitorOut",
     {"cluster": "cluster", "group": "consumerGroup", "topics": "measuredTopics", "auto": "autoRegistered",
-     "topic discovery": "scope"},
+     "topic discovery": "topicDiscovery"},
 )  # fmt: skip
 BINDING = ObjectKind(
     "Binding", "bindings", "BindingIn", "BindingOut", {"instance": "instance", "namespace": "namespace"}

@@ -26,7 +26,7 @@ from lagscale.errors import (
     StoreUnavailable,
 )
 from lagscale.store.registrations.inline import InlineMonitor
-from services.scaler import metrics, timing
+from services.scaler import deadlines, metrics
 from services.scaler.answers.decision_log import DecisionLog
 from services.scaler.answers.frozen import FrozenAnswerCache
 from services.scaler.answers.last_known import LastKnownAnswers
@@ -90,7 +90,7 @@ class AnswerService:
         self._call_limiter = call_limiter
         # The outcome of registering an inline monitor, so that the calls of one poll do not try again.
         self._registering: TTLCache[tuple[int, str], asyncio.Task[None]] = TTLCache(
-            _CACHE_SIZE, timing.REGISTRATION_TTL_SECONDS
+            _CACHE_SIZE, deadlines.REGISTRATION_TTL_SECONDS
         )
         self._tasks: set[asyncio.Task[None]] = set()
 

@@ -15,7 +15,7 @@ from lagscale.domain.explain.decision_diff import FROZEN, STORE_SILENT
 from lagscale.domain.verdict.contract import Answer, Judgment
 from lagscale.errors import LagscaleError
 from lagscale.store.registrations.answers import Decision
-from services.scaler import metrics, timing
+from services.scaler import deadlines, metrics
 from services.scaler.grpc.status_codes import find_code
 from services.scaler.triggers.directory import ResolvedMonitor
 
@@ -117,15 +117,15 @@ class DecisionLog:
             # A row needs a time: this one is dropped, and recorded once the clock is known.
             if decision != last.decision:
                 metrics.DECISIONS_DROPPED.inc()
-            last.decision, last.key, last.decided_ms = decision, monitor.key, -timing.DECISION_REPEAT_MS
+            last.decision, last.key, last.decided_ms = decision, monitor.key, -deadlines.DECISION_REPEAT_MS
             return
-        if now_ms - last.requested_ms > timing.REQUEST_REPEAT_MS:
+        if now_ms - last.requested_ms > deadlines.REQUEST_REPEAT_MS:
             last.requested_ms = now_ms
             self._requested.add(monitor_id)
         if (decision, monitor.key) == (
             last.decision,
             last.key,
-        ) and now_ms - last.decided_ms < timing.DECISION_REPEAT_MS:
+        ) and now_ms - last.decided_ms < deadlines.DECISION_REPEAT_MS:
             return
         if decision.is_change_from(last.decision):
             log.info("decision_changed", tenant=monitor.tenant, monitor=monitor.name, **asdict(decision))
@@ -169,7 +169,7 @@ class DecisionLog:
     async def run(self) -> None:
         """Write queued decisions, without end."""
         while True:
-            await asyncio.sleep(timing.DECISION_FLUSH_SECONDS)
+            await asyncio.sleep(deadlines.DECISION_FLUSH_SECONDS)
             await self.flush()
 
     async def flush(self) -> None:

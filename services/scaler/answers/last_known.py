@@ -13,7 +13,7 @@ from typing import Any, Final
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict
 from lagscale.domain.verdict.hold import pick_last_known, without_hold_limit
-from services.scaler import timing
+from services.scaler import deadlines
 
 _MAX_MONITORS: Final = 50_000
 
@@ -116,7 +116,7 @@ class LastKnownAnswers:
         known_judgments = [
             one
             for one in entry.known_judgments()
-            if one.at_ms is not None and one.at_ms <= since_ms + timing.FREEZE_DELAY_MS
+            if one.at_ms is not None and one.at_ms <= since_ms + deadlines.FREEZE_DELAY_MS
         ]
         return pick_last_known(known_judgments, entry.members, since_ms, without_hold_limit(policy))
 

@@ -9,7 +9,7 @@ from math import ceil
 from lagscale.domain.quotas import DEFAULT_QUOTAS, Quota, describe_excess
 from lagscale.errors import LagscaleError, RateExceeded
 from lagscale.rate_limit import TokenBuckets
-from services.scaler import timing
+from services.scaler import deadlines
 from services.scaler.triggers.directory import ResolvedMonitor, ResolvedTrigger
 
 
@@ -24,7 +24,7 @@ class CallRateLimiter:
     def count_calls(self, monitor: ResolvedMonitor, calls: int = 1) -> RateExceeded | None:
         """Count calls; returns the error if they exceed the quota."""
         limit = self._limit_of(monitor.tenant_id) or DEFAULT_QUOTAS[Quota.CALLS]
-        wait = self._buckets.take(monitor.tenant_id, limit, limit * timing.CALL_BURST_SECONDS, calls)
+        wait = self._buckets.take(monitor.tenant_id, limit, limit * deadlines.CALL_BURST_SECONDS, calls)
         if wait == 0.0:
             return None
         return RateExceeded(

@@ -17,7 +17,7 @@ from cachetools import TTLCache
 
 from lagscale.domain.verdict.contract import Answer, Judgment, Verdict, VerdictRequest
 from lagscale.errors import LagscaleError, StoreUnavailable
-from services.scaler import metrics, timing
+from services.scaler import deadlines, metrics
 
 log = structlog.get_logger(__name__)
 
@@ -76,7 +76,9 @@ class SnapshotCache:
         self._snapshots: TTLCache[VerdictRequest, tuple[float, Snapshot | LagscaleError | None]] = TTLCache(
             _CACHE_SIZE, seconds, timer=clock
         )
-        self._last_known: TTLCache[_LastKnownKey, Answer | None] = TTLCache(_CACHE_SIZE, timing.LAST_KNOWN_TTL_SECONDS)
+        self._last_known: TTLCache[_LastKnownKey, Answer | None] = TTLCache(
+            _CACHE_SIZE, deadlines.LAST_KNOWN_TTL_SECONDS
+        )
         self._pending: dict[VerdictRequest, asyncio.Future[Snapshot]] = {}
         self._queue: deque[VerdictRequest] = deque()
         self._tasks: set[asyncio.Task[None]] = set()

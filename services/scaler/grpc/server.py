@@ -11,7 +11,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha import reflection
 
 from lagscale.settings import split_address
-from services.scaler import timing
+from services.scaler import deadlines
 from services.scaler.grpc.proto import externalscaler_pb2 as pb
 from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
 from services.scaler.grpc.servicer import Servicer
@@ -92,9 +92,9 @@ def _options(ages: ConnectionAges, reuse_address: bool) -> list[tuple[str, Any]]
         ("grpc.so_reuseport", int(reuse_address)),
         ("grpc.max_connection_age_ms", int(ages.connection * 1000)),
         ("grpc.max_connection_age_grace_ms", int(ages.grace * 1000)),
-        ("grpc.keepalive_time_ms", timing.KEEPALIVE_MS),
-        ("grpc.keepalive_timeout_ms", timing.KEEPALIVE_TIMEOUT_MS),
+        ("grpc.keepalive_time_ms", deadlines.KEEPALIVE_MS),
+        ("grpc.keepalive_timeout_ms", deadlines.KEEPALIVE_TIMEOUT_MS),
         ("grpc.keepalive_permit_without_calls", 1),
-        ("grpc.http2.min_ping_interval_without_data_ms", timing.MIN_PING_INTERVAL_MS),
+        ("grpc.http2.min_ping_interval_without_data_ms", deadlines.MIN_PING_INTERVAL_MS),
         ("grpc.max_receive_message_length", _MAX_MESSAGE_BYTES),
     ]

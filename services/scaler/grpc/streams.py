@@ -17,7 +17,7 @@ from cachetools import TTLCache
 
 from lagscale.domain.verdict.contract import VerdictRequest
 from lagscale.errors import LagscaleError, NotFound
-from services.scaler import metrics, timing
+from services.scaler import deadlines, metrics
 from services.scaler.answers.snapshots import SnapshotCache
 from services.scaler.broadcast import Broadcast
 from services.scaler.grpc.status_codes import find_code, render_status_text
@@ -82,8 +82,8 @@ class Streams:
                 # Each stream queries by itself then; this loop must go on.
                 log.warning("stream_refresh_failed", reason=type(error).__name__)
             self._refreshed.notify()
-            await asyncio.sleep(timing.STREAM_MIN_INTERVAL_SECONDS)
-            await self.samples.wait(timing.POLL_SECONDS, sequence)
+            await asyncio.sleep(deadlines.STREAM_MIN_INTERVAL_SECONDS)
+            await self.samples.wait(deadlines.POLL_SECONDS, sequence)
 
     async def stream_activity(
         self,
@@ -107,11 +107,11 @@ class Streams:
                 sequence = self._refreshed.sequence
                 active = await self._read_activity(resolved, read_activity)
                 if active is not None and (
-                    active != sent or (active and now() - sent_at >= timing.STREAM_REPEAT_SECONDS)
+                    active != sent or (active and now() - sent_at >= deadlines.STREAM_REPEAT_SECONDS)
                 ):
                     sent, sent_at = active, now()
                     yield active
-                await self._refreshed.wait(max(0.0, min(end - now(), timing.STREAM_REPEAT_SECONDS)), sequence)
+                await self._refreshed.wait(max(0.0, min(end - now(), deadlines.STREAM_REPEAT_SECONDS)), sequence)
                 resolved = await self._resolve_again(resolve)
 
     async def stream_specs(
@@ -175,7 +175,7 @@ class Streams:
         """Event loop time at which a stream ends: before its connection, but not at once if that is old already."""
         now = asyncio.get_running_loop().time()
         first_seen = self._first_seen.setdefault(context.peer(), now)
-        return max(first_seen + self._ages.connection * timing.STREAM_AGE_RATIO, now + self._ages.grace / 2)
+        return max(first_seen + self._ages.connection * deadlines.STREAM_AGE_RATIO, now + self._ages.grace / 2)
 
     @contextmanager
     def _track_stream(self, method: str) -> Iterator[Callable[[ResolvedTrigger], None]]:

@@ -21,7 +21,7 @@ from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from lagscale.errors import SettingsInvalid
-from services.scaler import metrics, timing
+from services.scaler import deadlines, metrics
 
 log = structlog.get_logger(__name__)
 
@@ -166,7 +166,7 @@ class CertificateReloader:
     async def run(self) -> None:
         """Follow the files, without end."""
         while True:
-            await asyncio.sleep(timing.CERTIFICATE_POLL_SECONDS)
+            await asyncio.sleep(deadlines.CERTIFICATE_POLL_SECONDS)
             await asyncio.to_thread(self.reload)
 
     def _build_fetcher(self, requires_client_certificate: bool) -> Callable[[], Any]:

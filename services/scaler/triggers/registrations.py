@@ -14,7 +14,7 @@ import structlog
 from lagscale.errors import LagscaleError, StoreUnavailable
 from lagscale.store.records import Registrations
 from lagscale.store.registrations.inline import InlineMonitor
-from services.scaler import metrics, timing
+from services.scaler import deadlines, metrics
 from services.scaler.broadcast import Broadcast
 from services.scaler.local_cache import LocalCache
 from services.scaler.triggers.directory import MonitorDirectory
@@ -99,8 +99,8 @@ class RegistrationsCache:
         while True:
             sequence = self.change_hinted.sequence
             await self._poll_store()
-            await asyncio.sleep(timing.REGISTRATIONS_MIN_INTERVAL_SECONDS)
-            await self.change_hinted.wait(timing.POLL_SECONDS, sequence)
+            await asyncio.sleep(deadlines.REGISTRATIONS_MIN_INTERVAL_SECONDS)
+            await self.change_hinted.wait(deadlines.POLL_SECONDS, sequence)
 
     async def _poll_store(self) -> None:
         try:

@@ -1,7 +1,8 @@
 """Which of the clusters that do not answer, or never did, are polled at a tick. Pure; the planner calls it.
 
 Polling a dead cluster costs a client, threads and time, so few are polled at once, each less and less often, and the
-tenants take turns: a tenant with hundreds of dead clusters does not delay another tenant's cluster.
+tenants take turns: a tenant with hundreds of dead clusters does not delay another tenant's cluster. Apart from the
+planner, because it has a state of its own, which tests run over hundreds of ticks.
 """
 
 from __future__ import annotations

@@ -138,8 +138,8 @@ def sampled(url: str) -> Callable[[Shop, str], Awaitable[str]]:
 
 def listings(url: str) -> dict[str, Listing]:
     """All of them by their names; `url` is the database's."""
-    keys = {"kind": lambda item: item["prefix"]}
-    events = {"kind": lambda item: item["id"]}
+    keys = {"of": lambda item: item["prefix"]}
+    events = {"of": lambda item: item["id"]}
     found = (
         Listing("/v1/tenants", _tenant, remove=_no_tenant),
         Listing(f"{T}/clusters", _cluster, remove=_no_cluster),

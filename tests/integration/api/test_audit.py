@@ -11,7 +11,8 @@ import pytest
 
 from lagscale.store.registry.audit import AuditFilter
 from lagscale.store.registry.session import AccessScope, RegistryDatabase
-from services.api.audit.export import AuditTrail
+from services.api.audit.export import export_lines
+from services.api.deps import TenantAccess
 from tests.integration.api.conftest import Shop, fresh
 from tests.support.api_server import ADMIN, bearer, serving
 from tests.support.registry_statements import statements
@@ -131,7 +132,8 @@ async def test_an_export_holds_no_connection_while_its_reader_is_slow(shop: Shop
     database = RegistryDatabase(shared_url, size=1)
     try:
         everybody = AccessScope(None, "test")
-        turns = [await AuditTrail(database).lines(everybody, shop.name, AuditFilter()) for _ in range(3)]
+        access = TenantAccess(database, everybody, shop.name)
+        turns = [await export_lines(access, AuditFilter()) for _ in range(3)]
         # All have begun and none has ended, and the one connection is free for each in its turn.
         for _ in range(2):
             for lines in turns:

@@ -9,6 +9,7 @@ import psycopg
 import pytest
 
 from lagscale.domain.policy.parsing import parse_policy
+from lagscale.domain.quotas import Quota
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash
 from lagscale.errors import QuotaExceeded, StoreUnavailable
 from lagscale.store.connection import open_pool
@@ -20,6 +21,7 @@ from services.scaler.triggers.directory import MonitorDirectory, ResolvedMonitor
 from services.scaler.triggers.metadata import TriggerReader
 from tests.integration.api.conftest import Shop, fresh
 from tests.integration.api.test_monitor_life import age, listed, names, restore
+from tests.integration.api.test_quotas import limit, measured, used
 from tests.integration.api.test_registry import rows
 
 pytestmark = pytest.mark.integration
@@ -78,7 +80,7 @@ async def test_what_came_that_way_is_listed_with_who_asked(shop: Shop, keda: Ked
     assert item["name"] == name
     assert item["registeredBy"]["namespace"] == "prod"
     assert item["registeredBy"]["scaledObject"] == "worker-object"
-    assert item["lastAskedAt"] is not None
+    assert item["lastRequestedAt"] is not None
     assert await names(shop, autoRegistered="false") == ["by-hand"]
 
 
@@ -196,3 +198,42 @@ async def test_who_asked_is_unknown_where_an_older_scaler_registered(
     with psycopg.connect(shared_url) as connection:
         found = connection.execute("select registered_by from monitor where name = %s", (item["name"],)).fetchone()
     assert found == (None,)
+
+
+async def accepts(keda: Keda, shop: Shop, quota: Quota) -> tuple[bool, bool]:
+    """Whether the scaler, and then the API, accept one monitor more; the scaler's is deleted in between."""
+    listed_topic = quota is not Quota.PATTERNS
+    try:
+        name = await keda.ask(
+            consumerGroup="new", **({"topic": "new"} if listed_topic else {"topic": "", "topicPattern": "new"})
+        )
+    except QuotaExceeded as error:
+        by_scaler = error.facts["quota"] != quota.value
+    else:
+        by_scaler = (await shop.api.delete(f"{shop.path}/monitors/{name}")).status_code == 204
+    topics = {"topics": ["new"]} if listed_topic else {"topics": None, "topicPattern": "new"}
+    answer = await shop.monitor("new", consumerGroup="new", **topics)
+    return by_scaler, answer.status_code == 201
+
+
+@pytest.mark.parametrize("quota", [Quota.MONITORS, Quota.PATTERNS, Quota.PARTITIONS])
+@pytest.mark.parametrize("room", [0, 1])
+async def test_scaler_and_api_count_the_use_of_a_quota_alike(
+    shop: Shop, keda: Keda, shared_url: str, *, quota: Quota, room: int
+) -> None:
+    await shop.monitor("listed", topics=["orders", "refunds"])
+    await shop.monitor("deleted", topics=["gone"])
+    await shop.monitor("matched", consumerGroup="all", topics=None, topicPattern="logs")
+    await keda.ask(topic="inline")
+    measured(shared_url, shop, 7)
+    with psycopg.connect(shared_url, autocommit=True) as connection:
+        connection.execute(
+            "update target_state s set code = 'over_quota' from lag_target t "
+            "where t.id = s.target_id and t.topic = 'refunds' and t.tenant_id = (select id from tenant where name = %s)",
+            [shop.name],
+        )
+    assert (await shop.api.delete(f"{shop.path}/monitors/deleted")).status_code == 204
+    usage = {counted: (await used(shop))[counted.value]["used"] for counted in (quota, Quota.PARTITIONS)}
+    assert usage[Quota.PARTITIONS] == 14
+    await limit(shop, **{quota.value: usage[quota] + room})
+    assert await accepts(keda, shop, quota) == (bool(room), bool(room))

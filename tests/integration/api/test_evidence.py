@@ -30,7 +30,7 @@ async def test_lag_that_lasts_is_sustained_with_its_island(shop: Shop, shared_ur
     assert (found["verdict"], found["reason"], found["value"], found["active"]) == ("sustained", "lasted", 200.0, True)
     assert (found["total"], found["partitions"], found["missing"], found["members"]) == (907, 2, 0, 0)
     island = found["island"]
-    assert (island["topic"], island["partition"], island["lag"], island["bounded"]) == ("orders", 0, 900, True)
+    assert (island["topic"], island["partition"], island["lag"], island["startKnown"]) == ("orders", 0, 900, True)
     assert island["durationSeconds"] == 40.0
     assert "Partition 0 of orders has been above 100 for 40 s" in found["sentence"]
     assert found["answer"] == {"value": 200.0, "active": True, "lastKnown": False, "knownAt": None}

@@ -45,7 +45,7 @@ async def explained(shop: Shop, at: int | str | None = None, monitor: str = "ord
 
 def as_answered(found: dict[str, Any]) -> tuple[Any, Any]:
     """What is shown as told, without what is said about it."""
-    about = {"agrees", "why", "difference"}
+    about = {"agrees", "reasons", "difference"}
     newest = [{name: value for name, value in one.items() if name not in about} for one in found["answers"]]
     return newest, found["decisions"]
 
@@ -56,31 +56,36 @@ async def test_a_moment_is_explained_from_total_to_answer(shop: Shop, shared_url
     at = await replica.record_answer()
     found = await explained(shop, at)
     said = found["evaluation"]
-    assert (said["verdict"], said["value"], said["active"], said["because"]) == ("sustained", 200.0, True, "sustained")
+    assert (said["verdict"], said["value"], said["active"], said["activityReason"]) == (
+        "sustained",
+        200.0,
+        True,
+        "sustained",
+    )
     assert [(step["rule"], step["before"], step["after"]) for step in said["steps"]] == [("replica_cap", 907.0, 200.0)]
     assert said["decidingRule"] == "replica_cap"
     assert said["steps"][0]["text"] == "Capped by the number of partitions."
     (island,) = said["islands"]
-    assert (island["topic"], island["partition"], island["durationSeconds"], island["bounded"]) == (
+    assert (island["topic"], island["partition"], island["durationSeconds"], island["startKnown"]) == (
         "orders",
         0,
         40.0,
         True,
     )
-    assert (said["missing"], said["whole"], said["answer"]["value"]) == ([], True, 200.0)
+    assert (said["missing"], said["samplesComplete"], said["answer"]["value"]) == ([], True, 200.0)
     (row,) = found["answers"]
-    assert (row["replica"], row["value"], row["active"], row["agrees"], row["why"]) == (
+    assert (row["replica"], row["value"], row["active"], row["agrees"], row["reasons"]) == (
         "replica-1",
         200.0,
         True,
         True,
         [],
     )
-    assert (row["version"], row["reason"], row["code"]) == (1, "lasted", "OK")
+    assert (row["registrationVersion"], row["reason"], row["grpcCode"]) == (1, "lasted", "OK")
     assert row["newestRoundAt"] == said["newestRoundAt"]
     assert found["sentence"].endswith("Answer to KEDA: value 200, active.")
     assert found["lag"][-1]["total"] == 907
-    assert [point["greatest"] for point in found["lag"]] == [0, 150, 160, 180, 200, 900]
+    assert [point["maxPartitionLag"] for point in found["lag"]] == [0, 150, 160, 180, 200, 900]
     assert (found["threshold"], found["usesTotalLag"], found["notes"]) == (100, False, [])
 
 
@@ -129,12 +134,12 @@ async def test_editing_the_policy_changes_nothing_that_was_told(shop: Shop, shar
     assert after["evaluation"] == before["evaluation"]
     assert (after["registration"]["version"], after["threshold"]) == (1, 100)
     assert after["registration"]["validUntil"] is not None
-    assert any("The policy was edited later" in note for note in after["notes"])
+    assert any("The policy was changed later" in note for note in after["notes"])
     # Until the replica is asked again, what it told is the answer of the policy before.
     present = await explained(shop)
     (row,) = present["answers"]
     assert (present["threshold"], present["evaluation"]["verdict"], row["value"]) == (5000, "calm", 200.0)
-    assert (row["agrees"], row["why"]) == (False, ["other_policy"])
+    assert (row["agrees"], row["reasons"]) == (False, ["other_policy"])
     assert "This replica had version 1 of the registration; version 2 was valid at that time." in present["sentence"]
 
 
@@ -152,7 +157,7 @@ async def test_a_late_round_changes_what_the_samples_say_and_not_what_was_told(
     assert as_answered(after) == as_answered(before)
     assert after["evaluation"]["verdict"] == "calm"
     (row,) = after["answers"]
-    assert (row["value"], row["agrees"], row["why"]) == (200.0, False, ["late_rounds"])
+    assert (row["value"], row["agrees"], row["reasons"]) == (200.0, False, ["late_rounds"])
     assert "reached the store only after the answer" in after["sentence"]
 
 
@@ -180,7 +185,11 @@ async def test_a_stopped_store_changes_nothing_that_was_told(
     assert as_answered(await settled(shop, at)) == as_answered(before)
     later = await settled(shop, await past(shared_url, at + 2_500))
     (row,) = later["answers"]
-    assert (row["code"], row["reason"], row["why"]) == ("UNAVAILABLE", "StoreUnavailable", ["store_unavailable"])
+    assert (row["grpcCode"], row["reason"], row["reasons"]) == (
+        "UNAVAILABLE",
+        "StoreUnavailable",
+        ["store_unavailable"],
+    )
     assert later["evaluation"]["answer"] is not None
 
 
@@ -236,7 +245,7 @@ async def test_replicas_that_tell_different_things_are_told_apart(
     await replica.record_answer(newest_ms, third)
     found = await explained(shop, newest_ms + 500)
     first, own, other = sorted(found["answers"], key=lambda one: (one["replica"], one["overrides"] is not None))
-    assert (first["agrees"], own["why"], other["why"]) == (True, ["overrides"], ["newer_rounds"])
+    assert (first["agrees"], own["reasons"], other["reasons"]) == (True, ["overrides"], ["newer_rounds"])
     assert own["overrides"] == {"lagThreshold": "5000"}
     assert "Replicas answered KEDA differently" in found["sentence"]
 
@@ -262,11 +271,11 @@ async def test_samples_that_are_no_longer_kept_are_not_taken_for_none(
     keeping(at + 1)
     gone = await explained(shop, at)
     assert (gone["evaluation"], gone["answers"][0]["value"], gone["answers"][0]["agrees"]) == (None, 200.0, None)
-    assert gone["sentence"].startswith("The samples of that time are no longer kept.")
+    assert gone["sentence"].startswith("The samples of that time are no longer retained.")
     keeping(at - 1_000)
     partly = await explained(shop, at)
-    assert partly["evaluation"]["whole"] is False
-    assert any("may have been dropped" in note for note in partly["notes"])
+    assert partly["evaluation"]["samplesComplete"] is False
+    assert any("may have been deleted" in note for note in partly["notes"])
 
 
 async def test_times_are_read_in_both_forms(shop: Shop, shared_url: str) -> None:
@@ -290,9 +299,9 @@ async def test_times_are_read_in_both_forms(shop: Shop, shared_url: str) -> None
         ("-5", "must be a time with its zone"),
         ("9999999999999999", "must be a time with its zone"),
         ("9999-01-01T00:00:00Z", "must be a time with its zone"),
-        ("4000000000000", "lies in the future"),
-        ("1700000000", "decisions are kept for 14 days"),
-        ("before", "lies before the monitor was registered; give "),
+        ("4000000000000", "is in the future"),
+        ("1700000000", "retention of decisions (14 days)"),
+        ("before", "is before the monitor was registered; give "),
     ],
 )
 async def test_a_fault_of_the_moment_names_at(shop: Shop, shared_url: str, at: str, wanted: str) -> None:

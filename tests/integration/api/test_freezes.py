@@ -310,10 +310,10 @@ async def test_what_is_kept_is_written_down_and_explained(shop: Shop, shared_url
             assert await replicas.value(first) == 200.0
             found = (await shop.api.get(f"{shop.path}/monitors/orders/explain")).json()
             rows = [row for row in found["answers"] if row["reason"] == "frozen"]
-    assert {(row["code"], row["value"], row["lastKnown"], row["agrees"]) for row in rows} == {
+    assert {(row["grpcCode"], row["value"], row["lastKnown"], row["agrees"]) for row in rows} == {
         ("OK", 200.0, True, False)
     }
-    assert {tuple(row["why"]) for row in rows} == {("frozen",)}
+    assert {tuple(row["reasons"]) for row in rows} == {("frozen",)}
     assert "Scaling was frozen, so KEDA got the last-known answer" in found["sentence"]
     assert (found["evaluation"]["value"], found["frozen"]["answer"]["value"]) == (0.0, 200.0)
 

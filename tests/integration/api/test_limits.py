@@ -34,7 +34,7 @@ def is_too_much(answer: httpx.Response, retry_after: str) -> bool:
     assert answer.status_code == 429, answer.text
     assert answer.headers["content-type"] == "application/problem+json"
     assert (body["type"], body["title"]) == (
-        "urn:lagscale:problem:rate-exceeded", "Too many requests came in a short time; wait, then go on more slowly.",
+        "urn:lagscale:problem:rate-limit-exceeded", "Rate limit exceeded.",
     )  # fmt: skip
     assert "retry after" in body["detail"]
     return answer.headers["retry-after"] == retry_after

@@ -268,7 +268,7 @@ async def test_each_right_that_is_missing_is_named_with_what_grants_it(shop: Sho
         assert argv[argv.index("--allow-principal") + 1] == f"User:{Broker.GUEST}"
         assert argv[argv.index("--operation") + 1] == "Describe"
         assert argv[-1] == (names[denied] or "--cluster")
-    assert {warning["field"] for warning in found["warnings"]} == {"rights"}
+    assert {warning["field"] for warning in found["warnings"]} == {"accessChecks"}
     # What it says to grant, and nothing else, makes it good.
     strict.change("ALLOW", denied, names[denied])
     assert (await preflight(shop))["ok"]
@@ -276,7 +276,7 @@ async def test_each_right_that_is_missing_is_named_with_what_grants_it(shop: Sho
 
 async def test_looks_are_counted_by_how_they_ended(shop: Shop, strict: Strict) -> None:
     def counted(text: str, outcome: str) -> float:
-        found = re.search(rf'lagscale_api_looks_total{{outcome="{outcome}"}} (\S+)', text)
+        found = re.search(rf'lagscale_api_preflights_total{{outcome="{outcome}"}} (\S+)', text)
         return 0.0 if found is None else float(found[1])
 
     before = (await shop.api.get("/metrics")).text

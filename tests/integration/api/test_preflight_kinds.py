@@ -11,7 +11,7 @@ import pytest
 
 from devstack.broker import Broker
 from devstack.issuer import Client, Issuer
-from devstack.secured import SecureListeners
+from devstack.secure_listeners import SecureListeners
 from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
 from lagscale.kafka.probe.runner import ProbeRunner
 from lagscale.kafka.secrets import SecretSources

@@ -231,7 +231,7 @@ async def test_too_many_requests_are_told_when_to_come_again(shop: Shop, other: 
     assert [answer.status_code for answer in answers[:10]] == [200] * 10, "a burst passes"
     refused = answers[-1] if answers[-1].status_code == 429 else answers[-2]
     assert refused.headers["retry-after"] == "1"
-    assert refused.json()["type"] == "urn:lagscale:problem:rate-exceeded"
+    assert refused.json()["type"] == "urn:lagscale:problem:rate-limit-exceeded"
     assert all(word in refused.json()["detail"] for word in ("1 API requests", "requestsPerSecond", "administrator"))
     assert (await shop.api.get(other.path, headers=others)).status_code == 200, "another tenant goes on"
     assert (await shop.api.get(shop.path)).status_code == 200, "so does the platform"

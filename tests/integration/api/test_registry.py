@@ -55,7 +55,7 @@ async def test_a_later_version_is_not_overwritten(shop: Shop) -> None:
     body = {"cluster": "main", "consumerGroup": "readers", "topics": ["orders"]}
     late = await shop.api.put(path, json=body, headers={"If-Match": '"1"'})
     assert late.status_code == 412
-    assert "version 2" in late.json()["detail"]
+    assert "current version is 2" in late.json()["detail"]
     assert (await shop.api.delete(path, headers={"If-Match": '"1"'})).status_code == 412
     assert (await shop.api.put(path, json=body, headers={"If-Match": '"2"'})).status_code == 200
 

@@ -56,23 +56,23 @@ async def test_a_pattern_is_registered_and_shows_what_is_measured(shop: Shop, sh
     made = await shop.monitor("orders", **PATTERN)
     assert made.status_code == 201, made.text
     body = made.json()
-    assert (body["topics"], body["topicPattern"], body["excludeTopics"], body["measuredTopics"], body["scope"]) == (
+    assert (body["topics"], body["topicPattern"], body["excludeTopics"], body["measuredTopics"], body["topicDiscovery"]) == (
         None, "orders.*", ["orders-b", "x.*"], [], None,
     )  # fmt: skip
     assert (await shop.monitor("orders", **PATTERN)).json()["version"] == 1
     link(shared_url, shop, "orders-c", "orders-a")
     found = await shown(shop)
     assert found["measuredTopics"] == ["orders-a", "orders-c"]
-    assert found["scope"]["code"] == "ok"
+    assert found["topicDiscovery"]["code"] == "ok"
     health = (await shop.api.get(f"{shop.path}/monitors/orders/health")).json()
-    assert health["scope"]["code"] == "ok"
+    assert health["topicDiscovery"]["code"] == "ok"
     assert [target["topic"] for target in health["targets"]] == ["orders-a", "orders-c"]
 
 
 async def test_a_list_shows_its_topics_and_no_look_up(shop: Shop) -> None:
     await shop.monitor("orders", topics=["b", "a"])
     found = await shown(shop)
-    assert (found["topics"], found["measuredTopics"], found["scope"]) == (["b", "a"], ["a", "b"], None)
+    assert (found["topics"], found["measuredTopics"], found["topicDiscovery"]) == (["b", "a"], ["a", "b"], None)
 
 
 async def test_neither_list_nor_pattern_means_the_groups_topics(shop: Shop) -> None:
@@ -91,7 +91,7 @@ async def test_a_changed_scope_keeps_what_it_still_means(shop: Shop, shared_url:
     narrowed = await shop.monitor("orders", **PATTERN | {"excludeTopics": ["orders-a"]})
     assert narrowed.json()["measuredTopics"] == ["orders-c"]
     listed = await shop.monitor("orders", topics=["orders-d"])
-    assert (listed.json()["measuredTopics"], listed.json()["scope"]) == (["orders-d"], None)
+    assert (listed.json()["measuredTopics"], listed.json()["topicDiscovery"]) == (["orders-d"], None)
     again = await shop.monitor("orders", **PATTERN | {"consumerGroup": "others"})
     assert again.json()["measuredTopics"] == []
 

@@ -82,7 +82,7 @@ async def test_what_is_counted_is_what_the_api_tells(shop: Shop, pool: Pool, sha
 
 
 async def test_the_metrics_have_one_series_for_each_state(counting: StatusCounter) -> None:
-    await counting.renew()
+    await counting.refresh()
     for family in ("lagscale_api_groups", "lagscale_api_partitions"):
         shown = [REGISTRY.get_sample_value(family, {"state": condition.value}) for condition in Status]
         assert None not in shown
@@ -100,9 +100,9 @@ class Away(PostgresRegistrations):
 
 
 async def test_what_cannot_be_counted_is_shown_by_no_number(counting: StatusCounter, pool: Pool) -> None:
-    await counting.renew()
-    await StatusCounter(Away(), RoundReader(pool), seconds=60).renew()
+    await counting.refresh()
+    await StatusCounter(Away(), RoundReader(pool), seconds=60).refresh()
     assert REGISTRY.get_sample_value("lagscale_api_groups", {"state": "ok"}) is None
     assert REGISTRY.get_sample_value("lagscale_api_partitions", {"state": "ok"}) is None
-    await counting.renew()
+    await counting.refresh()
     assert REGISTRY.get_sample_value("lagscale_api_groups", {"state": "ok"}) is not None

@@ -62,10 +62,16 @@ async def test_every_partition_has_its_state_with_the_numbers_behind_it(shop: Sh
     assert found["sentence"] == "Of 3 partitions: 1 stall, 1 warn, 1 ok."
     still, slow, calm = found["partitions"]
     assert (still["partition"], still["rule"], still["stuck"], still["hot"]) == (2, "no_progress", True, True)
-    assert (still["startLag"], still["lag"], still["position"], still["advanced"]) == (4_900, 5_140, 100, 0)
+    assert (still["startLag"], still["lag"], still["position"], still["commitDelta"]) == (4_900, 5_140, 100, 0)
     assert still["unchangedSince"] == still["windowStart"]
     assert still["possiblyUnchangedEarlier"] is True
-    assert (slow["partition"], slow["startLag"], slow["lag"], slow["advanced"], slow["moves"]) == (1, 50, 170, 120, 12)
+    assert (slow["partition"], slow["startLag"], slow["lag"], slow["commitDelta"], slow["moves"]) == (
+        1,
+        50,
+        170,
+        120,
+        12,
+    )
     assert (calm["partition"], calm["status"], calm["lag"], calm["stuck"], calm["hot"]) == (0, "ok", 0, False, False)
     assert (found["windowSeconds"], found["stuckAfterSeconds"], found["stuckExcluded"]) == (120.0, 120.0, False)
 
@@ -81,7 +87,7 @@ async def test_a_commit_that_went_back_is_a_rewind(shop: Shop, shared_url: str) 
     await shop.monitor("orders", policy=POLICY)
     store(shared_url, shop, "orders", [(500, 500), Sample(400, 510, Flag.REWIND), (120, 520)])
     found = await state(shop)
-    assert (found["status"], found["partitions"][0]["advanced"]) == ("rewind", -380)
+    assert (found["status"], found["partitions"][0]["commitDelta"]) == ("rewind", -380)
 
 
 async def test_stuck_is_what_the_verdict_leaves_out_where_the_policy_says_when(shop: Shop, shared_url: str) -> None:

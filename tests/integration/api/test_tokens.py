@@ -300,7 +300,7 @@ async def test_without_its_issuer_only_tokens_fail(
     issuer.stop()
     answer = await replica.get(shop.path, headers=token)
     assert answer.status_code == 503
-    assert answer.json()["type"] == "urn:lagscale:problem:issuer-unavailable"
+    assert answer.json()["type"] == "urn:lagscale:problem:token-issuer-unavailable"
     assert answer.headers["retry-after"]
     for headers in (key, bearer(ADMIN)):
         assert (await replica.get(shop.path, headers=headers)).status_code == 200

@@ -81,9 +81,9 @@ async def test_a_good_monitor_has_no_warnings_and_the_lag_of_now(shop: Shop, log
     assert found["valid"]
     assert found["errors"] == found["warnings"] == []
     assert found["topics"] == [{"name": topic, "partitions": 2, "committedPartitions": 1, "lag": 5}]
-    assert found["group"] == {"name": group, "kind": "classic", "members": 0}
+    assert found["group"] == {"name": group, "groupType": "classic", "members": 0}
     now = found["currentVerdict"]
-    assert (now["verdict"], now["value"], now["measured"], now["lag"]) == ("unknown", None, False, 5)
+    assert (now["verdict"], now["value"], now["fromSamples"], now["lag"]) == ("unknown", None, False, 5)
     assert "5 messages wait at present" in now["sentence"]
     assert found["window"]["minSamples"] == 13
     assert found["window"]["lookbackSeconds"] < found["window"]["maxLookbackSeconds"]
@@ -187,14 +187,14 @@ async def test_what_is_measured_already_is_judged_by_its_samples(shop: Shop, log
     begun = [(300.0, [0, 0]), (290.0, [0, 0])]
     write(shared_url, shop.name, topic, [*begun, *((float(ago), [5000, 0]) for ago in range(280, -1, -10))])
     same = await validated(shop, consumerGroup=group, topics=[topic], policy={"lagThreshold": 500})
-    assert (same["currentVerdict"]["verdict"], same["currentVerdict"]["measured"]) == ("sustained", True)
+    assert (same["currentVerdict"]["verdict"], same["currentVerdict"]["fromSamples"]) == ("sustained", True)
     assert topic in same["currentVerdict"]["sentence"]
     # Another policy on the same samples.
     higher = await validated(shop, consumerGroup=group, topics=[topic], policy={"lagThreshold": 9000})
     assert higher["currentVerdict"]["verdict"] == "calm"
     # Samples of another isolation level are other samples.
     other = await validated(shop, consumerGroup=group, topics=[topic], policy={"isolationLevel": "read_committed"})
-    assert not other["currentVerdict"]["measured"]
+    assert not other["currentVerdict"]["fromSamples"]
 
 
 async def test_anothers_cluster_is_answered_like_one_of_none(shop: Shop, other: Shop, log: Log) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ import pytest
 
 from devstack.server import Server, free_port
 from lagscale.store.encryption import generate_key
-from services.cli import __main__ as cli
 from tests.integration.cli.manifest_files import SHOP
+from tests.support.command_line import Command, CommandResult, run_command
 
 ROOT = Path(__file__).parents[3]
 ADMIN = "bootstrap-key-of-this-test"
@@ -91,34 +91,17 @@ def other_api(migrated_url: str, tmp_path: Path) -> Iterator[Api]:
     running.server.stop()
 
 
-@dataclass(frozen=True)
-class Ran:
-    """How a command ended, and what it printed."""
-
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Ran]
-
-
 @pytest.fixture
 def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], api: Api) -> Command:
     """Runs `lagscale` with these arguments: by default against the module's API as the platform's administrator."""
-    monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
     for name in [name for name in os.environ if name.startswith("LAGSCALE_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("COLUMNS", "200")
 
-    def run(*arguments: str, key: str = ADMIN, against: Api = api) -> Ran:
+    def run(*arguments: str, key: str = ADMIN, against: Api = api) -> CommandResult:
         monkeypatch.setenv("LAGSCALE_API_URL", against.url)
         monkeypatch.setenv("LAGSCALE_API_KEY", key)
-        monkeypatch.setattr(sys, "argv", ["lagscale", *arguments])
-        capsys.readouterr()
-        code = cli.main()
-        out, err = capsys.readouterr()
-        return Ran(code, out, err)
+        return run_command(monkeypatch, capsys, *arguments)
 
     return run
 

@@ -8,7 +8,8 @@ import pytest
 import yaml
 
 from tests.conventions.keda_schemas import validate
-from tests.integration.cli.conftest import Api, Command, fresh
+from tests.integration.cli.conftest import Api, fresh
+from tests.support.command_line import Command
 
 pytestmark = pytest.mark.integration
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.integration.cli.conftest import Api, Command, fresh
+from tests.integration.cli.conftest import Api, fresh
+from tests.support.command_line import Command
 
 pytestmark = [pytest.mark.integration, pytest.mark.timeout(300)]
 

@@ -9,8 +9,9 @@ from typing import Any
 import psycopg
 import pytest
 
-from tests.integration.cli.conftest import Api, Command, fresh
+from tests.integration.cli.conftest import Api, fresh
 from tests.integration.cli.manifest_files import change, tenant_in
+from tests.support.command_line import Command
 
 pytestmark = pytest.mark.integration
 

@@ -95,7 +95,7 @@ def test_the_command_tells_what_is_still_to_run(empty_url: str) -> None:
     checking = lagscale(empty_url, "migrate", "--check")
     out, _ = checking.communicate(timeout=60)
     assert checking.returncode == 1
-    assert [line.split()[3] for line in out.splitlines()] == REVISIONS
+    assert [line.split()[1] for line in out.splitlines()] == REVISIONS
     assert one(empty_url, "select to_regclass('alembic_version') is null")
     migrate(empty_url)
     checking = lagscale(empty_url, "migrate", "--check")

@@ -45,7 +45,7 @@ async def test_all_streams_share_one_query(start: Any, say: Any) -> None:
 
 
 async def test_true_is_repeated_while_active(start: Any, say: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("services.scaler.timing.STREAM_REPEAT_SECONDS", 0.05)
+    monkeypatch.setattr("services.scaler.deadlines.STREAM_REPEAT_SECONDS", 0.05)
     world = await start()
     world.verdicts.judgments[1] = say.sustained(9)
     call = world.stub.StreamIsActive(world.ref())

@@ -15,7 +15,7 @@ from psycopg.types.json import Jsonb
 
 from devstack.broker import Broker
 from devstack.issuer import Client, Issuer
-from devstack.secured import SecureListeners
+from devstack.secure_listeners import SecureListeners
 from devstack.server import wait_until
 from lagscale.store.encryption import Keyring
 from services.api.clusters.security import canonicalize

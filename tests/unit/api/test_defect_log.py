@@ -8,9 +8,11 @@ import httpx
 import pytest
 
 from lagscale.telemetry import configure_logging
-from tests.unit.api.test_problems import Broken, api, operations
+from services.api.clusters import routes
+from services.api.clusters.schemas import ClusterIn
+from tests.unit.api.test_problems import api, database
 
-__all__ = ["api", "operations"]
+__all__ = ["api", "database"]
 
 CANARY = "C4nary-0ddd-in-a-variable"
 
@@ -21,17 +23,15 @@ def logged(request: pytest.FixtureRequest) -> None:
     configure_logging("api", "debug", json=request.param)
 
 
-class Careless(Broken):
-    """Breaks while it holds the body."""
+@pytest.fixture
+def careless(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Creating a cluster breaks while it holds the body."""
 
-    async def create_cluster(self, _scope: Any, _tenant: str, given: Any) -> Any:
-        secrets = dict(given.secrets)
+    def build_cluster_spec(_name: str, given: ClusterIn, **_: Any) -> None:
+        secrets = dict(given.secrets or {})
         raise KeyError(sorted(secrets))
 
-
-@pytest.fixture
-def careless(operations: Broken) -> None:
-    operations.__class__ = Careless
+    monkeypatch.setattr(routes, "build_cluster_spec", build_cluster_spec)
 
 
 @pytest.mark.usefixtures("logged", "careless")
@@ -42,6 +42,6 @@ async def test_the_trace_of_a_defect_holds_no_values(
     answer = await api.post("/v1/tenants/shop/clusters", json=body, headers={"X-Canary": CANARY})
     assert answer.status_code == 500
     said = capsys.readouterr()
-    assert "request_broke" in said.err
+    assert "request_error" in said.err
     assert "create_cluster" in said.err
     assert CANARY not in answer.text + said.out + said.err

@@ -9,7 +9,7 @@ from lagscale.errors import InvalidInput
 from services.api.clusters.schemas import ClusterIn
 from services.api.clusters.security import canonicalize
 from services.api.monitors.drafts import format_policy
-from services.api.schemas import MonitorIn
+from services.api.monitors.schemas import MonitorIn
 
 PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
 KEY = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
-from services.api.client_address import ClientAddressMiddleware, find_client_address
+from services.api.middleware import ClientAddressMiddleware, find_client_address
 
 PROXIES = ("10.0.0.0/8", "192.0.2.1", "2001:db8::/32")
 

@@ -18,16 +18,12 @@ from lagscale.errors import (
     SettingsInvalid,
     StoreTimeout,
 )
+from lagscale.store.encryption import Keyring, generate_key
 from lagscale.store.registry.session import RegistryDatabase
-from services.api.app import ApiDependencies, create_app
+from services.api.app import ApiParts, create_app
 from services.api.auth.authenticator import Authenticator
-from services.api.explain.explanation import Explanations
-from services.api.group_status.reader import GroupStatusReader
-from services.api.operations import Operations
-from services.api.preflight.preflight import Preflights
+from services.api.auth.rate_limits import TenantRateLimiter
 from services.api.problems import MEDIA_TYPE, STATUS, find_status
-from services.api.validation.validator import Validation
-from services.api.verdicts.reader import VerdictReader
 
 ADMIN = "bootstrap-key-of-this-test"
 
@@ -49,29 +45,33 @@ def test_a_new_subclass_takes_its_ancestors_status() -> None:
     assert find_status(Deeper()) == 503
 
 
-class Broken(Operations):
-    """Raises what the test wants, instead of touching a store."""
+class BrokenDatabase(RegistryDatabase):
+    """Raises what the test wants, instead of opening a tenant's transaction; there is no other store either."""
 
     error: Exception = RuntimeError("canary-in-the-text")
 
-    async def tenant(self, *_: Any) -> Any:
+    def __init__(self) -> None:
+        super().__init__("postgresql://nobody@127.0.0.1:1/none")
+
+    def tenant(self, *_: Any, **__: Any) -> Any:
         raise self.error
 
 
 @pytest.fixture
-def operations() -> Broken:
-    return Broken.__new__(Broken)
+def database() -> BrokenDatabase:
+    return BrokenDatabase()
 
 
 @pytest.fixture
-async def api(operations: Broken) -> AsyncIterator[httpx.AsyncClient]:
-    database = RegistryDatabase("postgresql://nobody@127.0.0.1:1/none")
-    parts = ApiDependencies(
-        database,
-        Authenticator(database, ADMIN),
-        operations,
-        VerdictReader(database, None),
-        *(kind.__new__(kind) for kind in (Explanations, GroupStatusReader, Preflights, Validation)),
+async def api(database: BrokenDatabase) -> AsyncIterator[httpx.AsyncClient]:
+    missing: dict[str, Any] = dict.fromkeys(("verdicts", "rounds", "preflights", "validator"))
+    parts = ApiParts(
+        database=database,
+        authenticator=Authenticator(database, ADMIN),
+        tenant_rates=TenantRateLimiter(),
+        keyring=Keyring(generate_key()),
+        tick_seconds=1.0,
+        **missing,
     )
     transport = httpx.ASGITransport(create_app(parts), raise_app_exceptions=False)
     headers = {"Authorization": f"Bearer {ADMIN}"}
@@ -142,7 +142,7 @@ async def test_a_name_that_none_can_have_is_not_found(api: httpx.AsyncClient, na
 async def test_a_defect_is_a_problem_without_its_text_but_logged(api: httpx.AsyncClient) -> None:
     with capture_logs() as lines:
         assert "canary" not in str(problem(await api.get("/v1/tenants/shop"), 500))
-    routes = {line.get("route") for line in lines if line["event"] == "request_broke"}
+    routes = {line.get("route") for line in lines if line["event"] == "request_error"}
     assert routes == {"/v1/tenants/{tenant}"}
 
 
@@ -157,9 +157,9 @@ async def test_a_defect_is_a_problem_without_its_text_but_logged(api: httpx.Asyn
     ],
 )
 async def test_the_family_keeps_its_text(
-    api: httpx.AsyncClient, operations: Broken, error: LagscaleError, status: int, kind: str
+    api: httpx.AsyncClient, database: BrokenDatabase, error: LagscaleError, status: int, kind: str
 ) -> None:
-    operations.error = error
+    database.error = error
     answer = await api.get("/v1/tenants/shop")
     body = problem(answer, status)
     assert (body["type"], body["detail"]) == (f"urn:lagscale:problem:{kind}", error.message)

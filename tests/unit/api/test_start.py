@@ -28,7 +28,7 @@ def bare(monkeypatch: pytest.MonkeyPatch) -> None:
         ({}, "LAGSCALE_DATABASE_URL: must be set"),
         (URL | {"LAGSCALE_API_ADMIN_KEY": "canary"}, "LAGSCALE_API_ADMIN_KEY: must have at least 16 characters"),
         (URL | {"LAGSCALE_API_LISTN": ":1"}, "did you mean LAGSCALE_API_LISTEN?"),
-        (URL | {"LAGSCALE_API_LISTEN": "canary"}, "LAGSCALE_API_LISTEN: must read like"),
+        (URL | {"LAGSCALE_API_LISTEN": "canary"}, "LAGSCALE_API_LISTEN: must have the form"),
         (URL | {"KAFKA_TOPIC": "orders"}, "KAFKA_BROKERS: must be set"),
         (URL | {"LAGSCALE_SECRET_KEYS": "canary"}, "LAGSCALE_SECRET_KEYS: key 1 is not a Fernet key"),
     ],

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable
-from dataclasses import dataclass
+from functools import partial
 
 import httpx
 import pytest
 
-from services.cli import __main__ as cli
 from services.cli.client import ApiClient
 from services.cli.commands import apply, objects
 from services.cli.settings import CliSettings
+from tests.support.command_line import Command, run_command
 from tests.unit.cli.fake_api import FakeApi
-
-
-@dataclass(frozen=True)
-class Ran:
-    """How a command ended, and what it printed."""
-
-    code: int
-    out: str
-    err: str
-
-
-Command = Callable[..., Ran]
 
 
 @pytest.fixture
@@ -56,12 +42,5 @@ def command(
 
     for module in (apply, objects):
         monkeypatch.setattr(module, "ApiClient", client)
-    monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
 
-    def run(*arguments: str) -> Ran:
-        monkeypatch.setattr(sys, "argv", ["lagscale", *arguments])
-        capsys.readouterr()
-        code = cli.main()
-        return Ran(code, *capsys.readouterr())
-
-    return run
+    return partial(run_command, monkeypatch, capsys)

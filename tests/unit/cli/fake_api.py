@@ -111,4 +111,4 @@ class FakeApi:
 
     @staticmethod
     def _missing() -> Answer:
-        return problem(404, "not-found", "There is no such object for this caller.")
+        return problem(404, "not-found", "Object not found.")

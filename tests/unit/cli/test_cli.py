@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import httpx
@@ -13,11 +12,11 @@ from pydantic import SecretStr
 
 from lagscale import errors
 from lagscale.errors import LagscaleError
-from services.cli import __main__ as cli
 from services.cli.client import ApiClient
 from services.cli.commands import database, verdict
 from services.cli.exits import EXIT_CODES, find_exit_code
 from services.cli.settings import CliSettings
+from tests.support.command_line import run_main
 
 VERDICT = {
     "monitor": "orders", "verdict": "sustained", "reason": "lasted", "sentence": "Partition 2 has been above 500.",
@@ -38,13 +37,6 @@ def test_every_error_of_the_family_has_its_exit_code() -> None:
 
 def test_a_commands_own_error_takes_its_ancestors_code() -> None:
     assert find_exit_code(database.MigrationsPending()) == 1
-
-
-def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
-    # The logging of this process is the test run's.
-    monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
-    monkeypatch.setattr(sys, "argv", ["lagscale", *arguments])
-    return cli.main()
 
 
 @pytest.mark.parametrize(
@@ -71,17 +63,17 @@ def run(monkeypatch: pytest.MonkeyPatch, *arguments: str) -> int:
 def test_every_command_explains_itself(
     arguments: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run(monkeypatch, *arguments, "--help") == 0
+    assert run_main(monkeypatch, *arguments, "--help") == 0
     assert "Usage: lagscale" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("arguments", [["nonsense"], ["verdict"], ["migrate", "--wait", "soon"]])
 def test_wrong_usage_exits_2(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run(monkeypatch, *arguments) == 2
+    assert run_main(monkeypatch, *arguments) == 2
 
 
 def test_generated_keys_work(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(monkeypatch, "keys", "generate") == 0
+    assert run_main(monkeypatch, "keys", "generate") == 0
     lines = dict(line.split("=", 1) for line in capsys.readouterr().out.splitlines())
     Fernet(lines["LAGSCALE_SECRET_KEYS"])
     assert len(lines["LAGSCALE_API_ADMIN_KEY"]) >= 40
@@ -102,7 +94,7 @@ def test_a_verdict_is_shown_with_its_reason(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answered(monkeypatch, 200, VERDICT)
-    assert run(monkeypatch, "verdict", "shop/orders") == 0
+    assert run_main(monkeypatch, "verdict", "shop/orders") == 0
     shown = capsys.readouterr().out
     for text in ("sustained", "Partition 2 has been above 500.", "KEDA gets value 1,500, active.", "5000", "unknown"):
         assert text in shown
@@ -110,7 +102,7 @@ def test_a_verdict_is_shown_with_its_reason(
 
 def test_a_verdict_as_json_is_the_answer(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     answered(monkeypatch, 200, VERDICT)
-    assert run(monkeypatch, "verdict", "shop/orders", "--json") == 0
+    assert run_main(monkeypatch, "verdict", "shop/orders", "--json") == 0
     assert json.loads(capsys.readouterr().out) == VERDICT
 
 
@@ -118,38 +110,38 @@ def test_an_unknown_verdict_exits_7_and_says_why(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answered(monkeypatch, 200, VERDICT | {"verdict": "unknown", "sentence": "Not every topic has a sample yet."})
-    assert run(monkeypatch, "verdict", "shop/orders") == 7
+    assert run_main(monkeypatch, "verdict", "shop/orders") == 7
     assert "lagscale: Not every topic has a sample yet." in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     ("name", "code"),
     [
-        ("not-found", 3), ("not-authenticated", 4), ("not-allowed", 4), ("store-timeout", 8), ("internal-error", 1),
+        ("not-found", 3), ("not-authenticated", 4), ("forbidden", 4), ("store-timeout", 8), ("internal-error", 1),
     ],
 )  # fmt: skip
 def test_a_problem_of_the_api_becomes_an_exit_code(
     name: str, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     answered(monkeypatch, 400, {"type": f"urn:lagscale:problem:{name}", "detail": "the way out"})
-    assert run(monkeypatch, "verdict", "shop/orders") == code
+    assert run_main(monkeypatch, "verdict", "shop/orders") == code
     assert capsys.readouterr().err == "lagscale: the way out\n"
 
 
 def test_what_is_no_api_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
     answered(monkeypatch, 502, "<html>")
-    assert run(monkeypatch, "verdict", "shop/orders") == 1
+    assert run_main(monkeypatch, "verdict", "shop/orders") == 1
     assert "502" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("name", ["orders", "/orders", "shop/", "a/b/c"])
 def test_a_monitor_is_named_with_its_tenant(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert run(monkeypatch, "verdict", name) == 2
+    assert run_main(monkeypatch, "verdict", name) == 2
 
 
 def test_migrating_without_a_database_names_the_variable(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.delenv("LAGSCALE_DATABASE_URL", raising=False)
-    assert run(monkeypatch, "migrate") == find_exit_code(errors.SettingsInvalid())
+    assert run_main(monkeypatch, "migrate") == find_exit_code(errors.SettingsInvalid())
     assert "LAGSCALE_DATABASE_URL" in capsys.readouterr().err

@@ -14,8 +14,8 @@ from pathlib import Path
 import pytest
 
 from devstack.claims import Claim, sweep
-from devstack.running import ProcessRegistry
 from devstack.server import Server, ServerFailed, started_at, wait_until
+from devstack.state import ProcessRegistry
 
 _WAITS_FOR_EVER = [sys.executable, "-c", "import signal; signal.pause()"]
 

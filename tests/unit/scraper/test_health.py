@@ -41,7 +41,7 @@ def test_a_leader_that_writes_is_ready(health: ScraperHealth) -> None:
 
 def test_a_leader_whose_batches_are_not_stored_is_not_ready(health: ScraperHealth) -> None:
     health.apply_report(plan())
-    health.apply_report(batch(store_error="The store does not answer; retry."))
+    health.apply_report(batch(store_error="The store is unavailable; retry."))
     assert not health.ready()["writing_or_standby"]
     assert all(health.live().values())
 

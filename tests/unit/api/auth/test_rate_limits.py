@@ -77,7 +77,7 @@ def test_a_key_that_asks_too_often_is_told_when_to_go_on(clock: Clock) -> None:
     guard.count("a")
     guard.count("a")
     with pytest.raises(
-        RateExceeded, match=r"0\.1 times a second, 2 at once; retry after 10 s, .*LAGSCALE_API_RATE_LIMIT"
+        RateExceeded, match=r"0\.1 requests/s, bursts of 2\); retry after 10 s\. .*LAGSCALE_API_RATE_LIMIT"
     ) as refused:
         guard.count("a")
     assert refused.value.facts["retry_after_seconds"] == 10
@@ -92,7 +92,7 @@ def test_an_address_that_fails_too_often_waits_before_anything_is_looked_up(cloc
     for _ in range(3):
         guard.check_address(KEY, "192.0.2.1")
         guard.record_failure(KEY, "192.0.2.1", "unknown_key")
-    with pytest.raises(RateExceeded, match="this address have failed; retry after 60 s, check the key"):
+    with pytest.raises(RateExceeded, match=r"attempts from this address; retry after 60 s\. Check the key"):
         guard.check_address(KEY, "192.0.2.1")
     guard.check_address(KEY, "192.0.2.2")
     clock.now += 60

@@ -13,7 +13,7 @@ from lagscale.kafka.properties import PLATFORM_PROPERTIES, TENANT_PROPERTIES
 from lagscale.kafka.security import list_privileged
 from services.api.clusters.mechanisms import MECHANISMS
 from services.api.clusters.schemas import ClusterIn
-from services.api.clusters.spec import build_cluster_spec
+from services.api.clusters.security import build_cluster_spec
 
 PAGE = (Path(__file__).parents[4] / "docs/clusters.md").read_text(encoding="utf-8")
 BODIES = re.findall(r"^```json\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)

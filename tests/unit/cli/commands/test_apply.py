@@ -11,7 +11,7 @@ import pytest
 
 from services.cli import output
 from services.cli.commands import apply
-from tests.unit.cli.conftest import Command
+from tests.support.command_line import Command
 from tests.unit.cli.fake_api import Answer, FakeApi, problem
 
 KEY = "canary-key"
@@ -90,7 +90,7 @@ INVALID = problem(
         (FULL, 6, "monitor shop/m: The quota is used up; ask for more."),
         (TAKEN, 5, "monitor shop/m: It is taken."),
         (problem(412, "precondition-failed", "It changed."), 5, "monitor shop/m: It changed."),
-        (problem(403, "not-allowed", "No."), 4, "monitor shop/m: No."),
+        (problem(403, "forbidden", "No."), 4, "monitor shop/m: No."),
         (problem(503, "store-unavailable", "Retry."), 8, "monitor shop/m: Retry."),
         (problem(500, "internal-error", "A defect."), 1, "monitor shop/m: A defect."),
         (INVALID, 2, "monitor shop/m: spec.policy.lagThreshold: must be less"),

@@ -1,18 +1,17 @@
-"""`lagscale audit`: a table of what changed, or the API's lines as they are."""
+"""`lagscale audit`: a table of changes, or the JSON lines of the API."""
 
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import httpx
 import pytest
 
-from services.cli import __main__ as cli
 from services.cli.client import ApiClient
 from services.cli.commands import audit
 from services.cli.settings import CliSettings
+from tests.support.command_line import run_main
 
 UPDATE: dict[str, Any] = {
     "id": "7c0f5b0e-0000-4000-8000-000000000001", "at": "2030-01-01T00:00:00.123Z", "tenant": "shop",
@@ -43,9 +42,7 @@ def run(
         return ApiClient(settings, httpx.MockTransport(answering))
 
     monkeypatch.setattr(audit, "ApiClient", client)
-    monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
-    monkeypatch.setattr(sys, "argv", ["lagscale", "audit", *arguments])
-    return cli.main(), asked
+    return run_main(monkeypatch, "audit", *arguments), asked
 
 
 def test_it_shows_what_changed_by_its_path(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
@@ -85,9 +82,9 @@ def test_json_is_the_exports_lines(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 @pytest.mark.parametrize(
     ("answer", "wanted"),
     [
-        (httpx.Response(403, json={"type": "urn:lagscale:problem:not-allowed", "detail": "No."}), 4),
-        (httpx.Response(429, json={"type": "urn:lagscale:problem:rate-exceeded", "detail": "Slower."}), 6),
-        (httpx.Response(503, json={"type": "urn:lagscale:problem:issuer-unavailable", "detail": "Away."}), 8),
+        (httpx.Response(403, json={"type": "urn:lagscale:problem:forbidden", "detail": "No."}), 4),
+        (httpx.Response(429, json={"type": "urn:lagscale:problem:rate-limit-exceeded", "detail": "Slower."}), 6),
+        (httpx.Response(503, json={"type": "urn:lagscale:problem:token-issuer-unavailable", "detail": "Away."}), 8),
         (httpx.ReadError("broke off"), 8),
     ],
 )

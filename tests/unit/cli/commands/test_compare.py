@@ -1,19 +1,18 @@
-"""`lagscale compare`: which monitors are asked for, with which keys, and what is shown."""
+"""`lagscale compare`: selection of monitors, keys of the request, and output."""
 
 from __future__ import annotations
 
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from services.cli import __main__ as cli
 from services.cli.client import ApiClient
 from services.cli.commands import compare
 from services.cli.settings import CliSettings
+from tests.support.command_line import run_main
 
 SIDE = {"value": 10.0, "active": True, "replicas": 2}
 ANSWER: dict[str, Any] = {
@@ -34,7 +33,7 @@ ANSWER: dict[str, Any] = {
          "lastKnown": False, "differs": False},
     ],
 }  # fmt: skip
-MISSING = {"type": "urn:lagscale:problem:not-found", "detail": "There is no such object for this caller."}
+MISSING = {"type": "urn:lagscale:problem:not-found", "detail": "Object not found."}
 
 
 @pytest.fixture(autouse=True)
@@ -72,9 +71,7 @@ def run(monkeypatch: pytest.MonkeyPatch, api: Api, *arguments: str) -> int:
         return ApiClient(settings, httpx.MockTransport(api))
 
     monkeypatch.setattr(compare, "ApiClient", client)
-    monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
-    monkeypatch.setattr(sys, "argv", ["lagscale", "compare", *arguments])
-    return cli.main()
+    return run_main(monkeypatch, "compare", *arguments)
 
 
 def test_one_monitor_is_shown_with_plots_and_where_they_differ(
@@ -102,7 +99,7 @@ def test_a_tenants_monitors_are_a_table_and_one_that_fails_stops_no_other(
     shown, error = capsys.readouterr()
     assert "4 / 1" in shown
     assert "2.25 / 1.5" in shown
-    assert "shop/gone: There is no such object" in shown
+    assert "shop/gone: Object not found" in shown
     assert error == "lagscale: 1 of 2 monitors could not be compared.\n"
 
 

@@ -1,4 +1,4 @@
-"""`lagscale freeze`, `unfreeze` and `freezes`: what is sent, what is said, and what is refused before anything is sent."""
+"""`lagscale freeze`, `unfreeze` and `freezes`: requests, output, and arguments that are rejected without a request."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from services.cli.client import ApiClient
 from services.cli.commands import freezes as commands
 from services.cli.commands.freezes import build_freeze_path, parse_duration
 from services.cli.settings import CliSettings
-from tests.unit.cli.test_cli import run
+from tests.support.command_line import run_main
 
 MADE = {
     "kind": "monitor", "name": "orders", "reason": "a [move]", "since": "2030-01-31T10:00:00Z",
@@ -80,7 +80,7 @@ def test_a_freeze_is_sent_and_told(
     api: Api, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     api.answers = [httpx.Response(201, json=MADE)]
-    assert run(monkeypatch, "freeze", "shop/orders", "--for", "2h", "--reason", "a [move]") == 0
+    assert run_main(monkeypatch, "freeze", "shop/orders", "--for", "2h", "--reason", "a [move]") == 0
     body = {"forSeconds": 7200, "reason": "a [move]"}
     assert api.came == [("PUT", "/v1/tenants/shop/monitors/orders/freeze", body)]
     assert capsys.readouterr().out == "monitor orders is frozen until 2030-01-31T12:00:00Z: a [move]\n"
@@ -104,7 +104,7 @@ def test_an_end_is_sent_and_told(
     said: str,
 ) -> None:
     api.answers = [httpx.Response(204)]
-    assert run(monkeypatch, "unfreeze", *arguments) == 0
+    assert run_main(monkeypatch, "unfreeze", *arguments) == 0
     assert api.came == [("DELETE", f"/v1/tenants/shop/{sent}", None)]
     assert capsys.readouterr().out.strip() == said
 
@@ -118,7 +118,7 @@ def test_a_list_is_read_to_its_end(
         httpx.Response(200, json={"items": [MADE], "next": "n"}),
         httpx.Response(200, json={"items": [whole], "next": None}),
     ]
-    assert run(monkeypatch, "freezes", "shop") == 0
+    assert run_main(monkeypatch, "freezes", "shop") == 0
     assert [url for _, url, _ in api.came] == ["/v1/tenants/shop/freezes", "/v1/tenants/shop/freezes?cursor=n"]
     shown = capsys.readouterr().out
     assert "orders" in shown
@@ -126,7 +126,7 @@ def test_a_list_is_read_to_its_end(
 
 
 @pytest.mark.parametrize(
-    ("status", "problem", "code"), [(404, "not-found", 3), (403, "not-allowed", 4), (503, "store-unavailable", 8)]
+    ("status", "problem", "code"), [(404, "not-found", 3), (403, "forbidden", 4), (503, "store-unavailable", 8)]
 )
 def test_a_refusal_has_its_exit_code(
     *,
@@ -138,6 +138,6 @@ def test_a_refusal_has_its_exit_code(
     code: int,
 ) -> None:
     api.answers = [httpx.Response(status, json={"type": f"urn:lagscale:problem:{problem}", "detail": "No."})]
-    assert run(monkeypatch, "freeze", "shop", "--for", "2h", "--reason", "x") == code
+    assert run_main(monkeypatch, "freeze", "shop", "--for", "2h", "--reason", "x") == code
     assert capsys.readouterr().err == "lagscale: No.\n"
-    assert run(monkeypatch, "freeze", "shop", "--for", "soon", "--reason", "x") == 2
+    assert run_main(monkeypatch, "freeze", "shop", "--for", "soon", "--reason", "x") == 2

@@ -1,31 +1,30 @@
-"""`lagscale state`: the group's state, the partitions that matter, and an exit code for what is unknown."""
+"""`lagscale state`: status of the group and of partitions, and the exit code if it is unknown."""
 
 from __future__ import annotations
 
 import json
-import sys
 from typing import Any
 
 import httpx
 import pytest
 
-from services.cli import __main__ as cli
 from services.cli.client import ApiClient
 from services.cli.commands import group_status
 from services.cli.settings import CliSettings
+from tests.support.command_line import run_main
 
 PARTITION: dict[str, Any] = {
     "topic": "[b]orders", "partition": 0, "status": "ok", "rule": "no_lag", "sentence": "No lag.",
-    "lag": 0, "startLag": 5, "advanced": 12_345, "unchangedSince": None, "possiblyUnchangedEarlier": False,
+    "lag": 0, "startLag": 5, "commitDelta": 12_345, "unchangedSince": None, "possiblyUnchangedEarlier": False,
     "stuck": False, "hot": False,
 }  # fmt: skip
 STALL = PARTITION | {
-    "partition": 1, "status": "stall", "sentence": "It stands.", "lag": 1_200, "startLag": 400, "advanced": 0,
+    "partition": 1, "status": "stall", "sentence": "It stands.", "lag": 1_200, "startLag": 400, "commitDelta": 0,
     "unchangedSince": "2030-01-01T00:00:00Z", "possiblyUnchangedEarlier": True, "stuck": True, "hot": True,
 }  # fmt: skip
 STATE: dict[str, Any] = {
     "monitor": "orders", "consumerGroup": "readers", "status": "stall", "sentence": "Of 2 partitions: 1 stall, 1 ok.",
-    "windowSeconds": 120.0, "members": 2, "unmeasuredTopics": [], "scope": None, "partitions": [STALL, PARTITION],
+    "windowSeconds": 120.0, "members": 2, "unmeasuredTopics": [], "partialReason": None, "partitions": [STALL, PARTITION],
 }  # fmt: skip
 
 
@@ -43,9 +42,7 @@ def run(monkeypatch: pytest.MonkeyPatch, body: dict[str, Any], *arguments: str) 
         return ApiClient(settings, httpx.MockTransport(answer))
 
     monkeypatch.setattr(group_status, "ApiClient", client)
-    monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
-    monkeypatch.setattr(sys, "argv", ["lagscale", "state", *arguments])
-    return cli.main()
+    return run_main(monkeypatch, "state", *arguments)
 
 
 def test_what_is_not_ok_is_shown_with_its_numbers(
@@ -91,7 +88,7 @@ def test_an_unknown_state_exits_7_and_says_what_is_missing(
 
 
 def test_a_part_of_the_topics_says_so(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(monkeypatch, STATE | {"status": "unknown", "scope": "Too many topics."}, "shop/orders") == 7
+    assert run(monkeypatch, STATE | {"status": "unknown", "partialReason": "Too many topics."}, "shop/orders") == 7
     assert capsys.readouterr().err == "lagscale: Too many topics.\n"
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from services.cli import __main__ as cli
+from tests.support.command_line import run_main
 
 MANIFEST = """\
 apiVersion: keda.sh/v1alpha1
@@ -30,19 +30,15 @@ def manifest(name: str, namespace: str = "shop") -> str:
 
 
 def run(monkeypatch: pytest.MonkeyPatch, *arguments: str, stdin: str = "") -> int:
-    monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
-    monkeypatch.setattr(sys, "argv", ["lagscale", "import", *arguments])
     monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
-    return cli.main()
+    return run_main(monkeypatch, "import", *arguments)
 
 
 @pytest.mark.parametrize("command", ["import", "compare", "scaledobject"])
 def test_the_commands_explain_themselves(
     command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
-    monkeypatch.setattr(sys, "argv", ["lagscale", command, "--help"])
-    assert cli.main() == 0
+    assert run_main(monkeypatch, command, "--help") == 0
     assert f"Usage: lagscale {command}" in capsys.readouterr().out
 
 

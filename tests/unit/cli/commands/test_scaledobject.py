@@ -1,20 +1,19 @@
-"""`lagscale scaledobject`: valid for KEDA, asks for the monitor, and takes what it can from the API."""
+"""`lagscale scaledobject`: valid for KEDA, refers to the monitor, with defaults from the API."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import httpx
 import pytest
 import yaml
 
-from services.cli import __main__ as cli
 from services.cli.client import ApiClient
 from services.cli.commands import scaledobject
 from services.cli.settings import CliSettings
 from services.scaler.triggers.metadata import TriggerReader
 from tests.conventions.keda_schemas import validate
+from tests.support.command_line import run_main
 
 VERDICT: dict[str, Any] = {"partitions": 12, "policy": {"consumersPerReplica": 5, "holdSeconds": 3600.0}}
 BINDINGS: dict[str, Any] = {"items": [{"instance": "default", "namespace": "shop-production"}], "next": None}
@@ -35,9 +34,7 @@ def run(
         return ApiClient(settings, httpx.MockTransport(lambda asked: httpx.Response(200, json=answers[asked.url.path])))
 
     monkeypatch.setattr(scaledobject, "ApiClient", client)
-    monkeypatch.setattr(cli, "configure_logging", lambda *_, **__: None)
-    monkeypatch.setattr(sys, "argv", ["lagscale", "scaledobject", *arguments])
-    return cli.main()
+    return run_main(monkeypatch, "scaledobject", *arguments)
 
 
 def printed(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:

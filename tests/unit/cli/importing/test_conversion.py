@@ -17,9 +17,10 @@ from lagscale.domain.policy.keda_keys import KEDA_KEYS
 from lagscale.domain.policy.keys import KEYS_BY_NAME
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import is_name
+from services.api.bindings.schemas import BindingIn
 from services.api.clusters.schemas import ClusterIn
-from services.api.clusters.spec import build_cluster_spec
-from services.api.schemas import BindingIn, MonitorIn
+from services.api.clusters.security import build_cluster_spec
+from services.api.monitors.schemas import MonitorIn
 from services.scaler.triggers.metadata import TriggerReader
 from tests.conventions.keda_schemas import validate
 from tests.unit.cli.importing.manifests_fixture import PATHS, expectation, expected, imported

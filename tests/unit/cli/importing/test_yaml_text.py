@@ -1,4 +1,4 @@
-"""What is no manifest at all, and what is none of ours: told of or passed over, and the others are spared."""
+"""Invalid and foreign documents are reported or skipped, and do not affect the others."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files -> documents: what is read, what is told of what cannot be, and the line of each value."""
+"""Files as documents: their values with lines, and errors that name the line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Documents -> manifests: every fault by its line, its field and its way out, and no value of a secret."""
+"""Documents as manifests: every error with line, field and remediation, and no value of a secret."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Many monitors of a tenant in one request: what is asked, and what becomes of each when one is refused."""
+"""Bulk requests for the monitors of a tenant: their number, and the result of each monitor if one is rejected."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.support.command_line import Command
 from tests.unit.cli.commands.test_apply import monitor, written
-from tests.unit.cli.conftest import Command
 from tests.unit.cli.fake_api import Answer, FakeApi, problem
 
 MANY = 60

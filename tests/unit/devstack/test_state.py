@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from devstack.cache import fetch_once
-from devstack.kept import SavedState
 from devstack.server import free_port
+from devstack.state import SavedState
 
 
 def _fill(place: Path) -> None:
@@ -50,7 +50,7 @@ def test_ports_and_keys_outlive_a_run(tmp_path: Path) -> None:
 def test_a_port_that_somebody_has_taken_is_replaced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     file = tmp_path / "kept.json"
     port = SavedState(file).port("api")
-    monkeypatch.setattr("devstack.kept.is_free", lambda _port: False)
+    monkeypatch.setattr("devstack.state.is_free", lambda _port: False)
     other = SavedState(file).port("api")
     monkeypatch.undo()
     assert other != port

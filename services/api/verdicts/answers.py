@@ -1,0 +1,97 @@
+"""The answer to KEDA of a monitor, measured, last known or frozen; verdict, explanation and comparison share it.
+
+Verdicts are judged in the scaler's role, which sees every tenant's samples, because it judges many tenants in one
+statement. So only targets that were just read in the caller's tenant context are passed, and the statement names their
+tenant again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
+from lagscale.clock import to_datetime
+from lagscale.domain.policy.policy import Policy
+from lagscale.domain.verdict.contract import Answer, Judgment, Verdict, VerdictRequest
+from lagscale.domain.verdict.freezes import Freeze
+from lagscale.domain.verdict.hold import apply_partial_coverage, build_frozen_request, choose_answer
+from lagscale.domain.wording.answers import describe_freezes
+from lagscale.domain.wording.verdicts import describe_verdict
+from services.api.schemas import to_optional_datetime
+from services.api.verdicts.schemas import AnswerOut, FrozenOut
+
+#: As the registry reads it: None while no answer is stored, (None,) where nothing was known that could be held.
+StoredAnswer = tuple[Answer | None] | None
+
+
+class VerdictStore(Protocol):
+    """The part of the store of verdicts that the API uses."""
+
+    async def judge(self, requests: Sequence[VerdictRequest], *, evidence: bool = False) -> list[Judgment]: ...
+
+    async def find_last_known(self, request: VerdictRequest, judgment: Judgment) -> Answer | None: ...
+
+
+async def judge_answer(
+    verdicts: VerdictStore, request: VerdictRequest, partial_reason: str, *, evidence: bool
+) -> tuple[Judgment, Answer | None]:
+    """The judgment of one monitor, and the answer that follows from it.
+
+    Args:
+        verdicts: the store.
+        request: the monitor; its targets were read in the tenant's context.
+        partial_reason: why only a part of the monitor's topics is measured; empty if all are.
+        evidence: whether the judgment has to contain its island.
+    """
+    (judgment,) = await verdicts.judge([request], evidence=evidence)
+    if partial_reason:
+        judgment = apply_partial_coverage(judgment, request.policy)
+    is_unknown = judgment.verdict is Verdict.UNKNOWN and not partial_reason
+    last_known = await verdicts.find_last_known(request, judgment) if is_unknown else None
+    return judgment, choose_answer(judgment, request.policy, last_known)
+
+
+async def find_frozen_answer(
+    verdicts: VerdictStore, request: VerdictRequest, in_force: Sequence[Freeze], stored_answer: StoredAnswer
+) -> Answer | None:
+    """The answer of a monitor under these freezes; computed where KEDA has not asked for it yet.
+
+    Args:
+        verdicts: the store.
+        request: the monitor, with all its topics; its targets were read in the tenant's context.
+        in_force: the freezes, the oldest first; at least one.
+        stored_answer: the one that the scaler stored under them.
+    """
+    if stored_answer is not None:
+        return stored_answer[0]
+    frozen_request = build_frozen_request(request, in_force[0].since_ms)
+    (judgment,) = await verdicts.judge([frozen_request])
+    return await verdicts.find_last_known(frozen_request, judgment)
+
+
+def describe_coverage(judgment: Judgment, policy: Policy, topics: Mapping[int, str], partial_reason: str) -> str:
+    """The verdict in a sentence; of a part of the topics only what is sustained is proven."""
+    if partial_reason and judgment.value is None:
+        return partial_reason
+    return f"{describe_verdict(judgment, policy, topics)} {partial_reason}".rstrip()
+
+
+def serialize_answer(answer: Answer) -> AnswerOut:
+    """An answer as a body."""
+    return AnswerOut(
+        value=answer.value,
+        active=answer.active,
+        last_known=answer.last_known_ms is not None,
+        known_at=to_optional_datetime(answer.last_known_ms),
+    )
+
+
+def serialize_frozen(in_force: Sequence[Freeze], answer: Answer | None) -> FrozenOut:
+    """These freezes and their answer as a body."""
+    return FrozenOut(
+        sentence=describe_freezes(in_force, has_answer=answer is not None),
+        since=to_datetime(in_force[0].since_ms),
+        until=to_datetime(max(one.until_ms for one in in_force)),
+        reasons=[one.reason for one in in_force],
+        answer=None if answer is None else serialize_answer(answer),
+    )

@@ -164,7 +164,7 @@ def test_a_part_that_cannot_be_done_leaves_the_rest_done(command: Command, shop:
     assert done.out.splitlines()[-1] == "4 created, 0 unchanged, 1 failed."
     (line,) = done.err.splitlines()
     assert f"shop.yaml:8: monitor {tenant}/orders: " in line or f"shop.yaml:15: monitor {tenant}/refunds: " in line
-    assert "may have 1 monitors" in line
+    assert "The limit is 1 monitors" in line
     assert len(api("GET", f"/tenants/{tenant}/monitors")["items"]) == 1
     change(shop, "maxMonitors: 1", "maxMonitors: 2")
     assert command("apply", "-f", str(shop)).out.splitlines()[-1] == "1 created, 1 changed, 3 unchanged."

@@ -241,8 +241,8 @@ def _parse_names(clauses: Iterable[str]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _require(kept: bool, name: str, message: str) -> None:
-    if not kept:
+def _require(condition: bool, name: str, message: str) -> None:
+    if not condition:
         raise ContractError(f"{name}.sql: {message}")
 
 

@@ -37,7 +37,10 @@ EVERYDAY_WORDS: Mapping[str, str] = {
     "wanted": "requested, expected",
 }
 #: A name -> why it has one of these words: it is not ours to choose.
-GIVEN_NAMES: Mapping[str, str] = {}
+GIVEN_NAMES: Mapping[str, str] = {
+    "samples_kept": "the table in the database",
+    "KEPT": "the word of the import's report",
+}
 #: British forms by their stems; American English has z, -or, -er, one l. (`cancelled` is asyncio's and gRPC's spelling.)
 BRITISH = re.compile(
     r"""(?ix)

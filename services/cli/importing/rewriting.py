@@ -161,7 +161,7 @@ def _rewrite_trigger(
             continue
         else:
             new[key] = value
-            log.add_key(f"{path}.{key}", KeyOutcome.KEPT, _explain_kept_key(str(key), value))
+            log.add_key(f"{path}.{key}", KeyOutcome.KEPT, _explain_unchanged_key(str(key), value))
         slots = old.ca.items.get(key)
         if slots and key != "metadata":
             new.ca.items[key] = copy.deepcopy(slots)
@@ -195,7 +195,7 @@ def _rewrite_authentication(
     log.add_key(f"{path}.authenticationRef", outcome, f"{kind} {name}: KEDA's client certificate for Lagscale")
 
 
-def _explain_kept_key(key: str, value: Any) -> str:
+def _explain_unchanged_key(key: str, value: Any) -> str:
     if key == "name":
         return "unchanged, so formulas stay valid"
     if key == "metricType" and str(value) == "Value":

@@ -75,6 +75,45 @@ def add_metric(copy: Copy) -> None:
     copy.insert("services/scaler/grpc/callers.py", "\nfrom ", "\nfrom services.scaler import metrics")
 
 
+def add_policy_key(copy: Copy) -> None:
+    """A key `dummySeconds`, read by a rule of the reference and named wherever a real one has to be."""
+    copy.insert("lagscale/domain/policy/keys.py", ")  # fmt: skip\nKEYS_BY_NAME", _POLICY_KEY)
+    copy.insert("lagscale/domain/policy/policy.py", "    sampling_ms: int\n", "    dummy_ms: int\n")
+    copy.append("lagscale/domain/verdict/activity.py", _POLICY_RULE)
+    copy.append("lagscale/store/verdicts/sql/judge_full.sql", "-- dummySeconds changes no verdict.\n")
+    copy.append("lagscale/store/verdicts/judge.py", "\n# dummySeconds is no parameter of a statement.\n")
+    copy.append("tests/contract/table_value.py", "\n# dummySeconds changes no verdict.\n")
+    copy.append("docs/persistence.md", "\n`dummySeconds` changes no verdict.\n")
+
+
+def add_time_limit(copy: Copy) -> None:
+    """A constant of the scraper, used by the thread that housekeeps."""
+    copy.append(
+        "services/scraper/deadlines.py", "\n#: Pause of dummies, in seconds.\nDUMMY_PAUSE_SECONDS: Final = 1.0\n"
+    )
+    copy.append(
+        "services/scraper/housekeeping.py",
+        '\n\ndef pause_dummy() -> float:\n    """The pause of dummies."""\n    return deadlines.DUMMY_PAUSE_SECONDS\n',
+    )
+    copy.insert("services/scraper/housekeeping.py", "\nfrom ", "\nfrom services.scraper import deadlines")
+
+
+def add_route(copy: Copy) -> None:
+    """`GET /v1/tenants/{tenant}/bindings/dummy`."""
+    copy.append("services/api/bindings/routes.py", _ROUTE)
+    copy.append(
+        "services/api/bindings/schemas.py",
+        '\n\nclass DummyOut(ApiSchema):\n    """A dummy."""\n\n    name: str = Field(examples=["dummy"])\n',
+    )
+    copy.insert("services/api/bindings/routes.py", "BindingIn, BindingOut", "DummyOut, ")
+    copy.insert(
+        "docs/api.md",
+        "| `POST /v1/tenants/{tenant}/bindings`",
+        "| `GET /v1/tenants/{tenant}/bindings/dummy` | viewer | |\n",
+    )
+    copy.write("tests/integration/api/test_dummies.py", _ROUTE_TEST)
+
+
 def add_service(copy: Copy) -> None:
     """A service `archiver` with settings, a metric, an image and a Deployment."""
     copy.write("services/archiver/__init__.py", '"""Archives dummies."""\n')
@@ -103,6 +142,29 @@ def add_service(copy: Copy) -> None:
     shutil.copy2(copy.root / "requirements/cli.lock", copy.root / "requirements/archiver.lock")
 
 
+_POLICY_KEY = """    PolicyKey("dummySeconds", "dummy_ms", ValueType.COUNT, "0", _SECONDS, 0, None, "changes no verdict"),
+"""
+_POLICY_RULE = '''
+
+def is_dummy(policy: Policy) -> bool:
+    """Whether the dummy is on."""
+    return policy.dummy_ms > 0
+'''
+_ROUTE = """
+
+@router.get("/dummy", summary="Show a dummy")
+async def show_dummy(tenant: Viewer) -> DummyOut:
+    async with tenant.session() as session:
+        return DummyOut(name=str(session.tenant["name"]))
+"""
+_ROUTE_TEST = '''"""The dummy of a tenant."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.integration
+'''
 _MAIN = '''"""`lagscale-archiver`: archives dummies. Settings are read and the parts are built here only."""
 
 from __future__ import annotations
@@ -170,4 +232,10 @@ _COMPOSE = """
 """
 
 #: Heading in CONTRIBUTING -> what carries it out.
-RECIPES: Mapping[str, Callable[[Copy], None]] = {"A metric": add_metric, "A service": add_service}
+RECIPES: Mapping[str, Callable[[Copy], None]] = {
+    "A key of the policy": add_policy_key,
+    "A time limit of the scraper": add_time_limit,
+    "A metric": add_metric,
+    "A route": add_route,
+    "A service": add_service,
+}

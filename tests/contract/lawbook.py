@@ -46,13 +46,13 @@ LAWS = (
         "when everything takes longer, durations of the policy included, nothing but the times changes",
         laws.slower,
         laws.only_times_stretch,
-        _sql("judge_full", "s.ts - s.before_ts > a.gap_time\n", "s.ts - s.before_ts > interval '25 seconds'\n"),
+        _sql("judge_full", "s.ts - s.previous_ts > a.gap_time\n", "s.ts - s.previous_ts > interval '25 seconds'\n"),
     ),
     Law(
         "when every message counts for several, thresholds included, only lags and values are so many times higher",
         laws.heavier,
         laws.only_weights_change,
-        _sql("judge_full", "or s.before_amount <= a.level\n", "or s.before_amount <= a.level + 1\n"),
+        _sql("judge_full", "or s.previous_amount <= a.level\n", "or s.previous_amount <= a.level + 1\n"),
     ),
     Law(
         "a topic measured as two targets is judged as one",

@@ -147,7 +147,7 @@ async def test_viewers_look_and_admins_freeze(shop: Shop) -> None:
         assert (await shop.api.put(url, json=TWO_HOURS, headers=admin)).status_code == 201
         assert (await shop.api.get(url, headers=viewer)).status_code == 200
         assert (await shop.api.delete(url, headers=viewer)).status_code == 403
-    listed = (await shop.api.get(f"{shop.path}/freezes", params={"decidingRule": 2}, headers=viewer)).json()
+    listed = (await shop.api.get(f"{shop.path}/freezes", params={"limit": 2}, headers=viewer)).json()
     rest = (await shop.api.get(f"{shop.path}/freezes", params={"cursor": listed["next"]}, headers=viewer)).json()
     assert [one["kind"] for one in listed["items"] + rest["items"]] == ["cluster", "monitor", "tenant"]
 

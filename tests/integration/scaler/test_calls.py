@@ -211,7 +211,7 @@ async def test_a_trigger_registers_itself_where_its_tenant_allows_it(start: Any)
     assert "No samples yet" in text
     assert (await refused(world.active(**inline)))[0] is Code.FAILED_PRECONDITION
     (registered,) = world.registry.registered
-    assert registered.name == spec.metricSpecs[0].metricName
+    assert registered.spec.name == spec.metricSpecs[0].metricName
     assert (await refused(world.active(**{**inline, "namespace": "shop"})))[0] is Code.NOT_FOUND
 
 

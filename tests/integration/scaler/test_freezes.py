@@ -353,7 +353,7 @@ async def test_an_inline_monitor_is_registered_and_answered_when_the_freeze_is_o
     ref = world.ref("", "market", **given)
     code, text = await refused(world.stub.IsActive(ref))
     assert (code, text.partition(" until ")[0]) == (Code.UNAVAILABLE, "Frozen")
-    assert [one.topics for one in world.registry.registered] == [("t",)]
+    assert [one.spec.topics for one in world.registry.registered] == [("t",)]
 
 
 async def test_partial_topics_have_no_last_known_answer(start: Any, say: Any, make_freeze: Any) -> None:

@@ -50,7 +50,7 @@ async def test_a_spike_moves_keda_and_not_lagscale_and_lasting_lag_moves_both(sh
     assert found["keda"]["peakReplicas"] == found["lagscale"]["peakReplicas"] == 2
     spike = found["differences"][0]
     assert (spike["kedaPeakReplicas"], spike["lagscalePeakReplicas"]) == (2, 1)
-    assert "had not lasted for sustainSeconds" in spike["sentence"]
+    assert "there was lag, but not for sustainSeconds" in spike["sentence"]
     assert found["keda"]["errors"] == 0
     assert found["sentence"].startswith("KEDA's kafka trigger would have scaled ")
 

@@ -225,7 +225,7 @@ async def test_too_many_requests_are_told_when_to_come_again(shop: Shop, other: 
     header, others = await shop.key("tenant-admin"), await other.key("tenant-admin")
     await limit(shop, requestsPerSecond=1)
     app = shop.api._transport.app  # type: ignore[attr-defined]
-    await app.state.rates.read(app.state.database)
+    await app.state.tenant_rates.read(app.state.database)
     answers = [await shop.api.get(shop.path, headers=header) for _ in range(40)]
     assert {answer.status_code for answer in answers} == {200, 429}
     assert [answer.status_code for answer in answers[:10]] == [200] * 10, "a burst passes"

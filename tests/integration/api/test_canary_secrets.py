@@ -72,7 +72,7 @@ def requests() -> Iterator[tuple[str, str, dict[str, str], Any]]:
             yield method, where, OURS, cluster(**named) | {"security": {"password": value, "key": value}}
 
 
-def probe_runner() -> Iterator[tuple[str, str, dict[str, str], Any]]:
+def cluster_requests() -> Iterator[tuple[str, str, dict[str, str], Any]]:
     """What reads a cluster with secrets, or uses them."""
     right = cluster(secrets={"password": CANARY, "key": PEM.format(CANARY), "keyPassword": CANARY})
     monitor = {"cluster": "main", "consumerGroup": "g", "topics": ["t"]}
@@ -127,10 +127,10 @@ def absent(secret: str, **places: str) -> None:
 
 def test_a_secret_where_it_belongs_shows_nowhere(empty_url: str) -> None:
     migrate(empty_url)
-    with observed(empty_url, LAGSCALE_API_PREFLIGHT_TIMEOUT_SECONDS="1") as (address, logged):
+    with observed(empty_url, LAGSCALE_API_PREFLIGHT_TIMEOUT_SECONDS="1", LAGSCALE_API_DOCS="true") as (address, logged):
         sent(address, "PUT", SHOP, OURS, {})
         wrong = [sent(address, *one) for one in requests()]
-        read = [sent(address, *one) for one in probe_runner()]
+        read = [sent(address, *one) for one in cluster_requests()]
     (logs,) = logged
     codes = {text[:3] for text in wrong}
     # They were taken, refused for each reason, and looked at with the secret in hand.

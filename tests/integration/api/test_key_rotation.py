@@ -86,7 +86,7 @@ async def test_what_needs_no_overlap_is_not_rotated(shop: Shop, shared_url: str)
     await shop.api.delete(f"{shop.path}/keys/{revoked['prefix']}")
     outlived(shared_url, expired["prefix"])
     before = (await shop.api.get(f"{shop.path}/keys")).json()
-    for key, word in ((replaced, "successor"), (revoked, "revoked"), (expired, "expired")):
+    for key, word in ((replaced, "replaced by"), (revoked, "revoked"), (expired, "expired")):
         answer = await rotated(shop, key["prefix"])
         assert (answer.status_code, word in answer.json()["detail"]) == (409, True)
     assert (await shop.api.get(f"{shop.path}/keys")).json() == before

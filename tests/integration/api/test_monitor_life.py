@@ -77,7 +77,7 @@ async def test_a_deleted_monitor_is_listed_and_comes_back_with_its_history(
         "verdict"
     ]
     hole = await explained(shop, gone_ms)
-    assert any("restored after this moment: nothing was measured" in note for note in hole["notes"]), hole["notes"]
+    assert any("restored after this time: nothing was measured" in note for note in hole["notes"]), hole["notes"]
     assert hole["registration"]["topics"] == []
     assert (await explained(shop))["notes"] == []
     [audited] = rows(

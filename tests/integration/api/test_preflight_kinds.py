@@ -134,7 +134,7 @@ async def test_what_this_client_lacks_and_whose_role_this_is_not_are_told(shop: 
     role = {"protocol": "SASL_SSL", "mechanism": "AWS_MSK_IAM", "awsRegion": "eu-west-1", "awsPodRole": "true"}
     found = await looked(shop, secured, {"security": role})
     assert found["problem"] == "token_unavailable"
-    assert "the scraper's alone" in found["text"]
+    assert "only the scraper can use the role" in found["text"]
 
 
 async def test_properties_count_for_a_look_too(shop: Shop, secured: Broker) -> None:

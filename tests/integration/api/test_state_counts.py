@@ -76,7 +76,7 @@ async def test_what_is_counted_is_what_the_api_tells(shop: Shop, pool: Pool, sha
         store(shared_url, shop, f"t{number}", *columns)
     told = [await state(shop, f"m{number}") for number in range(4)]
     counts = await counted(pool, shop)
-    assert counts.groups == Counter(Status(one["state"]) for one in told)
+    assert counts.groups == Counter(Status(one["status"]) for one in told)
     for condition in Status:
         assert counts.partitions[condition] == sum(one["counts"].get(condition.value, 0) for one in told)
 

@@ -65,7 +65,7 @@ async def test_every_partition_has_its_state_with_the_numbers_behind_it(shop: Sh
     assert (still["startLag"], still["lag"], still["position"], still["commitDelta"]) == (4_900, 5_140, 100, 0)
     assert still["unchangedSince"] == still["windowStart"]
     assert still["possiblyUnchangedEarlier"] is True
-    assert (slow["partition"], slow["startLag"], slow["lag"], slow["commitDelta"], slow["moves"]) == (
+    assert (slow["partition"], slow["startLag"], slow["lag"], slow["commitDelta"], slow["advanceCount"]) == (
         1,
         50,
         170,

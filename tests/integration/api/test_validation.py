@@ -84,7 +84,7 @@ async def test_a_good_monitor_has_no_warnings_and_the_lag_of_now(shop: Shop, log
     assert found["group"] == {"name": group, "groupType": "classic", "members": 0}
     now = found["currentVerdict"]
     assert (now["verdict"], now["value"], now["fromSamples"], now["lag"]) == ("unknown", None, False, 5)
-    assert "5 messages wait at present" in now["sentence"]
+    assert "the current lag is 5 messages" in now["sentence"]
     assert found["window"]["minSamples"] == 13
     assert found["window"]["lookbackSeconds"] < found["window"]["maxLookbackSeconds"]
     # A dry run: nothing was stored.
@@ -96,7 +96,7 @@ async def test_a_missing_topic_and_a_group_without_commits_are_warnings(shop: Sh
     await ready(shop, log.address)
     found = await validated(shop, consumerGroup=fresh("nobody"), topics=[there, "not-there"])
     assert found["valid"]
-    assert "no topic not-there" in said(found)["topics.1"]
+    assert "topic not-there does not exist" in said(found)["topics.1"]
     assert "neither members nor commits" in said(found)["consumerGroup"]
     assert "counts as no lag" in said(found)["consumerGroup"]
     assert [topic["partitions"] for topic in found["topics"]] == [2, 0]
@@ -160,7 +160,7 @@ async def test_errors_are_told_apart_from_warnings(shop: Shop, log: Log) -> None
     assert found["currentVerdict"] is None
     short = await validated(shop, topics=["t"], policy={"sustainSeconds": 5, "samplingInterval": 10})
     assert short["valid"]
-    assert "two samples in a row" in said(short)["policy.sustainSeconds"]
+    assert "two consecutive samples" in said(short)["policy.sustainSeconds"]
 
 
 async def test_a_registration_warns_and_never_fails_because_the_broker_is_away(shop: Shop) -> None:

@@ -89,15 +89,15 @@ class _refusing:
 
 def a_look_at_all_names(patch: pytest.MonkeyPatch) -> None:
     """What the tenant does not have is looked for once more, where the name is of the usual length."""
-    find = registry.RegistrySession.find
+    find = registry.RegistrySession.fetch_optional
 
     async def again(self: Any, statement: Any) -> Any:
         row = await find(self, statement)
         if row is None and "only-000000000000" not in map(str, statement.compile().params.values()):
-            await self.run(statement)
+            await self.execute(statement)
         return row
 
-    patch.setattr(registry.RegistrySession, "find", again)
+    patch.setattr(registry.RegistrySession, "fetch_optional", again)
 
 
 @pytest.mark.parametrize("hole", [everybodys_sight, an_honest_refusal, a_look_at_all_names])

@@ -125,6 +125,6 @@ async def test_a_hole_in_the_scaler_is_found_by_calls(
     def of_the_namespace(bindings: Any, _instance: str, namespace: str) -> int | None:
         return next((tenant for (_, bound), tenant in bindings.items() if bound == namespace), None)
 
-    monkeypatch.setattr(directory, "tenant_of", of_the_namespace)
+    monkeypatch.setattr(directory, "find_tenant", of_the_namespace)
     with pytest.raises(AssertionError):
         await run_grpc_calls(Random(seeded.getrandbits(32)), stubs, pair, shared_url, ENOUGH)

@@ -121,7 +121,6 @@ def add_service(copy: Copy) -> None:
     copy.write("services/archiver/settings.py", _SETTINGS)
     copy.write("services/archiver/metrics.py", _METRICS)
     copy.insert("lagscale/settings.py", "        # API\n", '        # archiver\n        "LAGSCALE_ARCHIVER_LISTEN",\n')
-    copy.insert("pyproject.toml", "[project.optional-dependencies]\n", "")
     copy.insert("pyproject.toml", "dev = [\n", 'archiver = ["httpx>=0.28"]\n')
     copy.insert("pyproject.toml", 'lagscale-api = "', 'lagscale-archiver = "services.archiver.__main__:main"\n')
     copy.insert("pyproject.toml", '"services.cli"]', '"services.archiver", ')

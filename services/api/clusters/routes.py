@@ -8,6 +8,7 @@ from fastapi import APIRouter, Query, Response
 
 from lagscale.store.encryption import Keyring
 from lagscale.store.registry import clusters
+from services.api.clusters.preflight import Preflights
 from services.api.clusters.schemas import ClusterIn, ClusterOut, serialize_cluster
 from services.api.clusters.security import build_cluster_spec
 from services.api.deps import (
@@ -23,7 +24,6 @@ from services.api.deps import (
     set_etag,
     set_status,
 )
-from services.api.preflight.preflight import Preflights
 from services.api.schemas import Listing, serialize_page
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/clusters", tags=["clusters"])

@@ -27,8 +27,8 @@ from services.api.deps import (
 from services.api.monitors.bulk import apply_bulk_changes
 from services.api.monitors.drafts import parse_draft
 from services.api.monitors.schemas import ChangesIn, ChangesOut, MonitorIn, MonitorOut, serialize_monitor
+from services.api.monitors.validator import MonitorValidator
 from services.api.schemas import Listing, serialize_page
-from services.api.validation.validator import MonitorValidator
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/monitors", tags=["monitors"])
 

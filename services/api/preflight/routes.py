@@ -6,8 +6,8 @@ from typing import Annotated
 
 from fastapi import APIRouter
 
+from services.api.clusters.preflight import Preflights
 from services.api.deps import TenantAdmin, check_name, part
-from services.api.preflight.preflight import Preflights
 from services.api.preflight.schemas import PreflightOut
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/clusters", tags=["clusters"])

@@ -8,8 +8,8 @@ from fastapi import APIRouter
 
 from services.api.deps import TenantAdmin, part
 from services.api.monitors.schemas import MonitorIn
+from services.api.monitors.validator import MonitorValidator
 from services.api.validation.schemas import ValidationOut
-from services.api.validation.validator import MonitorValidator
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/monitors", tags=["monitors"])
 

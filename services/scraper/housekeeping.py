@@ -13,7 +13,7 @@ import structlog
 from lagscale.errors import LagscaleError
 from lagscale.store.connection import ScraperDatabase
 from lagscale.store.samples.write import PostgresSamples
-from services.scraper.deadlines import HOUSEKEEPING_DELAY_SECONDS, HOUSEKEEPING_INTERVAL_SECONDS
+from services.scraper import deadlines
 
 log = structlog.get_logger(__name__)
 
@@ -41,9 +41,9 @@ class Housekeeping(threading.Thread):
 
     def run(self) -> None:
         """Run a pass at each interval, until `stop`."""
-        pause = HOUSEKEEPING_DELAY_SECONDS
+        pause = deadlines.HOUSEKEEPING_DELAY_SECONDS
         while not self._stop_asked.wait(pause):
-            pause = HOUSEKEEPING_INTERVAL_SECONDS
+            pause = deadlines.HOUSEKEEPING_INTERVAL_SECONDS
             if self._leading():
                 self.drop()
 

@@ -16,7 +16,7 @@ import structlog
 from lagscale.errors import LagscaleError
 from lagscale.store.connection import ScraperDatabase
 from lagscale.store.records import Lease
-from services.scraper.deadlines import LARGE_IDLE_SECONDS, LARGE_PAUSE_FACTOR, LARGE_ROUND_SECONDS
+from services.scraper import deadlines
 from services.scraper.engine.options import EngineOptions
 from services.scraper.planning.plan import ClusterPlan, GroupPlan, Slot
 from services.scraper.polling.poll import ClientOpener, PollClient
@@ -90,7 +90,7 @@ class LargeGroupPoller(threading.Thread):
         self._started_at[key] = now
         self._poll_round(replace(plan, groups=(replace(group, interval_ms=max(group.interval_ms, real_ms)),)), lease)
         elapsed = self._clock() - now
-        self._due_at[key] = now + max(group.interval_ms / 1000, (1 + LARGE_PAUSE_FACTOR) * elapsed)
+        self._due_at[key] = now + max(group.interval_ms / 1000, (1 + deadlines.LARGE_PAUSE_FACTOR) * elapsed)
         return True
 
     def _poll_round(self, plan: ClusterPlan, lease: Lease) -> None:
@@ -101,7 +101,7 @@ class LargeGroupPoller(threading.Thread):
 
         started_at = time.monotonic()
         clock = DatabaseClock.learn(self._database)
-        results = poll_slot(Slot((plan,), LARGE_ROUND_SECONDS), self._opener, clock, clock.error_ms)
+        results = poll_slot(Slot((plan,), deadlines.LARGE_ROUND_SECONDS), self._opener, clock, clock.error_ms)
         part = write_rows(self._options.holder, build_rows(results, lease.epoch, clock()), self._database)
         if part.store_error or part.lost_lease:
             log.warning("large_group_write_failed", reason=part.store_error or "lease lost")
@@ -116,7 +116,7 @@ class LargeGroupPoller(threading.Thread):
 
     def run(self) -> None:
         """Poll until `stop`."""
-        pause = LARGE_IDLE_SECONDS
+        pause = deadlines.LARGE_IDLE_SECONDS
         while not self._stop_asked.wait(pause):
             started_at = time.monotonic()
             try:
@@ -128,7 +128,11 @@ class LargeGroupPoller(threading.Thread):
                 # Without this thread oversized groups are never polled.
                 polled = False
                 log.exception("large_group_poll_failed")
-            pause = LARGE_PAUSE_FACTOR * (time.monotonic() - started_at) if polled else LARGE_IDLE_SECONDS
+            pause = (
+                deadlines.LARGE_PAUSE_FACTOR * (time.monotonic() - started_at)
+                if polled
+                else deadlines.LARGE_IDLE_SECONDS
+            )
         self._database.close()
 
 

@@ -11,13 +11,7 @@ from lagscale.errors import LagscaleError
 from lagscale.store.connection import ScraperDatabase
 from lagscale.store.records import Lease
 from lagscale.store.scraping import leases, targets
-from services.scraper.deadlines import (
-    BACKGROUND_CLIENTS_DIVISOR,
-    MAX_PROBES,
-    MIN_BACKGROUND_CLIENTS,
-    RESERVED_CLIENTS_DIVISOR,
-    compute_lease_seconds,
-)
+from services.scraper import deadlines
 from services.scraper.engine.large_groups import LargeGroupPoller
 from services.scraper.engine.options import EngineOptions, build_opener
 from services.scraper.planning.plan import Slot
@@ -49,7 +43,7 @@ class Leader:
 
     def keep_lease(self) -> bool:
         """Renew the lease, or take it if it is free; whether this scraper leads."""
-        seconds = compute_lease_seconds(self._options.tick_ms / 1000)
+        seconds = deadlines.compute_lease_seconds(self._options.tick_ms / 1000)
         try:
             self.lease = leases.acquire(self._database, self._options.holder, seconds)
         except LagscaleError as error:
@@ -92,12 +86,12 @@ class Leader:
 
 def _count_probes(options: EngineOptions) -> int:
     """Unresponsive clusters polled at one tick: as many as have a client reserved."""
-    return min(MAX_PROBES, options.clients_limit // RESERVED_CLIENTS_DIVISOR)
+    return min(deadlines.MAX_PROBES, options.clients_limit // deadlines.RESERVED_CLIENTS_DIVISOR)
 
 
 def _count_background_clients(options: EngineOptions) -> int:
     """Clients of each background thread."""
-    return max(options.clients_limit // BACKGROUND_CLIENTS_DIVISOR, MIN_BACKGROUND_CLIENTS)
+    return max(options.clients_limit // deadlines.BACKGROUND_CLIENTS_DIVISOR, deadlines.MIN_BACKGROUND_CLIENTS)
 
 
 def _build_discovery(options: EngineOptions, lease: Callable[[], Lease | None]) -> TopicDiscovery:

@@ -13,7 +13,7 @@ import structlog
 
 from lagscale.errors import LagscaleError
 from lagscale.store.connection import ScraperDatabase
-from services.scraper.deadlines import POLL_THREADS, compute_start_delay_seconds
+from services.scraper import deadlines
 from services.scraper.engine.options import EngineOptions, build_opener
 from services.scraper.engine.rows import build_batches, build_rows
 from services.scraper.kafka.open import ClusterOpener
@@ -90,10 +90,10 @@ def run_task(options: EngineOptions, slot: Slot | None, epoch: int, planned_ms: 
     if slot is None:
         return
     started_ms = clock()
-    if started_ms - planned_ms > compute_start_delay_seconds(options.tick_ms / 1000) * 1000:
+    if started_ms - planned_ms > deadlines.compute_start_delay_seconds(options.tick_ms / 1000) * 1000:
         send_report(options.reports, "skipped", reason="the task started too late", clusters=len(slot.clusters))
         return
-    threads = min(POLL_THREADS, options.clients_limit)
+    threads = min(deadlines.POLL_THREADS, options.clients_limit)
     results = poll_slot(slot, resources.opener, clock, clock.error_ms, threads)
     send_report(
         options.reports,

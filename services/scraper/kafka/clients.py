@@ -14,13 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
-from services.scraper.deadlines import (
-    MAX_CLIENT_LIFETIME_SECONDS,
-    MIN_CLIENT_LIFETIME_SECONDS,
-    OPENER_THREADS,
-    RESERVED_CLIENTS_DIVISOR,
-    UNRESPONSIVE_CLIENTS_DIVISOR,
-)
+from services.scraper import deadlines
 from services.scraper.kafka.cluster import KafkaCluster
 
 #: A cluster, and the version of its settings.
@@ -50,7 +44,7 @@ class _BackgroundOpener:
             self._pending.pop(other).cancel()
         pending = self._pending.get(key)
         if pending is None:
-            self._threads = self._threads or ThreadPoolExecutor(OPENER_THREADS, "opener")
+            self._threads = self._threads or ThreadPoolExecutor(deadlines.OPENER_THREADS, "opener")
             self._pending[key] = self._threads.submit(make)
             self._unresponsive &= self._pending.keys()
             if not responsive:
@@ -111,8 +105,8 @@ class Clients:
         """At most `limit` clients, including retired ones whose last requests are under way."""
         self._limit = limit
         self._rules = rules
-        self._unresponsive_reserved = max(1, limit // RESERVED_CLIENTS_DIVISOR)
-        self._unresponsive_limit = max(1, limit // UNRESPONSIVE_CLIENTS_DIVISOR)
+        self._unresponsive_reserved = max(1, limit // deadlines.RESERVED_CLIENTS_DIVISOR)
+        self._unresponsive_limit = max(1, limit // deadlines.UNRESPONSIVE_CLIENTS_DIVISOR)
         self._cached: OrderedDict[ClientKey, _CachedClient] = OrderedDict()
         # A client with requests under way must not be destroyed: the library crashes. They end by themselves.
         self._retired: list[_CachedClient] = []
@@ -199,9 +193,9 @@ class Clients:
         # A cluster that stays silent, as a lost coordinator may for hours, gets a new client less and less often.
         is_expired = cached is not None and cached.client.needs_replacement
         lifetime = (
-            min(2 * cached.client.lifetime_seconds, MAX_CLIENT_LIFETIME_SECONDS)
+            min(2 * cached.client.lifetime_seconds, deadlines.MAX_CLIENT_LIFETIME_SECONDS)
             if cached is not None and is_expired
-            else MIN_CLIENT_LIFETIME_SECONDS
+            else deadlines.MIN_CLIENT_LIFETIME_SECONDS
         )
 
         def make() -> KafkaCluster:

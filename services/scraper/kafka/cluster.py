@@ -30,18 +30,7 @@ from lagscale.domain.state_codes import StateCode
 from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
 from lagscale.kafka.errors import ERROR_STATES, ROOT_CAUSES
 from lagscale.kafka.resolver_guard import open_admin
-from services.scraper.deadlines import (
-    ABANDONED_SECONDS,
-    CLIENT_LOG_SECONDS,
-    CLIENT_MARGIN_SECONDS,
-    COORDINATOR_CHECK_SHARE,
-    COORDINATOR_OK_SECONDS,
-    GROUP_KIND_SECONDS,
-    MAX_UNLISTED_GROUPS,
-    MIN_CLIENT_LIFETIME_SECONDS,
-    MIN_TIMEOUT_SECONDS,
-    REASON_MAX_AGE_SECONDS,
-)
+from services.scraper import deadlines
 from services.scraper.kafka.coordinators import (
     DEFAULT_OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,
@@ -50,8 +39,7 @@ from services.scraper.kafka.coordinators import (
     find_offsets_partition,
     pick_group_per_partition,
 )
-from services.scraper.kafka.status import PollProblem
-from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, TopicDescription
+from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, PollProblem, TopicDescription
 
 _EARLIEST: Any = _Spec.earliest()
 _LATEST: Any = _Spec.latest()
@@ -69,7 +57,7 @@ class _ClientLogThrottle(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         kind = str(record.args[0] if isinstance(record.args, tuple) and record.args else record.msg)[:40]
         now = time.monotonic()
-        if now - self._logged_at.get(kind, -CLIENT_LOG_SECONDS) < CLIENT_LOG_SECONDS:
+        if now - self._logged_at.get(kind, -deadlines.CLIENT_LOG_SECONDS) < deadlines.CLIENT_LOG_SECONDS:
             return False
         self._logged_at[kind] = now
         return True
@@ -88,7 +76,7 @@ class KafkaCluster:
     def __init__(
         self,
         config: Mapping[str, Any],
-        lifetime_seconds: float = MIN_CLIENT_LIFETIME_SECONDS,
+        lifetime_seconds: float = deadlines.MIN_CLIENT_LIFETIME_SECONDS,
         rules: AddressRules = ANY_ADDRESS,
     ) -> None:
         """Create a client; nothing is connected yet.
@@ -161,12 +149,14 @@ class KafkaCluster:
         due = {
             offsets_partition: group
             for offsets_partition, group in pick_group_per_partition(groups, partition_count).items()
-            if now - self._coordinator_ok_at.get(offsets_partition, float("-inf")) > COORDINATOR_OK_SECONDS
+            if now - self._coordinator_ok_at.get(offsets_partition, float("-inf")) > deadlines.COORDINATOR_OK_SECONDS
         }
         if not due:
             return {}
         # Groups of an offsets partition without a leader have no coordinator, perhaps for hours; the others have one.
-        descriptions = self.request_groups(list(due.values()), now + (until - now) * COORDINATOR_CHECK_SHARE)()
+        descriptions = self.request_groups(
+            list(due.values()), now + (until - now) * deadlines.COORDINATOR_CHECK_SHARE
+        )()
         moving = {
             offsets_partition: answer
             for offsets_partition, group in due.items()
@@ -234,7 +224,9 @@ class KafkaCluster:
         """
         now = time.monotonic()
         due = [
-            name for name in names if now - self._kind_checked_at.get(name, -GROUP_KIND_SECONDS) >= GROUP_KIND_SECONDS
+            name
+            for name in names
+            if now - self._kind_checked_at.get(name, -deadlines.GROUP_KIND_SECONDS) >= deadlines.GROUP_KIND_SECONDS
         ]
         if not due:
             return self._share_groups
@@ -243,7 +235,7 @@ class KafkaCluster:
         )
         if isinstance(listed, PollProblem):
             return self._share_groups
-        unlisted = [name for name in due if name not in listed][:MAX_UNLISTED_GROUPS]
+        unlisted = [name for name in due if name not in listed][: deadlines.MAX_UNLISTED_GROUPS]
         shares = {name for name in unlisted if self._is_unsupported_group(name, until)}
         if shares:
             committed = self.request_commits(dict.fromkeys(shares, ()), until)()
@@ -313,9 +305,9 @@ class KafkaCluster:
         self._mark_silent()
         # This serves callbacks, which alone report errors of connections.
         self._admin.poll(0)
-        if self._guard.refused(REASON_MAX_AGE_SECONDS):
+        if self._guard.refused(deadlines.REASON_MAX_AGE_SECONDS):
             return PollProblem(StateCode.ADDRESS_REFUSED)
-        recent = time.monotonic() - REASON_MAX_AGE_SECONDS
+        recent = time.monotonic() - deadlines.REASON_MAX_AGE_SECONDS
         for reason in ROOT_CAUSES:
             if self._reasons.get(reason, recent) > recent:
                 return PollProblem(reason, detail)
@@ -323,7 +315,9 @@ class KafkaCluster:
 
     def _mark_silent(self) -> None:
         self._silent = True
-        self._abandoned_until = time.monotonic() + (ABANDONED_SECONDS if self._answered else 2 * MIN_TIMEOUT_SECONDS)
+        self._abandoned_until = time.monotonic() + (
+            deadlines.ABANDONED_SECONDS if self._answered else 2 * deadlines.MIN_TIMEOUT_SECONDS
+        )
 
     @property
     def busy_until(self) -> float:
@@ -341,7 +335,7 @@ class KafkaCluster:
 
 
 def _compute_timeout(until: float) -> float:
-    return max(until - time.monotonic() - CLIENT_MARGIN_SECONDS, MIN_TIMEOUT_SECONDS)
+    return max(until - time.monotonic() - deadlines.CLIENT_MARGIN_SECONDS, deadlines.MIN_TIMEOUT_SECONDS)
 
 
 def _read_topic(described: Any) -> TopicDescription:

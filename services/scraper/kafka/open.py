@@ -18,7 +18,7 @@ from lagscale.store.encryption import Keyring
 from lagscale.store.scraping.targets import ClusterEntry
 from services.scraper.kafka.clients import Clients
 from services.scraper.kafka.cluster import KafkaCluster
-from services.scraper.kafka.status import PollProblem
+from services.scraper.polling.round import PollProblem
 
 #: Secrets are compared by digests with a key that ends with the process.
 _DIGEST_KEY = os.urandom(32)

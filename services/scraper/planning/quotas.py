@@ -10,10 +10,9 @@ from typing import TypeVar
 from lagscale.domain.quotas import Quota, describe_excess
 from lagscale.domain.state_codes import StateCode
 from lagscale.store.scraping.targets import TargetEntry
-from services.scraper.deadlines import LARGE_PARTITIONS
-from services.scraper.kafka.status import PollProblem
+from services.scraper import deadlines
 from services.scraper.planning.plan import GroupPlan
-from services.scraper.polling.round import TopicDescription
+from services.scraper.polling.round import PollProblem, TopicDescription
 
 Item = TypeVar("Item")
 Owner = TypeVar("Owner", bound=Hashable)
@@ -81,6 +80,6 @@ def _find_problem(
     if target.left is not None and target.quota is not None and count > target.left:
         size = f"the topic has {count} partitions, {max(target.left, 0)} are left"
         return PollProblem(StateCode.OVER_QUOTA, text=describe_excess(Quota.PARTITIONS, target.quota, size))
-    if count > LARGE_PARTITIONS and not group.large:
+    if count > deadlines.LARGE_PARTITIONS and not group.large:
         return PollProblem(StateCode.LARGE, f"{count} partitions")
     return None

@@ -15,11 +15,18 @@ from typing import Protocol, TypeVar
 from lagscale.domain.lag.samples import Offsets
 from lagscale.domain.state_codes import StateCode
 from lagscale.store.scraping.targets import ClusterEntry, TargetEntry
-from services.scraper.deadlines import MAX_SPREAD_SECONDS, POLL_THREADS, SLICE_GROUPS
-from services.scraper.kafka.status import PollProblem
+from services.scraper import deadlines
 from services.scraper.planning.plan import ClusterPlan, GroupPlan, Slot
 from services.scraper.planning.quotas import filter_by_quota
-from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, PolledRound, TopicDescription
+from services.scraper.polling.round import (
+    Committed,
+    Ends,
+    GroupDescription,
+    Partition,
+    PolledRound,
+    PollProblem,
+    TopicDescription,
+)
 
 ClientT_co = TypeVar("ClientT_co", covariant=True)
 
@@ -115,7 +122,7 @@ def poll_slot(
     opener: ClientOpener[PollClient],
     clock: ClockMs,
     clock_error_ms: int,
-    threads: int = POLL_THREADS,
+    threads: int = deadlines.POLL_THREADS,
 ) -> list[ClusterPollResult]:
     """Poll all clusters of the slot at once; it ends soon after the slot's time limit.
 
@@ -166,8 +173,8 @@ def _poll_cluster(plan: ClusterPlan, client: PollClient, timer: PollTimer, until
         TargetPollResult(target, None, problem, _count_partitions(target, topics)) for target, problem in rejected
     ]
     pending: Callable[[], list[TargetPollResult]] | None = None
-    for begin in range(0, len(measured), SLICE_GROUPS):
-        groups = measured[begin : begin + SLICE_GROUPS]
+    for begin in range(0, len(measured), deadlines.SLICE_GROUPS):
+        groups = measured[begin : begin + deadlines.SLICE_GROUPS]
         # The end offsets of the previous slice are under way while the commits of this one are requested.
         following = _GroupSlice(client, groups, topics, timer, until)
         if pending is not None:
@@ -224,7 +231,9 @@ class _GroupSlice:
         stable = {
             p for group in self._groups for t in group.targets if t.read_committed for p in self._list_readable(t)
         }
-        asked = self._client.request_ends(partitions, stable, min(self._until, answered_at + MAX_SPREAD_SECONDS))
+        asked = self._client.request_ends(
+            partitions, stable, min(self._until, answered_at + deadlines.MAX_SPREAD_SECONDS)
+        )
 
         def collect() -> list[TargetPollResult]:
             ends = asked()

@@ -23,18 +23,10 @@ from lagscale.store.records import Lease
 from lagscale.store.scraping import topic_links
 from lagscale.store.scraping.targets import ClusterEntry
 from lagscale.store.scraping.topic_links import ScopeEntry, ScopeState
-from services.scraper.deadlines import (
-    MAX_DISCOVERY_SECONDS,
-    MAX_TOPIC_PROBES,
-    SCOPE_WRITE_SECONDS,
-    TOPIC_QUERY_SECONDS,
-    TOPIC_QUERY_THREADS,
-    TOPIC_RETRY_SECONDS,
-    UNRESPONSIVE_TOPIC_QUERY_SECONDS,
-)
-from services.scraper.kafka.status import PollProblem
+from services.scraper import deadlines
 from services.scraper.planning.quotas import interleave
 from services.scraper.polling.poll import ClientOpener, GroupClient
+from services.scraper.polling.round import PollProblem
 from services.scraper.topics.links import compute_links, keep_links
 
 log = structlog.get_logger(__name__)
@@ -157,14 +149,14 @@ class TopicDiscovery(threading.Thread):
         periods: dict[_TopicQuery, float] = {}
         tenants: dict[int, int] = {}
         for entry in entries:
-            period = max(self._limits.seconds, min(entry.sampling_ms / 1000, MAX_DISCOVERY_SECONDS))
+            period = max(self._limits.seconds, min(entry.sampling_ms / 1000, deadlines.MAX_DISCOVERY_SECONDS))
             query = _build_query(entry)
             tenants[entry.cluster_id] = entry.tenant_id
             is_new = entry.code is None or (entry.resolved_ms is None and entry.code != StateCode.TOO_MANY_TOPICS)
             # A new monitor has its turn in the next pass; half a pass of jitter must not cost a whole one.
             interval = self._limits.seconds if is_new else period
             if query in self._failed:
-                interval = max(period, TOPIC_RETRY_SECONDS)
+                interval = max(period, deadlines.TOPIC_RETRY_SECONDS)
             periods[query] = min(periods.get(query, interval), interval)
         self._queried_at = {query: at for query, at in self._queried_at.items() if query in periods}
         early = self._limits.seconds / 2
@@ -185,7 +177,10 @@ class TopicDiscovery(threading.Thread):
             unresponsive_clusters.pop(cluster, None)
         waited = {query.cluster_id: self._queried_at.get(query, float("-inf")) for query in due}
         oldest_first = sorted(unresponsive_clusters, key=lambda cluster: (waited[cluster], cluster))
-        chosen = {*self._responsive, *interleave(oldest_first, unresponsive_clusters.__getitem__)[:MAX_TOPIC_PROBES]}
+        chosen = {
+            *self._responsive,
+            *interleave(oldest_first, unresponsive_clusters.__getitem__)[: deadlines.MAX_TOPIC_PROBES],
+        }
         return {query for query in due if query.cluster_id in chosen}
 
     def _run_queries(
@@ -196,7 +191,7 @@ class TopicDiscovery(threading.Thread):
             by_cluster.setdefault(query.cluster_id, []).append(query)
         if not by_cluster:
             return {}
-        with ThreadPoolExecutor(min(len(by_cluster), TOPIC_QUERY_THREADS), "topics") as threads:
+        with ThreadPoolExecutor(min(len(by_cluster), deadlines.TOPIC_QUERY_THREADS), "topics") as threads:
             # Responsive clusters first: the others may take all of their time.
             items = sorted(by_cluster.items(), key=lambda item: item[0] not in self._responsive)
             cluster_answers = list(threads.map(lambda item: self._query_cluster(clusters[item[0]], item[1]), items))
@@ -220,7 +215,9 @@ class TopicDiscovery(threading.Thread):
         self, client: TopicClient, cluster: ClusterEntry, queries: Sequence[_TopicQuery]
     ) -> dict[_TopicQuery, TopicsAnswer]:
         until = time.monotonic() + (
-            TOPIC_QUERY_SECONDS if cluster.cluster_id in self._responsive else UNRESPONSIVE_TOPIC_QUERY_SECONDS
+            deadlines.TOPIC_QUERY_SECONDS
+            if cluster.cluster_id in self._responsive
+            else deadlines.UNRESPONSIVE_TOPIC_QUERY_SECONDS
         )
         groups = [query.group for query in queries if query.group is not None]
         answers: dict[_TopicQuery, TopicsAnswer] = {
@@ -282,7 +279,7 @@ class TopicDiscovery(threading.Thread):
             state.message,
         ):
             return True
-        return now - self._written_at.get(state.monitor_id, float("-inf")) >= SCOPE_WRITE_SECONDS
+        return now - self._written_at.get(state.monitor_id, float("-inf")) >= deadlines.SCOPE_WRITE_SECONDS
 
 
 def _build_query(entry: ScopeEntry) -> _TopicQuery:

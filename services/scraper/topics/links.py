@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from lagscale.domain.lag.rounds import FIRST_SEEN_INTERVALS, Note
 from lagscale.domain.state_codes import StateCode
 from lagscale.store.scraping.topic_links import LinkChange, ScopeEntry, ScopeState, TopicLink
-from services.scraper.kafka.status import PollProblem
+from services.scraper.polling.round import PollProblem
 
 
 def compute_links(entry: ScopeEntry, named: Iterable[str], at_ms: int, limit: int) -> tuple[LinkChange, ScopeState]:

@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from lagscale.domain.lag.samples import Offsets
 from lagscale.domain.state_codes import StateCode
 from lagscale.store.scraping.targets import ClusterEntry, TargetEntry
-from services.scraper.kafka.status import PollProblem
 from services.scraper.planning.plan import ClusterPlan, GroupPlan, Slot
 from services.scraper.polling.poll import ClusterPollResult, TargetPollResult, poll_slot
-from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, TopicDescription
+from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, PollProblem, TopicDescription
 from tests.support.fake_opener import FakeOpener
 
 

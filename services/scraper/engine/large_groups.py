@@ -19,7 +19,7 @@ from lagscale.store.records import Lease
 from services.scraper import deadlines
 from services.scraper.engine.options import EngineOptions
 from services.scraper.planning.plan import ClusterPlan, GroupPlan, Slot
-from services.scraper.polling.poll import ClientOpener, PollClient
+from services.scraper.polling.poll import ClientOpener, DatabaseClock, PollClient, poll_slot
 from services.scraper.worker_reports import send_report
 
 log = structlog.get_logger(__name__)
@@ -35,7 +35,7 @@ class LargeGroupPoller(threading.Thread):
         database: a connection of its own.
         opener: of the clusters' clients.
         lease: the current lease; None while another scraper leads.
-        clock: seconds, for what is due.
+        clock: seconds.
     """
 
     def __init__(
@@ -74,17 +74,15 @@ class LargeGroupPoller(threading.Thread):
         lease = self._lease()
         if not waiting or lease is None:
             return False
-        plan, group = min(
-            waiting,
-            key=lambda one: (
-                self._served_at.get(one[0].cluster.tenant_id, 0.0),
-                self._due_at.get(_build_key(*one), 0.0),
-            ),
-        )
-        self._served_at = {
-            one.cluster.tenant_id: self._served_at.get(one.cluster.tenant_id, 0.0) for one in self._plans
+
+        def rank(one: tuple[ClusterPlan, GroupPlan]) -> tuple[float, float]:
+            return self._served_at.get(one[0].cluster.tenant_id, 0.0), self._due_at.get(_build_key(*one), 0.0)
+
+        plan, group = min(waiting, key=rank)
+        tenants = {one.cluster.tenant_id for one in self._plans}
+        self._served_at = {tenant: self._served_at.get(tenant, 0.0) for tenant in tenants} | {
+            plan.cluster.tenant_id: now
         }
-        self._served_at[plan.cluster.tenant_id] = now
         key = _build_key(plan, group)
         real_ms = int((now - self._started_at.get(key, now)) * 1000)
         self._started_at[key] = now
@@ -95,44 +93,31 @@ class LargeGroupPoller(threading.Thread):
 
     def _poll_round(self, plan: ClusterPlan, lease: Lease) -> None:
         from services.scraper.engine.rows import build_rows
-        from services.scraper.engine.worker import DatabaseClock
         from services.scraper.engine.write import write_rows
-        from services.scraper.polling.poll import poll_slot
 
         started_at = time.monotonic()
         clock = DatabaseClock.learn(self._database)
-        results = poll_slot(Slot((plan,), deadlines.LARGE_ROUND_SECONDS), self._opener, clock, clock.error_ms)
-        part = write_rows(self._options.holder, build_rows(results, lease.epoch, clock()), self._database)
+        results = poll_slot(Slot((plan,), deadlines.LARGE_ROUND_SECONDS), self._opener, clock)
+        part = write_rows(self._options.holder, build_rows(results, lease.epoch, clock.now_ms()), self._database)
         if part.store_error or part.lost_lease:
             log.warning("large_group_write_failed", reason=part.store_error or "lease lost")
-        send_report(
-            self._options.reports,
-            "large",
-            seconds=time.monotonic() - started_at,
-            stored=part.stored,
-            samples=part.samples,
-            codes=part.codes,
-        )
+        facts = {"stored": part.stored, "samples": part.samples, "codes": part.codes}
+        send_report(self._options.reports, "large", seconds=time.monotonic() - started_at, **facts)
 
     def run(self) -> None:
         """Poll until `stop`."""
         pause = deadlines.LARGE_IDLE_SECONDS
         while not self._stop_asked.wait(pause):
-            started_at = time.monotonic()
+            started_at, polled = time.monotonic(), False
             try:
                 polled = self.run_once()
             except LagscaleError as error:
-                polled = False
                 log.info("large_group_poll_failed", reason=error.message)
             except Exception:
                 # Without this thread oversized groups are never polled.
-                polled = False
                 log.exception("large_group_poll_failed")
-            pause = (
-                deadlines.LARGE_PAUSE_FACTOR * (time.monotonic() - started_at)
-                if polled
-                else deadlines.LARGE_IDLE_SECONDS
-            )
+            elapsed = time.monotonic() - started_at
+            pause = deadlines.LARGE_PAUSE_FACTOR * elapsed if polled else deadlines.LARGE_IDLE_SECONDS
         self._database.close()
 
 

@@ -13,7 +13,8 @@ from lagscale.store.records import Lease
 from lagscale.store.scraping import leases, targets
 from services.scraper import deadlines
 from services.scraper.engine.large_groups import LargeGroupPoller
-from services.scraper.engine.options import EngineOptions, build_opener
+from services.scraper.engine.options import EngineOptions
+from services.scraper.kafka.open import build_opener
 from services.scraper.planning.plan import Slot
 from services.scraper.planning.planner import PollPlanner
 from services.scraper.topics.discovery import DiscoveryLimits, TopicDiscovery

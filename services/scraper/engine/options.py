@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from services.scraper.kafka.open import ClusterOpener
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,23 +48,3 @@ class EngineOptions:
     def to_texts(self) -> dict[str, str]:
         """As options of the stream."""
         return {field.name: str(getattr(self, field.name)) for field in fields(self)}
-
-
-def build_opener(options: EngineOptions, limit: int) -> ClusterOpener:
-    """An opener with at most `limit` clients.
-
-    Tenants' secret variables are those of this process, so executors need them too.
-    """
-    # Spark's planning and committing processes read the options, too, and need no Kafka client for it.
-    from lagscale.kafka.addresses import AddressRules
-    from lagscale.kafka.secrets import SecretSources
-    from lagscale.settings import read_tenant_variables
-    from lagscale.store.encryption import Keyring
-    from services.scraper.kafka.clients import Clients
-    from services.scraper.kafka.open import ClusterOpener
-
-    rules = AddressRules.from_text(options.addresses)
-    directory = Path(options.secret_directory) if options.secret_directory else None
-    return ClusterOpener(
-        Clients(limit, rules), Keyring(options.secret_keys), SecretSources(directory, read_tenant_variables()), rules
-    )

@@ -37,7 +37,6 @@ class TopicClient(GroupClient, Protocol):
 
     def list_topics(self, until: float) -> frozenset[str] | PollProblem:
         """Names of all topics; `until` is in `time.monotonic()` seconds."""
-        ...
 
 
 TopicsAnswer = frozenset[str] | PollProblem

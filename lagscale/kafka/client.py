@@ -45,7 +45,7 @@ def build_client_config(
         bootstrap: `host:port` each.
         security: the canonical form.
         secrets: all of them, resolved; they override `security`.
-        properties: of the client, as set for the cluster; they override defaults, never security.
+        properties: override defaults, never security.
         oauth_cb: returns the cluster's token; the client calls it at once and waits for it.
 
     Raises:

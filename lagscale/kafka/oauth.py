@@ -37,13 +37,10 @@ _TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
-    """Client credentials of one cluster.
+    """Client credentials of one cluster for the token endpoint `url`.
 
-    Attributes:
-        url: the token endpoint.
-        ca: PEM of the CA of its certificate; None: the CAs of the system.
-        scopes: as sent.
-        extensions: SASL extensions, sent to the broker with the token.
+    `ca`: PEM of the CA of its certificate, or None for the CAs of the system. `extensions`: of SASL, sent to the broker
+    with the token.
     """
 
     url: str

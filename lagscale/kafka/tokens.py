@@ -115,13 +115,9 @@ class TokenCache:
         self._thread: threading.Thread | None = None
 
     def source(self, cluster_id: int, key: Hashable, tenant: Hashable, make: Callable[[], Token]) -> TokenSource:
-        """The source of a cluster; a new one when the key changes.
+        """The source of a cluster; a new one when the key changes, as with the settings and the secrets.
 
-        Args:
-            cluster_id: the cluster.
-            key: changes with the settings and the secrets.
-            tenant: the tenant whose share of concurrent fetches it uses.
-            make: fetches one token; may wait for seconds.
+        `make` fetches one token and may wait for seconds; it counts as one of the tenant's concurrent fetches.
         """
         with self._lock:
             entry = self._sources.get(cluster_id)
@@ -189,10 +185,7 @@ def build_token_fetcher(
 ) -> Callable[[], Token] | None:
     """A function that fetches one token of a cluster, which may wait for seconds; None if the cluster uses no tokens.
 
-    Args:
-        security: the canonical form.
-        secrets: all of them, resolved; they override `security`.
-        rules: allowed addresses of the token endpoint.
+    `security` is in canonical form, and `secrets` are resolved; `rules` apply to the token endpoint.
     """
     given = {**security, **secrets}
     mechanism = find_mechanism(security)

@@ -19,13 +19,7 @@ log = structlog.get_logger(__name__)
 
 
 class Housekeeping(threading.Thread):
-    """Runs at an interval.
-
-    Args:
-        database: a connection of its own.
-        hours: retention of samples, by the database's clock.
-        leading: whether this scraper leads now.
-    """
+    """Runs at an interval, with a connection of its own; retention is `hours` by the database's clock."""
 
     def __init__(self, database: ScraperDatabase, hours: float, leading: Callable[[], bool]) -> None:
         super().__init__(name="housekeeping", daemon=True)

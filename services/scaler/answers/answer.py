@@ -97,11 +97,9 @@ class AnswerService:
     async def get_answer(
         self, monitor: ResolvedMonitor, deadline: float, *, begins_poll: bool = False, counted: bool = True
     ) -> MonitorAnswer:
-        """The answer for the monitor.
+        """The answer for the monitor by the deadline, which is event loop time.
 
         Args:
-            monitor: the monitor.
-            deadline: event loop time by which the answer or error is due.
             begins_poll: True for `GetMetrics`, which KEDA calls before `IsActive`.
             counted: whether the call counts against the tenant's quota; evaluations of open streams do not.
 

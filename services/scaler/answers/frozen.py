@@ -72,12 +72,7 @@ class FrozenAnswerCache:
         return select_active(monitor.freezes, self._last.clock.now_ms()) if monitor.freezes else ()
 
     async def get_answer(self, monitor: ResolvedMonitor, freezes: Sequence[Freeze], deadline: float) -> Answer:
-        """The answer of a frozen monitor.
-
-        Args:
-            monitor: the monitor.
-            freezes: the active ones, the oldest first; at least one.
-            deadline: event loop time.
+        """The answer of a monitor with these active freezes, the oldest first, by the deadline in event loop time.
 
         Raises:
             DataUnavailable: there was no last-known answer at the freeze.

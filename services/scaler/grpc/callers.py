@@ -47,13 +47,9 @@ def _identify(context: Context) -> str | None:
 
 @lru_cache(maxsize=_CACHE_SIZE)
 def read_instance(certificate: bytes) -> str | None:
-    """The first URI of a client certificate's alternative names, else its first DNS name, unchanged.
+    """The first URI of a verified client certificate's alternative names (PEM), else its first DNS name, unchanged.
 
-    Args:
-        certificate: PEM, verified by the handshake.
-
-    Returns:
-        None without such a name, and for `default`, which only callers without a certificate may have.
+    None without such a name, and for `default`, which only callers without a certificate may have.
     """
     try:
         names = x509.load_pem_x509_certificate(certificate).extensions.get_extension_for_class(

@@ -79,11 +79,7 @@ def read(files: CertificateFiles) -> CertificateContent:
 
 
 def check(content: CertificateContent, now: datetime | None = None) -> CertificateBundle:
-    """Check that certificate, key and authorities are usable together.
-
-    Args:
-        content: of the files.
-        now: if given, the certificate and one of the authorities must be valid then.
+    """Check that certificate, key and authorities are usable together, and if `now` is given, that they are valid then.
 
     Raises:
         SettingsInvalid: they are not; the text names the setting, and contains nothing of the content.
@@ -122,11 +118,7 @@ class CertificateReloader:
             log.warning("certificate_not_valid", reason=error.message)
 
     def credentials(self, *, requires_client_certificate: bool) -> Any:
-        """Credentials of one listener; it uses reloaded certificates from the next handshake on.
-
-        Args:
-            requires_client_certificate: whether clients must present a certificate of the authorities.
-        """
+        """Credentials of one listener; it uses reloaded certificates from the next handshake on."""
         return grpc.dynamic_ssl_server_credentials(
             self.bundle.configuration(requires_client_certificate=requires_client_certificate),
             self._build_fetcher(requires_client_certificate),

@@ -28,14 +28,9 @@ _LargeKey = tuple[int, str]
 
 
 class LargeGroupPoller(threading.Thread):
-    """Polls oversized groups and writes their rows while this scraper leads.
+    """Polls oversized groups and writes their rows while this scraper leads, that is while `lease` returns one.
 
-    Args:
-        options: of the stream.
-        database: a connection of its own.
-        opener: of the clusters' clients.
-        lease: the current lease; None while another scraper leads.
-        clock: seconds.
+    The connection to the database is its own; the clock returns seconds.
     """
 
     def __init__(

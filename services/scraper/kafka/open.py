@@ -39,15 +39,7 @@ _CODES: Mapping[type[Exception], StateCode] = {
 
 @dataclass(frozen=True, slots=True)
 class ClusterOpener:
-    """Opens the clients of one process.
-
-    Attributes:
-        clients: keeps them.
-        keyring: decrypts stored secrets.
-        secret_sources: files and variables that secret references name.
-        rules: addresses that token endpoints may have.
-        tokens: keeps and renews access tokens.
-    """
+    """Opens the clients of one process; the rules apply to token endpoints."""
 
     clients: Clients
     keyring: Keyring

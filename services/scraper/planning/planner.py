@@ -55,12 +55,9 @@ class ClusterBackoff:
         self._served: dict[int, int] = {}
 
     def select_clusters(self, waiting: Mapping[int, int], unresponsive: Collection[int], tick: int) -> list[int]:
-        """The clusters to poll.
+        """The clusters to poll at this tick, among those with due groups, which are given with their tenants.
 
-        Args:
-            waiting: unresponsive clusters with due groups, and the tenant of each.
-            unresponsive: all clusters whose last poll failed, or that were never polled.
-            tick: number of the current tick.
+        `unresponsive` are all clusters whose last poll failed, or that were never polled.
         """
         answered = len(self._probed.difference(unresponsive))
         self._failures = {cluster: of for cluster, of in self._failures.items() if cluster in unresponsive}
@@ -88,11 +85,7 @@ class ClusterBackoff:
 class PollPlanner:
     """Plans each tick. It remembers the tick before, so that a late tick leaves no group out.
 
-    Args:
-        tick_ms: the tick of the system.
-        slots: tasks for responsive clusters.
-        tenant_partitions: partitions of one tenant that are polled at one tick.
-        probes: see `ClusterBackoff`.
+    `slots` is the number of tasks for responsive clusters; `tenant_partitions` are polled of one tenant at one tick.
     """
 
     def __init__(self, tick_ms: int, slots: int, tenant_partitions: int, probes: int = deadlines.MAX_PROBES) -> None:
@@ -111,12 +104,9 @@ class PollPlanner:
         self.large: tuple[ClusterPlan, ...] = ()
 
     def plan(self, polling: PollInventory, unresponsive: Collection[int], at_ms: float) -> list[Slot]:
-        """The slots of one tick.
+        """The slots of one tick, whose time is in milliseconds by the database's clock.
 
-        Args:
-            polling: what is registered.
-            unresponsive: clusters whose last poll failed, or that were never polled.
-            at_ms: time of the tick in milliseconds, by the database's clock.
+        `unresponsive` are the clusters whose last poll failed, or that were never polled.
         """
         first, last = self._advance_to(at_ms)
         if polling.version != self._version:

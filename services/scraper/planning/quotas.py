@@ -33,11 +33,8 @@ def interleave(items: Iterable[Item], owner: Callable[[Item], Owner]) -> list[It
 def apply_quotas(targets: Iterable[TargetEntry], quotas: Mapping[int, int]) -> list[TargetEntry]:
     """The targets with `left` and `quota` set: what the tenant's older targets that fit leave of its quota.
 
-    A target whose partitions were never counted takes nothing, so its first poll shows whether it fits.
-
-    Args:
-        targets: of all tenants.
-        quotas: of partitions, by tenant; a tenant without an entry has no limit.
+    A target whose partitions were never counted takes nothing, so its first poll shows whether it fits. `quotas` are of
+    partitions, by tenant; a tenant without an entry has no limit.
     """
     left = dict(quotas)
     limited: list[TargetEntry] = []

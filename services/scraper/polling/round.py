@@ -92,17 +92,15 @@ class GroupDescription:
 
 @dataclass(frozen=True, slots=True)
 class PolledRound:
-    """One target's answers in one round.
+    """One target's answers in one round; None where something was not read.
 
     Attributes:
         at_ms: when the first request was sent, by the database's clock.
         topic_id: None if the topic does not exist.
-        offsets: by partition, as many as the metadata names; None where they could not be read.
+        offsets: by partition, as many as the metadata names.
         interval_ms: the real polling interval of the target.
         stale_after_ms: after this time without a topic the target has no partitions.
         limitation: partitions that are measured, such as `1,3,5-8`; empty for all.
-        members: member count of the group; None if it was not read.
-        group_state: code of the group's state; None if it was not read.
         ends_asked_ms: earliest time at which the brokers read the end offsets, after `at_ms`.
         ends_answered_ms: latest time at which they did.
     """

@@ -28,13 +28,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """How the session is started.
-
-    Attributes:
-        master: Spark master URL.
-        driver_memory: heap size of the driver.
-        directory: for checkpoints and blocks; its contents may be lost at any time.
-    """
+    """How the session is started. The directory is for checkpoints and blocks; its contents may be lost at any time."""
 
     master: str
     driver_memory: str
@@ -46,13 +40,7 @@ class _QueryEnded(Exception):
 
 
 class QueryThread(threading.Thread):
-    """Starts Spark, keeps a query running, and stops both.
-
-    Args:
-        options: of the stream.
-        spark: of the session.
-        stop: set from outside to stop, and by this thread when Spark is lost.
-    """
+    """Starts Spark, keeps a query running, and stops both when `stop` is set; sets it itself when Spark is lost."""
 
     def __init__(self, options: EngineOptions, spark: SparkSettings, stop: threading.Event) -> None:
         super().__init__(name="query", daemon=True)

@@ -59,15 +59,10 @@ class _TopicQuery:
 
 
 class TopicDiscovery(threading.Thread):
-    """Discovers topics while this scraper leads.
+    """Discovers topics while this scraper leads, that is while `lease` returns one.
 
-    Args:
-        database: a connection of its own.
-        opener: of the clusters' clients.
-        limits: interval, and topics of one monitor.
-        lease: the current lease; None while another scraper leads.
-        on_pass: called after each pass with the number of monitors by state.
-        clock: seconds, for what is due.
+    The connection to the database is its own, `on_pass` is called after each pass with the number of monitors by state,
+    and the clock returns seconds.
     """
 
     def __init__(
@@ -81,11 +76,8 @@ class TopicDiscovery(threading.Thread):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(name="topic-discovery", daemon=True)
-        self._database, self._opener = database, opener
-        self._limits = limits
-        self._lease = lease
-        self._on_pass = on_pass
-        self._clock = clock
+        self._database, self._opener, self._limits, self._lease = database, opener, limits, lease
+        self._on_pass, self._clock = on_pass, clock
         self._queried_at: dict[_TopicQuery, float] = {}
         self._failed: frozenset[_TopicQuery] = frozenset()
         #: Clusters that answered their last query.
@@ -123,9 +115,8 @@ class TopicDiscovery(threading.Thread):
         # A query for which no client was free is due again.
         for query in due - answers.keys():
             self._queried_at.pop(query, None)
-        self._store_answers(
-            [(self._refresh(entry), answers[_build_query(entry)]) for entry in queried], int(at_ms), lease
-        )
+        answered = [(self._refresh(entry), answers[_build_query(entry)]) for entry in queried]
+        self._store_answers(answered, int(at_ms), lease)
         live = {entry.monitor_id for entry in entries}
         self._states = {number: state for number, state in self._states.items() if number in live}
         self._on_pass(Counter(state.code for state in self._states.values()))
@@ -159,13 +150,9 @@ class TopicDiscovery(threading.Thread):
             periods[query] = min(periods.get(query, interval), interval)
         self._queried_at = {query: at for query, at in self._queried_at.items() if query in periods}
         early = self._limits.seconds / 2
-        due = self._limit_unresponsive(
-            {
-                query: tenants[query.cluster_id]
-                for query, period in periods.items()
-                if now - self._queried_at.get(query, float("-inf")) >= period - early
-            }
-        )
+        passed = {query: now - self._queried_at.get(query, float("-inf")) for query in periods}
+        old = [query for query, period in periods.items() if passed[query] >= period - early]
+        due = self._limit_unresponsive({query: tenants[query.cluster_id] for query in old})
         self._queried_at |= dict.fromkeys(due, now)
         return due
 
@@ -202,28 +189,15 @@ class TopicDiscovery(threading.Thread):
         return {query: answer for answers in cluster_answers for query, answer in answers.items()}
 
     def _query_cluster(self, cluster: ClusterEntry, queries: Sequence[_TopicQuery]) -> dict[_TopicQuery, TopicsAnswer]:
-        client = self._opener.open(cluster, responsive=cluster.cluster_id in self._responsive)
+        responsive = cluster.cluster_id in self._responsive
+        client = self._opener.open(cluster, responsive=responsive)
         if client is None or isinstance(client, PollProblem):
             return {} if client is None else dict.fromkeys(queries, client)
+        seconds = deadlines.TOPIC_QUERY_SECONDS if responsive else deadlines.UNRESPONSIVE_TOPIC_QUERY_SECONDS
         try:
-            return self._query_client(client, cluster, queries)
+            return _query_client(client, cluster.cluster_id, queries, time.monotonic() + seconds)
         finally:
             self._opener.release(client)
-
-    def _query_client(
-        self, client: TopicClient, cluster: ClusterEntry, queries: Sequence[_TopicQuery]
-    ) -> dict[_TopicQuery, TopicsAnswer]:
-        until = time.monotonic() + (
-            deadlines.TOPIC_QUERY_SECONDS
-            if cluster.cluster_id in self._responsive
-            else deadlines.UNRESPONSIVE_TOPIC_QUERY_SECONDS
-        )
-        groups = [query.group for query in queries if query.group is not None]
-        answers: dict[_TopicQuery, TopicsAnswer] = {
-            query: client.list_topics(until) for query in queries if query.group is None
-        }
-        cluster_answers = _read_committed_topics(client, groups, until) if groups else {}
-        return answers | {_TopicQuery(cluster.cluster_id, group): answer for group, answer in cluster_answers.items()}
 
     def _refresh(self, entry: ScopeEntry) -> ScopeEntry:
         """The entry with the latest complete answer, which may not be stored yet."""
@@ -272,17 +246,25 @@ class TopicDiscovery(threading.Thread):
 
     def _needs_write(self, state: ScopeState, now: float) -> bool:
         before = self._states.get(state.monitor_id)
-        if before is None or (before.version, before.code, before.message) != (
-            state.version,
-            state.code,
-            state.message,
-        ):
+        written = None if before is None else (before.version, before.code, before.message)
+        if written != (state.version, state.code, state.message):
             return True
         return now - self._written_at.get(state.monitor_id, float("-inf")) >= deadlines.SCOPE_WRITE_SECONDS
 
 
 def _build_query(entry: ScopeEntry) -> _TopicQuery:
     return _TopicQuery(entry.cluster_id, entry.consumer_group if entry.scope.pattern is None else None)
+
+
+def _query_client(
+    client: TopicClient, cluster_id: int, queries: Sequence[_TopicQuery], until: float
+) -> dict[_TopicQuery, TopicsAnswer]:
+    groups = [query.group for query in queries if query.group is not None]
+    answers: dict[_TopicQuery, TopicsAnswer] = {
+        query: client.list_topics(until) for query in queries if query.group is None
+    }
+    of_groups = _read_committed_topics(client, groups, until) if groups else {}
+    return answers | {_TopicQuery(cluster_id, group): answer for group, answer in of_groups.items()}
 
 
 def _read_committed_topics(client: TopicClient, groups: Sequence[str], until: float) -> dict[str, TopicsAnswer]:

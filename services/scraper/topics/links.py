@@ -17,7 +17,6 @@ def compute_links(entry: ScopeEntry, named: Iterable[str], at_ms: int, limit: in
     """The changes of a monitor's links after a complete answer.
 
     Args:
-        entry: the monitor with its current links.
         named: the topics of the cluster, or for a monitor without a pattern those on which its group has commits.
         at_ms: time of the query in milliseconds, by the database's clock.
         limit: maximum number of topics of one monitor.

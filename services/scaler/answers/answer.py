@@ -82,12 +82,8 @@ class AnswerService:
         *,
         call_limiter: CallRateLimiter,
     ) -> None:
-        self._snapshots = snapshots
-        self._registrations = registrations
-        self._last = last
-        self._decision_log = decision_log
-        self._frozen = frozen
-        self._call_limiter = call_limiter
+        self._snapshots, self._registrations, self._last = snapshots, registrations, last
+        self._decision_log, self._frozen, self._call_limiter = decision_log, frozen, call_limiter
         # The outcome of registering an inline monitor, so that the calls of one poll do not try again.
         self._registering: TTLCache[tuple[int, str], asyncio.Task[None]] = TTLCache(
             _CACHE_SIZE, deadlines.REGISTRATION_TTL_SECONDS
@@ -122,9 +118,8 @@ class AnswerService:
             self._decision_log.record_error(monitor, error)
             raise
         metrics.ANSWERS.labels(answer.source.value).inc()
-        self._decision_log.record_answer(
-            monitor, answer.answer, answer.judgment, frozen=answer.source is AnswerSource.FROZEN
-        )
+        frozen = answer.source is AnswerSource.FROZEN
+        self._decision_log.record_answer(monitor, answer.answer, answer.judgment, frozen=frozen)
         return answer
 
     async def _answer_from_store(

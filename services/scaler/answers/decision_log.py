@@ -31,11 +31,9 @@ class DecisionStore(Protocol):
 
     async def append(self, decisions: list[Decision]) -> None:
         """Store the decisions."""
-        ...
 
     async def mark_asked(self, monitor_ids: list[int]) -> None:
         """Record that these monitors were requested just now."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,11 +39,9 @@ class FreezeStore(Protocol):
 
     async def find_answer(self, key: FrozenAnswerKey, freeze_ids: Sequence[str]) -> FrozenAnswer | None:
         """The answer stored under one of these freezes; None without any."""
-        ...
 
     async def store_first(self, key: FrozenAnswerKey, freeze_ids: Sequence[str], answer: FrozenAnswer) -> FrozenAnswer:
         """Store the answer under these freezes unless there is one; returns the stored answer."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,11 +48,9 @@ class VerdictSource(Protocol):
         Raises:
             StoreUnavailable: the store did not answer in time.
         """
-        ...
 
     async def find_last_known(self, request: VerdictRequest, judgment: Judgment) -> Answer | None:
         """The last-known answer for an unknown judgment, from the samples; None without one."""
-        ...
 
 
 class SnapshotCache:

@@ -28,20 +28,12 @@ def identify_default(_context: Context) -> str | None:
 
 def identify_by_certificate(context: Context) -> str | None:
     """For a scaler that requires client certificates at one of its two addresses."""
-    return _identify(context) if _read_certificates(context) else DEFAULT_INSTANCE
+    return identify_by_required_certificate(context) if context.auth_context().get(_CERTIFICATE) else DEFAULT_INSTANCE
 
 
 def identify_by_required_certificate(context: Context) -> str | None:
     """For a scaler that requires client certificates at every address."""
-    return _identify(context)
-
-
-def _read_certificates(context: Context) -> list[bytes]:
-    return list(context.auth_context().get(_CERTIFICATE, ()))
-
-
-def _identify(context: Context) -> str | None:
-    certificates = _read_certificates(context)
+    certificates = list(context.auth_context().get(_CERTIFICATE, ()))
     return read_instance(certificates[0]) if certificates else None
 
 
@@ -52,16 +44,12 @@ def read_instance(certificate: bytes) -> str | None:
     None without such a name, and for `default`, which only callers without a certificate may have.
     """
     try:
-        names = x509.load_pem_x509_certificate(certificate).extensions.get_extension_for_class(
-            x509.SubjectAlternativeName
-        )
+        extensions = x509.load_pem_x509_certificate(certificate).extensions
+        names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
     except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension, x509.InvalidVersion) as error:
         log.warning("client_certificate_without_name", reason=type(error).__name__)
         return None
-    candidates = [
-        *names.value.get_values_for_type(x509.UniformResourceIdentifier),
-        *names.value.get_values_for_type(x509.DNSName),
-    ]
+    candidates = names.get_values_for_type(x509.UniformResourceIdentifier) or names.get_values_for_type(x509.DNSName)
     if not candidates or not candidates[0] or candidates[0] == DEFAULT_INSTANCE:
         log.warning("client_certificate_without_name", reason="certificate has no URI or DNS name that can be bound")
         return None

@@ -57,12 +57,11 @@ class CertificateBundle:
     expires_at: datetime
     client_ca_expires_at: datetime | None
 
-    def configuration(self, *, requires_client_certificate: bool) -> Any:
+    def configuration(self, requires_client: bool) -> Any:
         """A new configuration for gRPC, which takes ownership of it."""
-        pair = (self.content.key, self.content.certificate)
-        return grpc.ssl_server_certificate_configuration(
-            [pair], self.content.client_ca if requires_client_certificate else None
-        )
+        content = self.content
+        pairs = [(content.key, content.certificate)]
+        return grpc.ssl_server_certificate_configuration(pairs, content.client_ca if requires_client else None)
 
 
 def read(files: CertificateFiles) -> CertificateContent:
@@ -117,13 +116,10 @@ class CertificateReloader:
         except SettingsInvalid as error:
             log.warning("certificate_not_valid", reason=error.message)
 
-    def credentials(self, *, requires_client_certificate: bool) -> Any:
+    def credentials(self, requires_client: bool) -> Any:
         """Credentials of one listener; it uses reloaded certificates from the next handshake on."""
-        return grpc.dynamic_ssl_server_credentials(
-            self.bundle.configuration(requires_client_certificate=requires_client_certificate),
-            self._build_fetcher(requires_client_certificate),
-            requires_client_certificate,
-        )
+        configuration = self.bundle.configuration(requires_client)
+        return grpc.dynamic_ssl_server_credentials(configuration, self._build_fetcher(requires_client), requires_client)
 
     def reload(self) -> bool:
         """Read the files, and load them if they changed; True if they were loaded. Blocks: call it in a thread."""
@@ -136,13 +132,11 @@ class CertificateReloader:
         settled, self._last_read = current == self._last_read, current
         if current == self.bundle.content:
             self._set_rejected("")
-            return False
-        if not settled:
-            return False
-        if isinstance(current, str):
-            self._set_rejected(current)
+        if current == self.bundle.content or not settled:
             return False
         try:
+            if isinstance(current, str):
+                raise SettingsInvalid(current)
             # Validity depends on the time, so it is checked at every read.
             bundle = check(current, datetime.now(UTC))
             _check_servable(bundle)
@@ -161,7 +155,7 @@ class CertificateReloader:
             await asyncio.sleep(deadlines.CERTIFICATE_POLL_SECONDS)
             await asyncio.to_thread(self.reload)
 
-    def _build_fetcher(self, requires_client_certificate: bool) -> Callable[[], Any]:
+    def _build_fetcher(self, requires_client: bool) -> Callable[[], Any]:
         served = self.bundle
 
         def fetch() -> Any:
@@ -171,7 +165,7 @@ class CertificateReloader:
             if newest is served:
                 return None
             served = newest
-            return newest.configuration(requires_client_certificate=requires_client_certificate)
+            return newest.configuration(requires_client)
 
         return fetch
 
@@ -198,11 +192,11 @@ def _check_servable(bundle: CertificateBundle) -> None:
         SettingsInvalid: it cannot. At a rotation gRPC would only log that, and continue with the old one.
     """
     content = bundle.content
-    pair = [(content.key, content.certificate)]
+    pairs = [(content.key, content.certificate)]
     server = grpc.server(ThreadPoolExecutor(1))
     try:
-        requires = content.client_ca is not None
-        server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials(pair, content.client_ca, requires))
+        requires_client = content.client_ca is not None
+        server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials(pairs, content.client_ca, requires_client))
     except RuntimeError:
         raise SettingsInvalid(
             f"{CERTIFICATE}: cannot be served by the TLS library; use an RSA key, or an EC key of P-256 or P-384."

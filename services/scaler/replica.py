@@ -17,22 +17,22 @@ from lagscale.domain.verdict.freezes import select_active
 from lagscale.health_http import HealthServer
 from lagscale.settings import split_address
 from services.scaler import deadlines, metrics
-from services.scaler.answers.answer import AnswerService
+from services.scaler.answers.answer import AnswerService, CallRateLimiter
 from services.scaler.answers.decision_log import DecisionLog, DecisionStore
 from services.scaler.answers.frozen import FreezeStore, FrozenAnswerCache
 from services.scaler.answers.last_known import LastKnownAnswers
-from services.scaler.answers.rate_limit import CallRateLimiter
 from services.scaler.answers.snapshots import SnapshotCache, VerdictSource
-from services.scaler.grpc.callers import (
+from services.scaler.grpc.server import GrpcServer, Listener, grpc_address
+from services.scaler.grpc.servicer import Servicer
+from services.scaler.grpc.streams import ConnectionAges, Streams
+from services.scaler.grpc.tls import (
     CallerIdentifier,
+    CertificateFiles,
+    CertificateReloader,
     identify_by_certificate,
     identify_by_required_certificate,
     identify_default,
 )
-from services.scaler.grpc.server import GrpcServer, Listener, grpc_address
-from services.scaler.grpc.servicer import Servicer
-from services.scaler.grpc.streams import ConnectionAges, Streams
-from services.scaler.grpc.tls import CertificateFiles, CertificateReloader
 from services.scaler.local_cache import ANSWERS, FROZEN, LocalCache
 from services.scaler.settings import ScalerSettings
 from services.scaler.triggers.directory import compute_monitor_key

@@ -23,7 +23,7 @@ from confluent_kafka.admin import OffsetSpec as _Spec
 from cryptography import x509
 
 from lagscale.domain.state_codes import StateCode
-from lagscale.kafka.errors import ERROR_STATES
+from lagscale.kafka.client import ERROR_STATES
 from lagscale.kafka.probe.connect import ApiVersions
 from lagscale.kafka.probe.result import AccessCheck, AccessStatus, GroupResult, TopicResult
 

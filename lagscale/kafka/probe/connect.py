@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from lagscale.domain.state_codes import StateCode
 from lagscale.kafka.addresses import ADDRESS_REFUSED, AddressRefused, AddressRules, split_server
-from lagscale.kafka.errors import ERROR_STATES
+from lagscale.kafka.client import ERROR_STATES
 from lagscale.kafka.probe.result import AddressResult, ProbeResult, ProbeStep, StepOutcome
 from lagscale.kafka.resolver_guard import BROKERS_ONLY_TOPIC, open_admin
 

@@ -13,13 +13,12 @@ import structlog
 
 from lagscale.errors import DataUnavailable, LagscaleError
 from services.scaler import metrics
-from services.scaler.answers.answer import AnswerService
-from services.scaler.answers.rate_limit import CallRateLimiter
-from services.scaler.grpc.callers import CallerIdentifier
+from services.scaler.answers.answer import AnswerService, CallRateLimiter
 from services.scaler.grpc.proto import externalscaler_pb2 as pb
 from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
 from services.scaler.grpc.status_codes import find_code, render_status_text
 from services.scaler.grpc.streams import Streams
+from services.scaler.grpc.tls import CallerIdentifier
 from services.scaler.triggers.directory import ResolvedMonitor, ResolvedTrigger
 from services.scaler.triggers.metadata import TriggerReader
 from services.scaler.triggers.registrations import RegistrationsCache

@@ -1,4 +1,4 @@
-"""TLS of the gRPC server: certificate, key and client authorities, loaded from files and reloaded on rotation.
+"""TLS of the gRPC server: its certificates, reloaded on rotation, and the caller's, which identifies the KEDA instance.
 
 Kubernetes replaces mounted Secrets by swapping a link, so that for a moment the files may come from two rotations.
 Files that do not match are rejected, and the server continues with the loaded ones. Open connections are not affected.
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from lagscale.domain.tenancy import DEFAULT_INSTANCE
 from lagscale.errors import SettingsInvalid
 from services.scaler import deadlines, metrics
 
@@ -29,6 +31,12 @@ CERTIFICATE: Final = "LAGSCALE_SCALER_TLS_CERTIFICATE_FILE"
 KEY: Final = "LAGSCALE_SCALER_TLS_KEY_FILE"
 CLIENT_CA: Final = "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE"
 _MAX_BYTES: Final = 1024 * 1024
+Context = Any  # grpc has no types
+#: Returns the KEDA instance of a call; None for a certificate that no binding can match.
+CallerIdentifier = Callable[[Context], str | None]
+_CERTIFICATE: Final = "x509_pem_cert"
+#: Cached certificates: each KEDA instance has one, or two during rotation.
+_CACHE_SIZE: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,3 +245,38 @@ def _check_validity(setting: str, certificates: list[x509.Certificate], now: dat
         raise SettingsInvalid(
             f"{setting}: is not currently valid (expires {latest:%Y-%m-%dT%H:%M:%SZ}); renew it or correct the clock."
         )
+
+
+def identify_default(_context: Context) -> str | None:
+    """For a scaler that requests no client certificates: the one default instance."""
+    return DEFAULT_INSTANCE
+
+
+def identify_by_certificate(context: Context) -> str | None:
+    """For a scaler that requires client certificates at one of its two addresses."""
+    return identify_by_required_certificate(context) if context.auth_context().get(_CERTIFICATE) else DEFAULT_INSTANCE
+
+
+def identify_by_required_certificate(context: Context) -> str | None:
+    """For a scaler that requires client certificates at every address."""
+    certificates = list(context.auth_context().get(_CERTIFICATE, ()))
+    return read_instance(certificates[0]) if certificates else None
+
+
+@lru_cache(maxsize=_CACHE_SIZE)
+def read_instance(certificate: bytes) -> str | None:
+    """The first URI of a verified client certificate's alternative names (PEM), else its first DNS name, unchanged.
+
+    None without such a name, and for `default`, which only callers without a certificate may have.
+    """
+    try:
+        extensions = x509.load_pem_x509_certificate(certificate).extensions
+        names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension, x509.InvalidVersion) as error:
+        log.warning("client_certificate_without_name", reason=type(error).__name__)
+        return None
+    candidates = names.get_values_for_type(x509.UniformResourceIdentifier) or names.get_values_for_type(x509.DNSName)
+    if not candidates or not candidates[0] or candidates[0] == DEFAULT_INSTANCE:
+        log.warning("client_certificate_without_name", reason="certificate has no URI or DNS name that can be bound")
+        return None
+    return candidates[0]

@@ -28,7 +28,7 @@ from confluent_kafka.admin import OffsetSpec as _Spec
 
 from lagscale.domain.state_codes import StateCode
 from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
-from lagscale.kafka.errors import ERROR_STATES, ROOT_CAUSES
+from lagscale.kafka.client import ERROR_STATES, ROOT_CAUSES
 from lagscale.kafka.resolver_guard import open_admin
 from services.scraper import deadlines
 from services.scraper.kafka.coordinators import (

@@ -108,14 +108,10 @@ def resolve_secrets(
     for name, given in references.items():
         try:
             reference = SecretReference.parse(given)
-            text = (
-                _read_file(tenant, reference.name, secret_sources)
-                if reference.kind == "file"
-                else _read_variable(tenant, reference.name, secret_sources)
-            )
+            read = _read_file if reference.kind == "file" else _read_variable
+            found[name] = read(tenant, reference.name, secret_sources)
         except ValueError as wrong:
             raise SecretReferenceBroken(f"{display_name(name)}: {wrong}") from wrong
-        found[name] = text
     return found
 
 

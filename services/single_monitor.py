@@ -96,16 +96,9 @@ def build_single_monitor(environ: Mapping[str, str], *, tick_seconds: float) -> 
         InvalidInput: the policy has faults.
     """
     settings = SingleMonitorSettings.parse(environ)
-    given = settings.policy()
-    topics = settings.topics()
-    return MonitorSpec(
-        name=build_monitor_name(topics[0]),
-        cluster=NAME,
-        consumer_group=settings.group.strip(),
-        topics=tuple(topics),
-        given=given,
-        policy=parse_policy(given, tick_seconds=tick_seconds),
-    )
+    given, topics = settings.policy(), tuple(settings.topics())
+    policy = parse_policy(given, tick_seconds=tick_seconds)
+    return MonitorSpec(build_monitor_name(topics[0]), NAME, settings.group.strip(), topics, given=given, policy=policy)
 
 
 async def _register(url: str, settings: SingleMonitorSettings, spec: MonitorSpec, tick_seconds: float) -> None:

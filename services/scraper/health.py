@@ -58,10 +58,7 @@ class ScraperHealth:
         self._planned_at = time.monotonic()
         self._max_clients = 0
         if report["leading"] != self.leading:
-            if report["leading"]:
-                log.info("lease_acquired", epoch=report["epoch"])
-            else:
-                log.info("lease_lost", epoch=report["epoch"])
+            log.info("lease_acquired" if report["leading"] else "lease_lost", epoch=report["epoch"])
         if report["store"] != self.store_up:
             if report["store"]:
                 log.info("store_recovered")

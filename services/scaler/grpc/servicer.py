@@ -162,16 +162,9 @@ def build_spec(resolved: ResolvedTrigger) -> Any:
     Raises:
         LagscaleError: the error of the first monitor that cannot be resolved.
     """
-    return pb.GetMetricSpecResponse(
-        metricSpecs=[
-            pb.MetricSpec(
-                metricName=monitor.name,
-                targetSize=_round_up(monitor.policy.target_lag),
-                targetSizeFloat=monitor.policy.target_lag,
-            )
-            for monitor in resolved.iter_monitors()
-        ]
-    )
+    targets = [(monitor.name, monitor.policy.target_lag) for monitor in resolved.iter_monitors()]
+    specs = [pb.MetricSpec(metricName=name, targetSize=_round_up(lag), targetSizeFloat=lag) for name, lag in targets]
+    return pb.GetMetricSpecResponse(metricSpecs=specs)
 
 
 def _build_value(name: str, value: float) -> Any:

@@ -98,9 +98,7 @@ class ResolvedTrigger:
         if all(not isinstance(entry, ResolvedMonitor) or entry.inline is None for entry in self.entries):
             return self
         names = {"instance": instance, "namespace": namespace, "scaled_object": scaled_object}
-        printable = {
-            name: "".join(filter(str.isprintable, text))[:_MAX_REQUESTER_LENGTH] for name, text in names.items()
-        }
+        printable = {of: "".join(filter(str.isprintable, text))[:_MAX_REQUESTER_LENGTH] for of, text in names.items()}
         return ResolvedTrigger(
             tuple(
                 replace(entry, inline=replace(entry.inline, registered_by=printable))
@@ -178,9 +176,8 @@ class MonitorDirectory:
 
     def _resolve_trigger(self, trigger: TriggerMetadata, tenant: TenantEntry) -> ResolvedTrigger | LagscaleError:
         try:
-            return (
-                self._resolve_services(trigger, tenant) if trigger.services else self._resolve_inline(trigger, tenant)
-            )
+            resolve = self._resolve_services if trigger.services else self._resolve_inline
+            return resolve(trigger, tenant)
         except LagscaleError as error:
             return error.with_traceback(None)
 

@@ -11,17 +11,15 @@ class EngineOptions:
     """The options. Spark redacts names with `url`, `secret` or `reports` in what it prints.
 
     Attributes:
-        database_url: the store.
         secret_keys: keys that decrypt stored secrets, the newest first.
-        tick_ms: the tick of the system.
         slots: tasks for responsive clusters.
         holder: name under which this scraper holds the lease.
         reports: address of the service's `WorkerReports`.
         topics_seconds: minimum interval between two topic discoveries on a cluster.
         topics_limit: maximum number of topics of a monitor that does not list them.
         addresses: `AddressRules.text` of the addresses that clusters may have.
-        secret_directory: directory of tenants' secret files; empty for none.
-        clients_limit: maximum number of Kafka clients of one process.
+        secret_directory: of tenants' secret files; empty for none.
+        clients_limit: of Kafka clients of one process.
         tenant_partitions: maximum number of partitions polled per tenant and tick.
     """
 

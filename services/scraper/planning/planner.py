@@ -120,10 +120,8 @@ class PollPlanner:
                 due[cluster] = selected
         tenants = {cluster: polling.clusters[cluster].tenant_id for cluster in self._groups}
         waiting = {cluster: tenants[cluster] for cluster in due if cluster in unresponsive}
-        probed = {
-            one: due[one][: deadlines.PROBED_GROUPS]
-            for one in self._cluster_backoff.select_clusters(waiting, unresponsive, last)
-        }
+        chosen = self._cluster_backoff.select_clusters(waiting, unresponsive, last)
+        probed = {one: due[one][: deadlines.PROBED_GROUPS] for one in chosen}
         responsive = self._limit_tenants({one: groups for one, groups in due.items() if one not in waiting}, tenants)
         taken = {id(group) for groups in (*probed.values(), *responsive.values()) for group in groups}
         self._overdue = {
@@ -142,15 +140,14 @@ class PollPlanner:
 
         self.large = tuple(self._plan_large(polling, unresponsive, last))
         tick_seconds = self._tick_ms / 1000
-        slots = [
-            Slot(tuple(_interleave_tenants(part)), deadlines.compute_slot_seconds(tick_seconds))
-            for part in _pack_slots(build_plans(responsive, responsive=True), self._slots)
-        ]
+        seconds = deadlines.compute_slot_seconds(tick_seconds)
+        packed = _pack_slots(build_plans(responsive, responsive=True), self._slots)
+        # Round robin over the tenants, so that one tenant's many clusters do not take all the time.
+        slots = [Slot(tuple(interleave(part, lambda plan: plan.cluster.tenant_id)), seconds) for part in packed]
         unresponsive_plans = build_plans(probed, responsive=False)
         if unresponsive_plans:
-            slots.append(
-                Slot(tuple(unresponsive_plans), deadlines.compute_slot_seconds(tick_seconds, responsive=False))
-            )
+            seconds = deadlines.compute_slot_seconds(tick_seconds, responsive=False)
+            slots.append(Slot(tuple(unresponsive_plans), seconds))
         return slots
 
     def _plan_large(self, polling: PollInventory, unresponsive: Collection[int], tick: int) -> Iterator[ClusterPlan]:
@@ -228,11 +225,6 @@ def _group_targets(polling: PollInventory, tick_ms: int) -> dict[int, list[_Grou
 def _is_due(group: _GroupSchedule, first: int, last: int) -> bool:
     """Whether the group becomes due in these ticks."""
     return (last - group.phase) // group.ticks > (first - 1 - group.phase) // group.ticks
-
-
-def _interleave_tenants(plans: list[ClusterPlan]) -> list[ClusterPlan]:
-    """Round robin over the tenants, so that one tenant's many clusters do not take all the time."""
-    return interleave(plans, lambda plan: plan.cluster.tenant_id)
 
 
 def _pack_slots(clusters: list[ClusterPlan], slots: int) -> list[list[ClusterPlan]]:

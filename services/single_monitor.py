@@ -41,15 +41,9 @@ _MAX_NAME_LENGTH = 63
 
 
 def start_registration(url: str, environ: Mapping[str, str], stop: threading.Event, *, tick_seconds: float) -> None:
-    """Register the monitor in a background thread as soon as the store answers.
+    """Register the monitor in a background thread as soon as the store answers, until `stop` is set.
 
     What cannot be registered is logged, and the service goes on without it.
-
-    Args:
-        url: the database, as in `LAGSCALE_DATABASE_URL`.
-        environ: see `ensure_single_monitor`.
-        stop: ends the retries when it is set.
-        tick_seconds: the scraper's tick.
     """
     retrying = Retrying(
         retry=retry_if_exception_type(StoreUnavailable),
@@ -80,11 +74,6 @@ def ensure_single_monitor(url: str, environ: Mapping[str, str], *, tick_seconds:
     Idempotent, and safe when several services call it at once. The schema must exist. What a person has changed
     since in the tenant and in the cluster's security stays. Not for a thread that runs an event loop.
 
-    Args:
-        url: the database, as in `LAGSCALE_DATABASE_URL`.
-        environ: holds `KAFKA_BROKERS`, `KAFKA_TOPIC`, `KAFKA_GROUP_ID`, and policy keys by their variables.
-        tick_seconds: the scraper's tick.
-
     Raises:
         SettingsInvalid: the variables are incomplete.
         InvalidInput: the policy has faults, or the tenant's rules forbid it.
@@ -107,16 +96,9 @@ def build_single_monitor(environ: Mapping[str, str], *, tick_seconds: float) -> 
         InvalidInput: the policy has faults.
     """
     settings = SingleMonitorSettings.parse(environ)
-    given = settings.policy()
-    topics = settings.topics()
-    return MonitorSpec(
-        name=build_monitor_name(topics[0]),
-        cluster=NAME,
-        consumer_group=settings.group.strip(),
-        topics=tuple(topics),
-        given=given,
-        policy=parse_policy(given, tick_seconds=tick_seconds),
-    )
+    given, topics = settings.policy(), tuple(settings.topics())
+    policy = parse_policy(given, tick_seconds=tick_seconds)
+    return MonitorSpec(build_monitor_name(topics[0]), NAME, settings.group.strip(), topics, given=given, policy=policy)
 
 
 async def _register(url: str, settings: SingleMonitorSettings, spec: MonitorSpec, tick_seconds: float) -> None:

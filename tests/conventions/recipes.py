@@ -68,11 +68,10 @@ def add_metric(copy: Copy) -> None:
         '\nDUMMIES = Counter("lagscale_scaler_dummies", "Dummies by outcome.", ["outcome"])\n',
     )
     copy.insert(
-        "services/scaler/grpc/callers.py",
+        "services/scaler/grpc/tls.py",
         "\n\ndef ",
         '\n\ndef count_dummy() -> None:\n    """Count one."""\n    metrics.DUMMIES.labels("ok").inc()\n',
     )
-    copy.insert("services/scaler/grpc/callers.py", "\nfrom ", "\nfrom services.scaler import metrics")
 
 
 def add_policy_key(copy: Copy) -> None:
@@ -95,7 +94,6 @@ def add_time_limit(copy: Copy) -> None:
         "services/scraper/housekeeping.py",
         '\n\ndef pause_dummy() -> float:\n    """The pause of dummies."""\n    return deadlines.DUMMY_PAUSE_SECONDS\n',
     )
-    copy.insert("services/scraper/housekeeping.py", "\nfrom ", "\nfrom services.scraper import deadlines")
 
 
 def add_route(copy: Copy) -> None:

@@ -23,11 +23,10 @@ from lagscale.store.registrations.answers import Decision
 from lagscale.store.registrations.frozen_answers import FrozenAnswer, FrozenAnswerKey
 from lagscale.store.registrations.inline import InlineMonitor
 from services.scaler.answers import last_known
-from services.scaler.answers.answer import AnswerService, MonitorAnswer
+from services.scaler.answers.answer import AnswerService, CallRateLimiter, MonitorAnswer
 from services.scaler.answers.decision_log import DecisionLog
 from services.scaler.answers.frozen import FrozenAnswerCache
 from services.scaler.answers.last_known import LastKnownAnswers
-from services.scaler.answers.rate_limit import CallRateLimiter
 from services.scaler.answers.snapshots import SnapshotCache
 from services.scaler.local_cache import ANSWERS, LocalCache
 from services.scaler.triggers.directory import ResolvedMonitor, compute_monitor_key

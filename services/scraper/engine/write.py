@@ -25,10 +25,7 @@ _KINDS = {CLUSTER: "cluster", TARGET: "target"}
 def write_rows(holder: str, rows: Sequence[Row], database: ScraperDatabase) -> BatchPart:
     """Store the rows of one task: one transaction for the samples, one for the states, one for the notification.
 
-    Args:
-        holder: name under which this scraper holds the lease.
-        rows: all of one epoch.
-        database: a connection that no other thread uses.
+    `holder` holds the lease, all rows are of one epoch, and no other thread uses the connection.
     """
     part = BatchPart()
     if not rows:

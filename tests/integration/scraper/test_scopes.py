@@ -25,8 +25,7 @@ from lagscale.store.verdicts.judge import PostgresVerdicts
 from services.scraper.engine.leader import Leader
 from services.scraper.kafka.clients import Clients
 from services.scraper.kafka.cluster import KafkaCluster
-from services.scraper.kafka.status import PollProblem
-from services.scraper.polling.round import Committed, GroupDescription, Partition
+from services.scraper.polling.round import Committed, GroupDescription, Partition, PollProblem
 from services.scraper.topics.discovery import DiscoveryLimits, TopicDiscovery
 from tests.support.fake_opener import FakeOpener
 

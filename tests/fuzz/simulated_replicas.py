@@ -19,8 +19,7 @@ from lagscale.domain.policy.policy import PersistenceScope, Policy
 from lagscale.domain.verdict.contract import Answer, Judgment, VerdictRequest
 from lagscale.errors import LagscaleError, StoreUnavailable
 from lagscale.store.records import Lease, Registrations
-from lagscale.store.registrations.answers import Decision
-from lagscale.store.registrations.frozen_answers import FrozenAnswer, FrozenAnswerKey
+from lagscale.store.registrations.answers import Decision, FrozenAnswer, FrozenAnswerKey
 from lagscale.store.registrations.inline import InlineMonitor
 from services.scaler.answers import last_known
 from services.scaler.answers.answer import AnswerService, MonitorAnswer

@@ -18,8 +18,7 @@ from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.verdict.freezes import Freeze
 from lagscale.errors import InvalidInput, LagscaleError
-from lagscale.store.connection import Pool, connect
-from lagscale.store.faults import translate_errors
+from lagscale.store.connection import Pool, connect, translate_errors
 from lagscale.store.queries import load
 from lagscale.store.records import Registration, Registrations, TenantEntry
 from lagscale.store.registrations.inline import InlineMonitor, register_inline

@@ -13,9 +13,8 @@ from sqlalchemy import ColumnElement, func, insert, select, update
 from lagscale.errors import Conflict, FieldError, InvalidInput, NotAuthenticated
 from lagscale.store.registry import audit
 from lagscale.store.registry.paging import Page, PageRequest, read_page
-from lagscale.store.registry.session import RegistrySession, Row, TenantSession
+from lagscale.store.registry.session import RegistrySession, Row, TenantSession, require_row
 from lagscale.store.registry.tables import api_key
-from lagscale.store.registry.versions import require_row
 
 PLATFORM_ADMIN = "platform-admin"
 TENANT_ADMIN = "tenant-admin"

@@ -8,9 +8,8 @@ from lagscale.domain.tenancy import ANY_NAMESPACE
 from lagscale.errors import Conflict, NotFound
 from lagscale.store.registry import audit
 from lagscale.store.registry.paging import Page, PageRequest, read_page
-from lagscale.store.registry.session import RegistrySession, TenantSession
+from lagscale.store.registry.session import RegistrySession, TenantSession, WriteResult
 from lagscale.store.registry.tables import namespace_binding as binding
-from lagscale.store.registry.versions import WriteResult
 
 
 async def list_page(session: TenantSession, page_request: PageRequest) -> Page:

@@ -1,11 +1,11 @@
 """Kafka clusters of a tenant, and the monitors that use them. Stored secrets are encrypted; only services that
-connect to the cluster decrypt them.
+connect to the cluster decrypt them, and `lagscale secrets rotate` encrypts all of them again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from sqlalchemy import Select, delete, exists, func, insert, select, update
@@ -16,9 +16,21 @@ from lagscale.kafka.security import display_name, list_privileged
 from lagscale.store.encryption import Keyring
 from lagscale.store.registry import audit, quotas
 from lagscale.store.registry.paging import Page, PageRequest, read_page
-from lagscale.store.registry.session import Row, TenantSession
-from lagscale.store.registry.tables import cluster, cluster_state, lag_target, monitor, monitor_target
-from lagscale.store.registry.versions import Precondition, WriteResult, check_precondition, require_row
+from lagscale.store.registry.session import (
+    Precondition,
+    RegistryDatabase,
+    RegistrySession,
+    Row,
+    TenantSession,
+    WriteResult,
+    check_precondition,
+    require_row,
+)
+from lagscale.store.registry.tables import cluster, cluster_state, lag_target, monitor, monitor_target, tenant
+
+REENCRYPTION_ACTOR = "lagscale secrets rotate"
+#: Clusters whose secrets one transaction encrypts again.
+_REENCRYPTION_BATCH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,3 +228,95 @@ async def find_measured_targets(
         lag_target.c.partition_limitation == limitation,
     )
     return {int(row["id"]): str(row["topic"]) for row in await session.fetch_all(statement)}
+
+
+@dataclass(slots=True)
+class ReencryptionProgress:
+    """Progress of a run.
+
+    Attributes:
+        total: clusters with stored secrets, counted at the beginning.
+        reencrypted: clusters whose secrets this run has encrypted again.
+        current: clusters whose secrets the first key had encrypted before.
+        unreadable: `tenant/cluster` of secrets that no configured key decrypts; they are not changed.
+    """
+
+    total: int = 0
+    reencrypted: int = 0
+    current: int = 0
+    unreadable: list[str] = field(default_factory=list)
+
+    @property
+    def processed(self) -> int:
+        """How many clusters are processed."""
+        return self.reencrypted + self.current + len(self.unreadable)
+
+
+async def reencrypt_all(
+    database: RegistryDatabase, keyring: Keyring, progress: Callable[[ReencryptionProgress], None] = lambda done: None
+) -> ReencryptionProgress:
+    """Encrypt again, with the first key, what an older key has encrypted.
+
+    Each batch is a transaction of its own with its audit row, and secrets of the first key are skipped: the run may be
+    interrupted, repeated, and run twice at once.
+
+    Args:
+        database: the registry.
+        keyring: all keys that any secret was encrypted with; the first one encrypts.
+        progress: called after every batch, and once before the first.
+
+    Raises:
+        SettingsInvalid: there is no key.
+        StoreUnavailable: the store does not answer; batches until then are committed.
+    """
+    keyring.encrypt({})
+    done = ReencryptionProgress()
+    async with database.platform(REENCRYPTION_ACTOR) as session:
+        counting = select(func.count()).select_from(cluster).where(cluster.c.secrets.is_not(None))
+        done.total = int((await session.execute(counting)).scalar_one())
+    progress(done)
+    last = 0
+    while True:
+        # Every tenant's rows: this is the platform's own task, and no caller gets them.
+        async with database.platform(REENCRYPTION_ACTOR) as session:
+            rows = await _lock_batch(session, last)
+            await _reencrypt_batch(session, rows, keyring, done)
+        if not rows:
+            return done
+        last = int(rows[-1]["id"])
+        progress(done)
+
+
+async def _lock_batch(session: RegistrySession, last: int) -> list[Row]:
+    statement = (
+        select(cluster.c.id, cluster.c.name, cluster.c.secrets, tenant.c.name.label("tenant"))
+        .join(tenant, tenant.c.id == cluster.c.tenant_id)
+        .where(cluster.c.secrets.is_not(None), cluster.c.id > last)
+        .order_by(cluster.c.id)
+        .limit(_REENCRYPTION_BATCH)
+        # Secrets that are stored meanwhile must not be overwritten by older ones.
+        .with_for_update(of=cluster)
+    )
+    return await session.fetch_all(statement)
+
+
+async def _reencrypt_batch(
+    session: RegistrySession, rows: list[Row], keyring: Keyring, done: ReencryptionProgress
+) -> None:
+    changed = []
+    for row in rows:
+        name = f"{row['tenant']}/{row['name']}"
+        if keyring.uses_first_key(row["secrets"]):
+            done.current += 1
+            continue
+        try:
+            reencrypted = keyring.reencrypt(row["secrets"])
+        except SecretsUnreadable:
+            done.unreadable.append(name)
+            continue
+        # The version stays: the secrets are the same, and the scraper need not reconnect.
+        await session.execute(update(cluster).where(cluster.c.id == row["id"]).values(secrets=reencrypted))
+        changed.append(name)
+    if changed:
+        await audit.record(session, "secrets.rotate", "secrets", None, {"clusters": changed})
+    done.reencrypted += len(changed)

@@ -19,9 +19,8 @@ from lagscale.errors import FieldError, InvalidInput, NotFound
 from lagscale.store.registry import audit
 from lagscale.store.registry.history import read_clock
 from lagscale.store.registry.paging import Page, PageRequest, read_page
-from lagscale.store.registry.session import Row, TenantSession
+from lagscale.store.registry.session import Row, TenantSession, WriteResult, require_row
 from lagscale.store.registry.tables import cluster, freeze, frozen_answer, monitor
-from lagscale.store.registry.versions import WriteResult, require_row
 
 TENANT, CLUSTER, MONITOR = "tenant", "cluster", "monitor"
 

@@ -13,9 +13,15 @@ from lagscale.domain.state_codes import StateCode
 from lagscale.errors import QuotaExceeded
 from lagscale.store.queries import load
 from lagscale.store.registry import audit
-from lagscale.store.registry.session import RegistrySession, TenantSession, as_platform
+from lagscale.store.registry.session import (
+    Precondition,
+    RegistrySession,
+    TenantSession,
+    WriteResult,
+    as_platform,
+    check_precondition,
+)
 from lagscale.store.registry.tables import cluster, lag_target, monitor, monitor_target, target_state, tenant
-from lagscale.store.registry.versions import Precondition, WriteResult, check_precondition
 
 
 @dataclass(frozen=True, slots=True)

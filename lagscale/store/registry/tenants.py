@@ -11,9 +11,15 @@ from lagscale.domain.quotas import QUOTA_COLUMNS as QUOTAS
 from lagscale.errors import Conflict
 from lagscale.store.registry import audit
 from lagscale.store.registry.paging import Page, PageRequest, read_page
-from lagscale.store.registry.session import RegistrySession, Row, TenantSession
+from lagscale.store.registry.session import (
+    Precondition,
+    RegistrySession,
+    Row,
+    TenantSession,
+    WriteResult,
+    check_precondition,
+)
 from lagscale.store.registry.tables import cluster, monitor, tenant
-from lagscale.store.registry.versions import Precondition, WriteResult, check_precondition
 
 #: Columns of the rules that monitors are evaluated by.
 RULE_COLUMNS = ("policy_defaults", "policy_limits", "min_sampling_seconds")

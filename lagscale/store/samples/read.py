@@ -9,8 +9,7 @@ from typing import Final
 from psycopg.rows import dict_row
 
 from lagscale.domain.lag.rounds import TargetRound
-from lagscale.store.connection import Pool
-from lagscale.store.faults import translate_errors
+from lagscale.store.connection import Pool, translate_errors
 from lagscale.store.queries import load, to_arrays
 from lagscale.store.samples.columns import read_round
 

@@ -18,7 +18,7 @@ from lagscale.domain.policy.policy import Metric, OffsetResetPolicy, Persistence
 from lagscale.domain.verdict.contract import Answer, Island, Judgment, Reason, Verdict, VerdictRequest
 from lagscale.domain.verdict.hold import pick_last_known
 from lagscale.domain.verdict.stabilization import stabilize
-from lagscale.store.faults import translate_errors
+from lagscale.store.connection import translate_errors
 from lagscale.store.queries import load
 from lagscale.store.verdicts.judgment_history import EMPTY_HISTORY, JudgmentHistory, JudgmentSource, extend_history
 

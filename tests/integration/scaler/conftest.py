@@ -19,8 +19,7 @@ from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict, 
 from lagscale.errors import LagscaleError
 from lagscale.store.connection import open_pool
 from lagscale.store.records import Registration, Registrations, TenantEntry
-from lagscale.store.registrations.answers import Decision
-from lagscale.store.registrations.frozen_answers import FrozenAnswer, FrozenAnswerKey
+from lagscale.store.registrations.answers import Decision, FrozenAnswer, FrozenAnswerKey
 from lagscale.store.registrations.inline import InlineMonitor
 from lagscale.store.registrations.load import ROLE
 from services.scaler.grpc.proto import externalscaler_pb2 as pb

@@ -17,7 +17,7 @@ import structlog
 from pydantic import TypeAdapter, ValidationError
 
 from lagscale.domain.verdict.freezes import Freeze
-from lagscale.store.records import Registration, Registrations, TenantEntry
+from lagscale.store.registrations.load import Registration, Registrations, TenantEntry
 
 log = structlog.get_logger(__name__)
 

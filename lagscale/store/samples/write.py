@@ -13,9 +13,8 @@ from lagscale.domain.lag.rounds import SampleRow
 from lagscale.errors import LeaseLost
 from lagscale.store.connection import ScraperDatabase
 from lagscale.store.queries import load, to_arrays
-from lagscale.store.records import AppendResult, Lease
 from lagscale.store.samples.columns import COLUMNS, format_copy_line, read_row
-from lagscale.store.scraping.leases import lock_lease
+from lagscale.store.scraping.leases import Lease, lock_lease
 
 #: COPY into a table with row-level security is refused, so rows go through a table of this session. It is made from
 #: the view, because the service may not read the samples themselves.
@@ -46,6 +45,15 @@ class TopicIncarnation:
     target_id: int
     topic_id: str
     incarnation: int
+
+
+@dataclass(frozen=True, slots=True)
+class AppendResult:
+    """The outcome of appending a batch of rows."""
+
+    stored: int
+    duplicates: int
+    refused: int  # stamped more than 1 s in the database's future
 
 
 class PostgresSamples:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 from psycopg import Connection
 
 from lagscale.store.connection import ScraperDatabase
 from lagscale.store.queries import load
-from lagscale.store.records import Lease
 
 NAME = "scraper"
+
+
+@dataclass(frozen=True, slots=True)
+class Lease:
+    """The right to write samples: an epoch that only the current leader's transactions carry."""
+
+    holder: str
+    epoch: int
 
 
 def acquire(database: ScraperDatabase, holder: str, seconds: float) -> Lease | None:

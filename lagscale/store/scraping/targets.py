@@ -11,8 +11,7 @@ from psycopg.rows import class_row, dict_row
 from lagscale.errors import LeaseLost
 from lagscale.store.connection import ScraperDatabase
 from lagscale.store.queries import load, to_arrays
-from lagscale.store.records import Lease
-from lagscale.store.scraping.leases import lock_lease
+from lagscale.store.scraping.leases import Lease, lock_lease
 
 _STATE_ARRAYS: Final = {"ids": "id", "codes": "code", "messages": "message", "partitions": "partitions"}
 

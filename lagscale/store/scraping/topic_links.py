@@ -18,9 +18,8 @@ from lagscale.domain.topics import TopicScope
 from lagscale.errors import LeaseLost
 from lagscale.store.connection import ScraperDatabase
 from lagscale.store.queries import load, to_arrays
-from lagscale.store.records import Lease
 from lagscale.store.samples.write import PostgresSamples
-from lagscale.store.scraping.leases import lock_lease
+from lagscale.store.scraping.leases import Lease, lock_lease
 from lagscale.store.scraping.targets import ClusterEntry, read_cluster
 
 

@@ -25,7 +25,7 @@ from lagscale.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
-from lagscale.store.registrations.inline import InlineMonitor
+from lagscale.store.registrations.load import InlineMonitor
 from services.scaler import deadlines, metrics
 from services.scaler.answers.decision_log import DecisionLog
 from services.scaler.answers.frozen import FrozenAnswerCache

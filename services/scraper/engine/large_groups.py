@@ -15,7 +15,7 @@ import structlog
 
 from lagscale.errors import LagscaleError
 from lagscale.store.connection import ScraperDatabase
-from lagscale.store.records import Lease
+from lagscale.store.scraping.leases import Lease
 from services.scraper.deadlines import LARGE_IDLE_SECONDS, LARGE_PAUSE_FACTOR, LARGE_ROUND_SECONDS
 from services.scraper.engine.options import EngineOptions
 from services.scraper.planning.plan import ClusterPlan, GroupPlan, Slot

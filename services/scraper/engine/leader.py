@@ -9,8 +9,8 @@ import structlog
 
 from lagscale.errors import LagscaleError
 from lagscale.store.connection import ScraperDatabase
-from lagscale.store.records import Lease
 from lagscale.store.scraping import leases, targets
+from lagscale.store.scraping.leases import Lease
 from services.scraper.deadlines import (
     BACKGROUND_CLIENTS_DIVISOR,
     MAX_PROBES,

@@ -13,9 +13,7 @@ from lagscale.domain.quotas import Quota
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash
 from lagscale.errors import QuotaExceeded, StoreUnavailable
 from lagscale.store.connection import open_pool
-from lagscale.store.records import TenantEntry
-from lagscale.store.registrations.inline import InlineMonitor
-from lagscale.store.registrations.load import ROLE, PostgresRegistrations
+from lagscale.store.registrations.load import ROLE, InlineMonitor, PostgresRegistrations, TenantEntry
 from lagscale.store.registry.monitor_spec import MonitorSpec
 from services.scaler.triggers.directory import MonitorDirectory, ResolvedMonitor
 from services.scaler.triggers.metadata import TriggerReader

@@ -13,8 +13,7 @@ from psycopg import errors as pg
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash
 from lagscale.errors import NotFound, QuotaExceeded
-from lagscale.store.registrations.inline import InlineMonitor
-from lagscale.store.registrations.load import PostgresRegistrations
+from lagscale.store.registrations.load import InlineMonitor, PostgresRegistrations
 from lagscale.store.registry.monitor_spec import MonitorSpec
 
 pytestmark = pytest.mark.integration

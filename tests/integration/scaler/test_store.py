@@ -15,8 +15,7 @@ from lagscale.domain.tenancy import build_inline_name, compute_content_hash
 from lagscale.errors import NotFound, QuotaExceeded, StoreUnavailable
 from lagscale.store.connection import open_pool
 from lagscale.store.registrations.answers import Decision, PostgresDecisions
-from lagscale.store.registrations.inline import InlineMonitor
-from lagscale.store.registrations.load import ROLE, PostgresRegistrations, changes
+from lagscale.store.registrations.load import ROLE, InlineMonitor, PostgresRegistrations, changes
 from lagscale.store.registry.monitor_spec import MonitorSpec
 
 pytestmark = pytest.mark.integration

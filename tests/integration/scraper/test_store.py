@@ -12,9 +12,9 @@ from lagscale.domain.lag.rounds import Note, SampleRow, TargetRound, build_row
 from lagscale.domain.lag.samples import Flag, Sample
 from lagscale.errors import LeaseLost, StoreTimeout, StoreUnavailable
 from lagscale.store.connection import ScraperDatabase
-from lagscale.store.records import Lease
 from lagscale.store.samples.write import PostgresSamples, TopicIncarnation
 from lagscale.store.scraping import leases, targets, topic_links
+from lagscale.store.scraping.leases import Lease
 
 pytestmark = pytest.mark.integration
 World = Any

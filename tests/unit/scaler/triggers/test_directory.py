@@ -9,7 +9,7 @@ import pytest
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import compute_content_hash, is_name
 from lagscale.errors import InvalidInput, LagscaleError, NotFound
-from lagscale.store.records import Registration, Registrations, TenantEntry
+from lagscale.store.registrations.load import Registration, Registrations, TenantEntry
 from services.scaler.triggers.directory import MonitorDirectory, ResolvedMonitor, ResolvedTrigger
 from services.scaler.triggers.metadata import TriggerReader
 

@@ -183,6 +183,8 @@ def _set_role(role: str) -> sql.Composed:
 class ScraperDatabase:
     """The scraper's connection, opened at need and again after it broke. Not for several threads at once.
 
+    Every method raises `StoreUnavailable` if the store does not answer.
+
     Args:
         url: the database.
         application: how the connection is named in the database's views.
@@ -219,11 +221,7 @@ class ScraperDatabase:
                 raise
 
     def now_ms(self) -> tuple[float, int]:
-        """The database's clock in milliseconds since 1970, and the version of the registrations.
-
-        Raises:
-            StoreUnavailable: the store did not answer.
-        """
+        """The database's clock in milliseconds since 1970, and the version of the registrations."""
         with self.transaction() as connection:
             row = connection.execute(load("scrape_clock"), prepare=True).fetchone()
         return (0.0, 0) if row is None else (float(row[0]), int(row[1]))

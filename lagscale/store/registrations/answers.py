@@ -45,17 +45,16 @@ class Decision:
 
 
 class PostgresDecisions:
-    """Appends decisions and marks monitors as requested; both serve several tenants in one statement."""
+    """Appends decisions and marks monitors as requested; both serve several tenants in one statement.
+
+    Every method raises `StoreUnavailable` if the store does not answer.
+    """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def append(self, decisions: Sequence[Decision]) -> None:
-        """Store the decisions; duplicates are ignored.
-
-        Raises:
-            StoreUnavailable: the store did not answer.
-        """
+        """Store the decisions; duplicates are ignored."""
         if not decisions:
             return
         columns = [[_to_parameter(getattr(one, field.name)) for one in decisions] for field in fields(Decision)]
@@ -63,11 +62,7 @@ class PostgresDecisions:
             await connection.execute(load("append_decisions"), columns)
 
     async def mark_asked(self, monitor_ids: Sequence[int]) -> None:
-        """Record that these monitors were requested just now.
-
-        Raises:
-            StoreUnavailable: the store did not answer.
-        """
+        """Record that these monitors were requested just now."""
         if monitor_ids:
             async with translate_errors(), self._pool.connection() as connection:
                 await connection.execute(load("monitor_mark_requested"), [list(monitor_ids)])
@@ -100,33 +95,21 @@ class FrozenAnswer:
 
 
 class PostgresFreezes:
-    """Stores the answers of frozen monitors."""
+    """Stores the answers of frozen monitors. Every method raises `StoreUnavailable` if the store does not answer."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def find_answer(self, key: FrozenAnswerKey, freeze_ids: Sequence[str]) -> FrozenAnswer | None:
-        """The stored answer of one of these freezes; None before the first.
-
-        Raises:
-            StoreUnavailable: the store did not answer.
-        """
+        """The stored answer of one of these freezes; None before the first."""
         async with translate_errors(), self._pool.connection() as connection, connection.transaction():
             return await _find_answer(connection, key, freeze_ids)
 
     async def store_first(self, key: FrozenAnswerKey, freeze_ids: Sequence[str], answer: FrozenAnswer) -> FrozenAnswer:
-        """Store the answer for these freezes unless another replica was first; returns the stored one.
-
-        Raises:
-            StoreUnavailable: the store did not answer.
-        """
-        last_known = answer.last_known
-        parameters = {
-            "since_ms": answer.since_ms,
-            "known_ms": None if last_known is None else last_known.last_known_ms,
-            "value": None if last_known is None else last_known.value,
-            "active": None if last_known is None else last_known.active,
-        }
+        """Store the answer for these freezes unless another replica was first; returns the stored one."""
+        known = answer.last_known
+        value, active, known_ms = (None,) * 3 if known is None else (known.value, known.active, known.last_known_ms)
+        parameters = {"since_ms": answer.since_ms, "known_ms": known_ms, "value": value, "active": active}
         async with translate_errors(), self._pool.connection() as connection, connection.transaction():
             await set_tenant_context(connection, key.tenant_id)
             await connection.execute(load("frozen_answer_insert"), _parameters(key, freeze_ids) | parameters)
@@ -149,9 +132,5 @@ async def _find_answer(
 
 
 def _parameters(key: FrozenAnswerKey, freeze_ids: Sequence[str]) -> dict[str, Any]:
-    return {
-        "tenant": key.tenant_id,
-        "monitor": key.monitor_id,
-        "overrides": key.overrides,
-        "freezes": list(freeze_ids),
-    }
+    freezes = list(freeze_ids)
+    return {"tenant": key.tenant_id, "monitor": key.monitor_id, "overrides": key.overrides, "freezes": freezes}

@@ -97,27 +97,20 @@ class PostgresRegistrations:
     """Registrations in PostgreSQL.
 
     Statements that read serve all tenants at once, because every replica answers for all of them, and the role's
-    policies allow just that; creating a monitor sets the context of its tenant.
+    policies allow just that; creating a monitor sets the context of its tenant. Every method raises `StoreUnavailable` if
+    the store does not answer.
     """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def version(self) -> int:
-        """A number that grows with every change of a registration.
-
-        Raises:
-            StoreUnavailable: the store did not answer.
-        """
+        """A number that grows with every change of a registration."""
         async with translate_errors(), self._pool.connection() as connection:
             return await _read_version(connection)
 
     async def load(self) -> Registrations:
-        """All registrations of all tenants, from one snapshot.
-
-        Raises:
-            StoreUnavailable: the store did not answer.
-        """
+        """All registrations of all tenants, from one snapshot."""
         async with translate_errors(), self._pool.connection() as connection, connection.transaction():
             await connection.execute("set transaction isolation level repeatable read, read only")
             version = await _read_version(connection)
@@ -144,12 +137,7 @@ class PostgresRegistrations:
         )
 
     async def register(self, monitor: InlineMonitor) -> None:
-        """Create the monitor and its targets unless its content exists; see `register_inline`.
-
-        Raises:
-            QuotaExceeded, NotFound: as `register_inline`.
-            StoreUnavailable: the store did not answer, or the tenant's rules have changed.
-        """
+        """Create the monitor and its targets unless its content exists; raises as `register_inline`."""
         async with translate_errors(), self._pool.connection() as connection, connection.transaction():
             await register_inline(connection, monitor)
 
@@ -166,46 +154,24 @@ async def _read_rows(connection: AsyncConnection[Any], query: str) -> list[dict[
         return await cursor.fetchall()
 
 
-def _read_tenant(row: Mapping[str, Any]) -> TenantEntry:
-    return TenantEntry(
-        row["id"],
-        row["name"],
-        row["auto_register"],
-        row["min_sampling_seconds"],
-        row["max_monitors"],
-        {name: tuple(bootstrap) for name, bootstrap in row["clusters"].items()},
-        row["policy_defaults"],
-        row["policy_limits"],
-        row["version"],
-        row["calls_per_second"],
-    )
+def _read_tenant(row: dict[str, Any]) -> TenantEntry:
+    clusters = {name: tuple(bootstrap) for name, bootstrap in row.pop("clusters").items()}
+    return TenantEntry(tenant_id=row.pop("id"), clusters=clusters, **row)
 
 
 def _read_freeze(row: Mapping[str, Any]) -> Freeze:
     return Freeze(**{name: value for name, value in row.items() if name != "now_ms"})
 
 
-def _read_registration(row: Mapping[str, Any], minimum_interval: int) -> Registration | None:
-    given = {str(name): str(text) for name, text in row["policy"].items()}
+def _read_registration(row: dict[str, Any], minimum_interval: int) -> Registration | None:
+    given = {str(name): str(text) for name, text in row.pop("policy").items()}
     policy = _parse_policy(tuple(sorted(given.items())), minimum_interval)
     if policy is None:
         log.warning("stored_policy_invalid", tenant_id=row["tenant_id"], monitor=row["name"])
         return None
+    topics, target_ids = tuple(row.pop("topics")), tuple(row.pop("target_ids"))
     return Registration(
-        row["id"],
-        row["tenant_id"],
-        row["name"],
-        row["cluster"],
-        row["consumer_group"],
-        tuple(row["topics"]),
-        policy,
-        given,
-        tuple(row["target_ids"]),
-        row["overridable"],
-        row["content_hash"],
-        row["version"],
-        row["partial_reason"],
-        row["over_quota_reason"],
+        monitor_id=row.pop("id"), topics=topics, policy=policy, given=given, target_ids=target_ids, **row
     )
 
 

@@ -35,7 +35,7 @@ class PostgresVerdicts:
     """Judges monitors in SQL.
 
     The pool's connections must be in the role `lagscale_scaler`, with `plan_cache_mode = force_generic_plan` and
-    `jit = off`, as `lagscale.store.connection.open_pool` opens them.
+    `jit = off`, as `lagscale.store.connection.open_pool` opens them. Every method raises `StoreUnavailable` if the store does not answer.
     """
 
     def __init__(self, pool: AsyncConnectionPool[AsyncConnection[Any]]) -> None:
@@ -57,9 +57,6 @@ class PostgresVerdicts:
             evidence: read every sample of the lookback, so that the judgment names the island, stuck partitions and
                 whether the backlog recovers. Without it the newest rows decide where they can, with the same verdict,
                 value and activity.
-
-        Raises:
-            StoreUnavailable: the store did not answer.
         """
         if not requests:
             return []
@@ -78,11 +75,7 @@ class PostgresVerdicts:
             ]
 
     async def find_last_known(self, request: VerdictRequest, judgment: Judgment) -> Answer | None:
-        """The last-known answer for an unknown judgment; None when there is none.
-
-        Raises:
-            StoreUnavailable: the store did not answer.
-        """
+        """The last-known answer for an unknown judgment; None when there is none."""
         policy, now_ms = request.policy, judgment.now_ms
         if policy.hold_ms == 0 or not request.target_ids or judgment.at_ms is None:
             return None

@@ -91,6 +91,11 @@ class PolicyKey:
         return self.default.text if isinstance(self.default, Derived) else self.default or "not set"
 
     @property
+    def is_number(self) -> bool:
+        """Whether its values are numbers, which can have bounds."""
+        return self.value_type in {ValueType.COUNT, ValueType.NUMBER, ValueType.SECONDS}
+
+    @property
     def choices(self) -> tuple[str, ...]:
         """The allowed texts of a choice; empty for other types."""
         return () if self.choice is None else tuple(self.choice)

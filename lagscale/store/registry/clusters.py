@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Select, delete, exists, func, insert, select, update
+from sqlalchemy import Select, delete, exists, func, select, update
 
 from lagscale.domain.quotas import Quota
 from lagscale.errors import Conflict, FieldError, InvalidInput, LagscaleError, NotAllowed, SecretsUnreadable
@@ -24,7 +24,6 @@ from lagscale.store.registry.session import (
     TenantSession,
     WriteResult,
     check_precondition,
-    require_row,
 )
 from lagscale.store.registry.tables import cluster, cluster_state, lag_target, monitor, monitor_target, tenant
 
@@ -71,7 +70,7 @@ async def read_by_name(session: TenantSession, name: str) -> Row:
     Raises:
         NotFound: there is none.
     """
-    return require_row(await session.fetch_optional(_select_clusters().where(cluster.c.name == name)))
+    return await session.fetch_existing(_select_clusters().where(cluster.c.name == name))
 
 
 async def create(session: TenantSession, spec: ClusterSpec, keyring: Keyring) -> WriteResult:
@@ -87,18 +86,16 @@ async def create(session: TenantSession, spec: ClusterSpec, keyring: Keyring) ->
     if (await session.execute(select(exists().where(cluster.c.name == spec.name)))).scalar_one():
         raise Conflict("A cluster with this name already exists.")
     await quotas.check_quota(session, Quota.CLUSTERS)
-    statement = insert(cluster).values(
-        tenant_id=session.tenant_id,
-        name=spec.name,
-        bootstrap=list(spec.bootstrap),
-        security=dict(spec.security),
-        secrets=keyring.encrypt(spec.secrets) if spec.secrets else None,
-        secret_references=_to_dicts(spec.references),
-        properties=dict(spec.properties or {}),
-    )
-    row = await session.fetch_one(statement.returning(cluster))
-    await audit.record(session, "cluster.create", f"cluster/{spec.name}", None, row)
-    return WriteResult(row, created=True, changed=True)
+    values = {
+        "tenant_id": session.tenant_id,
+        "name": spec.name,
+        "bootstrap": list(spec.bootstrap),
+        "security": dict(spec.security),
+        "secrets": keyring.encrypt(spec.secrets) if spec.secrets else None,
+        "secret_references": _to_dicts(spec.references),
+        "properties": dict(spec.properties or {}),
+    }
+    return await audit.insert_row(session, cluster, values, "cluster.create", spec.name)
 
 
 async def put(
@@ -124,35 +121,25 @@ async def put(
             f"Only a platform administrator may change this cluster, because it has {', '.join(privileged)}; ask one, or "
             "delete the cluster and create it without."
         )
-    changes = _changes(row, spec, keyring)
-    if not changes:
-        return WriteResult(row)
-    changing = update(cluster).where(cluster.c.id == row["id"])
-    changing = changing.values(version=row["version"] + 1, updated_at=func.now(), **changes)
-    after = await session.fetch_one(changing.returning(cluster))
-    await audit.record(session, "cluster.update", f"cluster/{spec.name}", row, after)
-    return WriteResult(after, changed=True)
+    return await audit.update_row(session, cluster, row, _desired_values(row, spec, keyring), "cluster.update")
 
 
-def _changes(row: Row, spec: ClusterSpec, keyring: Keyring) -> dict[str, Any]:
+def _desired_values(row: Row, spec: ClusterSpec, keyring: Keyring) -> dict[str, Any]:
     if spec.secrets is None:
         stored = row["secret_references"].keys() | (_decrypt_or_none(row["secrets"], keyring) or {}).keys()
         twice = sorted(stored & dict(spec.security).keys())
         if twice:
             text = "is stored as a secret; omit it here, and give `secrets` to change it"
             raise InvalidInput([FieldError(f"security.{display_name(name)}", text) for name in twice])
-    changes: dict[str, Any] = {}
-    if list(row["bootstrap"]) != list(spec.bootstrap):
-        changes["bootstrap"] = list(spec.bootstrap)
-    if row["security"] != dict(spec.security):
-        changes["security"] = dict(spec.security)
+    values: dict[str, Any] = {"bootstrap": list(spec.bootstrap), "security": dict(spec.security)}
+    # The same secrets are not encrypted again: the text would differ.
     if spec.secrets is not None and dict(spec.secrets) != _decrypt_or_none(row["secrets"], keyring):
-        changes["secrets"] = keyring.encrypt(spec.secrets) if spec.secrets else None
-    if spec.references is not None and _to_dicts(spec.references) != row["secret_references"]:
-        changes["secret_references"] = _to_dicts(spec.references)
-    if spec.properties is not None and dict(spec.properties) != row["properties"]:
-        changes["properties"] = dict(spec.properties)
-    return changes
+        values["secrets"] = keyring.encrypt(spec.secrets) if spec.secrets else None
+    if spec.references is not None:
+        values["secret_references"] = _to_dicts(spec.references)
+    if spec.properties is not None:
+        values["properties"] = dict(spec.properties)
+    return values
 
 
 def _to_dicts(references: Mapping[str, Mapping[str, str]] | None) -> dict[str, dict[str, str]]:
@@ -176,7 +163,7 @@ async def remove(session: TenantSession, name: str, precondition: Precondition |
         PreconditionFailed: its version is not what the caller expects.
     """
     statement = select(cluster).where(cluster.c.name == name).with_for_update()
-    row = require_row(await session.fetch_optional(statement))
+    row = await session.fetch_existing(statement)
     check_precondition(row, precondition)
     of_cluster = monitor.c.cluster_id == row["id"]
     live = select(monitor.c.name).where(of_cluster, monitor.c.deleted_at.is_(None)).order_by(monitor.c.name).limit(4)

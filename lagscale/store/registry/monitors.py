@@ -29,7 +29,6 @@ from lagscale.store.registry.session import (
     TenantSession,
     WriteResult,
     check_precondition,
-    require_row,
 )
 from lagscale.store.registry.tables import (
     cluster,
@@ -112,7 +111,7 @@ async def read_by_name(session: TenantSession, name: str) -> Row:
     Raises:
         NotFound: there is none.
     """
-    return require_row(await session.fetch_optional(_select_with_topics().where(monitor.c.name == name)))
+    return await session.fetch_existing(_select_with_topics().where(monitor.c.name == name))
 
 
 async def lock_by_name(session: TenantSession, name: str) -> Row | None:
@@ -209,7 +208,9 @@ async def remove(session: TenantSession, name: str, precondition: Precondition |
         NotFound: there is none.
         PreconditionFailed: its version is not what the caller expects.
     """
-    row = require_row(await lock_by_name(session, name))
+    row = await lock_by_name(session, name)
+    if row is None:
+        raise NotFound
     check_precondition(row, precondition)
     await monitor_writes.remove(session, [row])
 

@@ -97,12 +97,7 @@ async def put(session: TenantSession, limits: Mapping[Quota, int], precondition:
     row = await platform.fetch_one(sa.select(tenant).where(_is_own_row(session)).with_for_update(key_share=True))
     check_precondition(row, precondition)
     new_limits = {QUOTA_COLUMNS[quota]: limit for quota, limit in limits.items()}
-    if all(row[column] == value for column, value in new_limits.items()):
-        return WriteResult(row)
-    changing = sa.update(tenant).where(_is_own_row(session)).values(version=row["version"] + 1, **new_limits)
-    after = await platform.fetch_one(changing.returning(tenant))
-    await audit.record(session, "tenant.quotas", f"tenant/{row['name']}", row, after)
-    return WriteResult(after, changed=True)
+    return await audit.update_row(platform, tenant, row, new_limits, "tenant.quotas", tenant_id=session.tenant_id)
 
 
 async def read_request_rates(session: RegistrySession) -> dict[int, int]:

@@ -11,6 +11,7 @@ import pytest
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.quotas import Quota
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash
+from lagscale.domain.topics import TopicScope
 from lagscale.errors import QuotaExceeded, StoreUnavailable
 from lagscale.store.connection import open_pool
 from lagscale.store.registrations.load import ROLE, InlineMonitor, PostgresRegistrations, TenantEntry
@@ -188,7 +189,9 @@ async def test_who_asked_is_unknown_where_an_older_scaler_registered(
     await store.register(
         InlineMonitor(
             entry.tenant_id,
-            MonitorSpec(build_inline_name("old", ["t"], digest), "main", "old", ("t",), {}, parse_policy({})),
+            MonitorSpec(
+                build_inline_name("old", ["t"], digest), "main", "old", TopicScope(("t",)), {}, policy=parse_policy({})
+            ),
         )
     )
     [item] = await listed(shop, autoRegistered="true")

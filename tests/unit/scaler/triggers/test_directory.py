@@ -192,7 +192,7 @@ def test_an_inline_trigger_without_a_list_is_another_monitor(
 ) -> None:
     resolved = only(resolve({"cluster": "main", "consumerGroup": "g", **scope}, "elsewhere"))
     assert resolved.inline is not None
-    assert (resolved.inline.spec.topics, resolved.inline.spec.pattern, resolved.inline.spec.exclude) == (
+    assert (resolved.inline.spec.topics, resolved.inline.spec.scope.pattern, resolved.inline.spec.scope.exclude) == (
         (),
         pattern,
         exclude,

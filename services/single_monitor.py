@@ -14,12 +14,13 @@ from tenacity.nap import sleep_using_event
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.quotas import DEFAULT_QUOTAS, QUOTA_COLUMNS
 from lagscale.domain.tenancy import ANY_NAMESPACE, DEFAULT_INSTANCE
+from lagscale.domain.topics import TopicScope
 from lagscale.errors import Conflict, LagscaleError, StoreUnavailable
 from lagscale.settings import SingleMonitorSettings
 from lagscale.store.encryption import Keyring
 from lagscale.store.registry import bindings, clusters, monitors, tenants
 from lagscale.store.registry.clusters import ClusterSpec
-from lagscale.store.registry.monitor_spec import MonitorDraft, MonitorSpec
+from lagscale.store.registry.monitor_spec import MonitorSpec
 from lagscale.store.registry.session import RegistryDatabase, RegistrySession, TenantSession, as_tenant
 
 log = structlog.get_logger(__name__)
@@ -96,9 +97,10 @@ def build_single_monitor(environ: Mapping[str, str], *, tick_seconds: float) -> 
         InvalidInput: the policy has faults.
     """
     settings = SingleMonitorSettings.parse(environ)
-    given, topics = settings.policy(), tuple(settings.topics())
+    given = settings.policy()
+    scope = TopicScope(tuple(settings.topics()))
     policy = parse_policy(given, tick_seconds=tick_seconds)
-    return MonitorSpec(build_monitor_name(topics[0]), NAME, settings.group.strip(), topics, given=given, policy=policy)
+    return MonitorSpec(build_monitor_name(scope.topics[0]), NAME, settings.group.strip(), scope, given, policy=policy)
 
 
 async def _register(url: str, settings: SingleMonitorSettings, spec: MonitorSpec, tick_seconds: float) -> None:
@@ -110,8 +112,7 @@ async def _register(url: str, settings: SingleMonitorSettings, spec: MonitorSpec
             await _bind(session, int(row["id"]))
             tenant_session = await as_tenant(session, row)
             await _ensure_cluster(tenant_session, settings)
-            draft = MonitorDraft(spec.name, spec.cluster, spec.consumer_group, spec.scope, spec.given)
-            outcome = await monitors.put_draft(tenant_session, draft, tick_seconds, None)
+            outcome = await monitors.put_draft(tenant_session, spec, tick_seconds, None)
         log.info("single_monitor_ready", monitor=spec.name, changed=outcome.changed)
     finally:
         await database.close()

@@ -16,7 +16,7 @@ from typing import Any, Final
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
-from lagscale.store.records import Registrations
+from lagscale.store.registrations.load import Registrations
 
 log = structlog.get_logger(__name__)
 

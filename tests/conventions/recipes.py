@@ -80,7 +80,6 @@ def add_policy_key(copy: Copy) -> None:
     copy.insert("lagscale/domain/policy/policy.py", "    sampling_ms: int\n", "    dummy_ms: int\n")
     copy.append("lagscale/domain/verdict/activity.py", _POLICY_RULE)
     copy.append("lagscale/store/verdicts/sql/judge_full.sql", "-- dummySeconds changes no verdict.\n")
-    copy.append("lagscale/store/verdicts/judge.py", "\n# dummySeconds is no parameter of a statement.\n")
     copy.append("tests/contract/table_value.py", "\n# dummySeconds changes no verdict.\n")
     copy.append("docs/persistence.md", "\n`dummySeconds` changes no verdict.\n")
 

@@ -18,10 +18,9 @@ from lagscale.domain.lag.samples import Offsets, Sample, build_sample
 from lagscale.domain.policy.policy import PersistenceScope, Policy
 from lagscale.domain.verdict.contract import Answer, Judgment, VerdictRequest
 from lagscale.errors import LagscaleError, StoreUnavailable
-from lagscale.store.records import Lease, Registrations
-from lagscale.store.registrations.answers import Decision
-from lagscale.store.registrations.frozen_answers import FrozenAnswer, FrozenAnswerKey
-from lagscale.store.registrations.inline import InlineMonitor
+from lagscale.store.registrations.answers import Decision, FrozenAnswer, FrozenAnswerKey
+from lagscale.store.registrations.load import InlineMonitor, Registrations
+from lagscale.store.scraping.leases import Lease
 from services.scaler.answers import last_known
 from services.scaler.answers.answer import AnswerService, CallRateLimiter, MonitorAnswer
 from services.scaler.answers.decision_log import DecisionLog

@@ -50,7 +50,7 @@ def migrate_database(
 def rotate_secrets() -> None:
     """Re-encrypt all stored secrets with the first key of LAGSCALE_SECRET_KEYS. Can be interrupted and repeated."""
     from lagscale.store.encryption import Keyring
-    from lagscale.store.registry.reencrypt import ReencryptionProgress, reencrypt_all
+    from lagscale.store.registry.clusters import ReencryptionProgress, reencrypt_all
     from lagscale.store.registry.session import RegistryDatabase
 
     settings = load(CliSettings)

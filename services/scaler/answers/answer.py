@@ -28,7 +28,7 @@ from lagscale.errors import (
     StoreUnavailable,
 )
 from lagscale.rate_limit import TokenBuckets
-from lagscale.store.registrations.inline import InlineMonitor
+from lagscale.store.registrations.load import InlineMonitor
 from services.scaler import deadlines, metrics
 from services.scaler.answers.decision_log import DecisionLog
 from services.scaler.answers.frozen import FrozenAnswerCache

@@ -21,7 +21,7 @@ from lagscale.domain.verdict.freezes import Freeze, select_active
 from lagscale.domain.verdict.hold import build_frozen_request
 from lagscale.domain.wording.answers import describe_freezes
 from lagscale.errors import DataUnavailable, LagscaleError
-from lagscale.store.registrations.frozen_answers import FrozenAnswer, FrozenAnswerKey
+from lagscale.store.registrations.answers import FrozenAnswer, FrozenAnswerKey
 from services.scaler import metrics
 from services.scaler.answers.last_known import LastKnownAnswers
 from services.scaler.answers.snapshots import VerdictSource

@@ -23,8 +23,7 @@ from lagscale.domain.tenancy import build_inline_name, compute_content_hash, fin
 from lagscale.domain.verdict.contract import VerdictRequest
 from lagscale.domain.verdict.freezes import Freeze, Freezes
 from lagscale.errors import FieldError, InvalidInput, LagscaleError, NotFound
-from lagscale.store.records import Registration, Registrations, TenantEntry
-from lagscale.store.registrations.inline import InlineMonitor
+from lagscale.store.registrations.load import InlineMonitor, Registration, Registrations, TenantEntry
 from lagscale.store.registry.monitor_spec import MonitorDraft, apply_rules
 from services.scaler.triggers.metadata import TriggerMetadata, TriggerReader
 

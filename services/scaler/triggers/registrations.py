@@ -12,8 +12,7 @@ from typing import Protocol
 import structlog
 
 from lagscale.errors import LagscaleError, StoreUnavailable
-from lagscale.store.records import Registrations
-from lagscale.store.registrations.inline import InlineMonitor
+from lagscale.store.registrations.load import InlineMonitor, Registrations
 from services.scaler import deadlines, metrics
 from services.scaler.local_cache import LocalCache
 from services.scaler.triggers.directory import MonitorDirectory

@@ -8,8 +8,8 @@ import structlog
 
 from lagscale.errors import LagscaleError
 from lagscale.store.connection import ScraperDatabase
-from lagscale.store.records import Lease
 from lagscale.store.scraping import leases, targets
+from lagscale.store.scraping.leases import Lease
 from services.scraper import deadlines
 from services.scraper.engine.large_groups import LargeGroupPoller
 from services.scraper.engine.options import EngineOptions

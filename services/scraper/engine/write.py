@@ -12,9 +12,9 @@ from lagscale.domain.lag.rounds import SampleRow
 from lagscale.domain.state_codes import StateCode
 from lagscale.errors import LagscaleError, LeaseLost
 from lagscale.store.connection import ScraperDatabase
-from lagscale.store.records import AppendResult, Lease
-from lagscale.store.samples.write import PostgresSamples, TopicIncarnation
+from lagscale.store.samples.write import AppendResult, PostgresSamples, TopicIncarnation
 from lagscale.store.scraping import targets
+from lagscale.store.scraping.leases import Lease
 from services.scraper.engine.rows import CLUSTER, TARGET, Row, read_polled
 from services.scraper.polling.round import build_next_row
 from services.scraper.worker_reports import BatchPart

@@ -19,8 +19,8 @@ import structlog
 from lagscale.domain.state_codes import StateCode
 from lagscale.errors import LagscaleError, LeaseLost
 from lagscale.store.connection import ScraperDatabase
-from lagscale.store.records import Lease
 from lagscale.store.scraping import topic_links
+from lagscale.store.scraping.leases import Lease
 from lagscale.store.scraping.targets import ClusterEntry
 from lagscale.store.scraping.topic_links import ScopeEntry, ScopeState
 from services.scraper import deadlines

@@ -21,8 +21,8 @@ import pytest
 
 from devstack.server import wait_until
 from devstack.sockets import refusing, silent
-from lagscale.store.records import Lease
 from lagscale.store.scraping import leases, targets
+from lagscale.store.scraping.leases import Lease
 from lagscale.store.scraping.targets import ClusterEntry
 from services.scraper.engine import worker
 from services.scraper.kafka.open import ClusterOpener

@@ -18,8 +18,7 @@ from lagscale.domain.state_codes import StateCode
 from lagscale.domain.verdict.contract import Judgment, Reason, Verdict, VerdictRequest
 from lagscale.errors import StoreUnavailable
 from lagscale.store.connection import ScraperDatabase, open_pool
-from lagscale.store.records import Registration
-from lagscale.store.registrations.load import ROLE, PostgresRegistrations
+from lagscale.store.registrations.load import ROLE, PostgresRegistrations, Registration
 from lagscale.store.scraping import leases
 from lagscale.store.verdicts.judge import PostgresVerdicts
 from services.scraper.engine.leader import Leader

@@ -14,8 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lagscale.clock import to_datetime
-from lagscale.settings import load
-from services.cli.client import ApiClient
+from services.cli.client import open_api
 from services.cli.commands.plot import PlotFrame, PlotPoint, draw_plot, join_cells
 from services.cli.output import (
     VERDICT_STYLES,
@@ -27,7 +26,6 @@ from services.cli.output import (
     parse_time_ms,
     print_json,
 )
-from services.cli.settings import CliSettings
 
 #: How long a decision is drawn if no other follows.
 _DECISION_VALID_MS = 360_000
@@ -63,7 +61,7 @@ def show_explanation(
 ) -> None:
     """Explain a point in time: the evaluation of the samples, the rules that changed the value, and the answers to KEDA."""
     path = build_monitor_path(monitor)
-    with ApiClient(load(CliSettings)) as client:
+    with open_api() as client:
         explanation = client.get(f"{path}/explain", {} if at is None else {"at": at})
     if as_json:
         print_json(explanation)

@@ -10,10 +10,8 @@ from rich.table import Table
 from rich.text import Text
 
 from lagscale.errors import Unknown
-from lagscale.settings import load
-from services.cli.client import ApiClient
+from services.cli.client import open_api
 from services.cli.output import build_monitor_path, format_optional, print_json
-from services.cli.settings import CliSettings
 
 _STYLES = {
     "ok": "green",
@@ -32,7 +30,7 @@ def show_group_status(
 ) -> None:
     """Show the status of a monitor's consumer group and of each partition; exit 7 if it is unknown."""
     path = build_monitor_path(monitor)
-    with ApiClient(load(CliSettings)) as client:
+    with open_api() as client:
         status = client.get(f"{path}/state")
     if as_json:
         print_json(status)

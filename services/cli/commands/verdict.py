@@ -9,10 +9,8 @@ from rich.console import Console
 from rich.table import Table
 
 from lagscale.errors import Unknown
-from lagscale.settings import load
-from services.cli.client import ApiClient
+from services.cli.client import open_api
 from services.cli.output import VERDICT_STYLES, build_monitor_path, format_optional, print_json
-from services.cli.settings import CliSettings
 
 
 def show_verdict(
@@ -21,7 +19,7 @@ def show_verdict(
 ) -> None:
     """Evaluate a monitor now and show the verdict with its reason; exit 7 if the verdict is unknown."""
     path = build_monitor_path(monitor)
-    with ApiClient(load(CliSettings)) as client:
+    with open_api() as client:
         verdict = client.get(f"{path}/verdict")
     if as_json:
         print_json(verdict)

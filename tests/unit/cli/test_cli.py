@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from lagscale import errors
 from lagscale.errors import LagscaleError
 from services.cli.client import ApiClient
-from services.cli.commands import database, verdict
+from services.cli.commands import database
 from services.cli.exits import EXIT_CODES, find_exit_code
 from services.cli.settings import CliSettings
 from tests.support.command_line import run_main
@@ -84,10 +84,10 @@ def answered(monkeypatch: pytest.MonkeyPatch, status: int, body: Any) -> None:
         assert request.headers["authorization"] == "Bearer canary-key"
         return httpx.Response(status, json=body)
 
-    def client(settings: CliSettings) -> ApiClient:
+    def client(settings: CliSettings, **_: object) -> ApiClient:
         return ApiClient(settings.model_copy(update={"api_key": SecretStr("canary-key")}), httpx.MockTransport(answer))
 
-    monkeypatch.setattr(verdict, "ApiClient", client)
+    monkeypatch.setattr("services.cli.client.ApiClient", client)
 
 
 def test_a_verdict_is_shown_with_its_reason(

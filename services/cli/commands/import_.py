@@ -10,9 +10,17 @@ from rich.console import Console
 
 from lagscale.domain.tenancy import NAME_FORM, is_name
 from lagscale.errors import FieldError, InvalidInput, LagscaleError
-from services.cli.commands.trigger_options import DEFAULT_ADDRESS, Address, Mtls, Push, parse_trigger_options
 from services.cli.importing.conversion import convert_all
-from services.cli.importing.options import DEFAULT_STUCK_AFTER_SECONDS, DEFAULT_SUSTAIN_SECONDS, ImportOptions
+from services.cli.importing.options import (
+    DEFAULT_ADDRESS,
+    DEFAULT_STUCK_AFTER_SECONDS,
+    DEFAULT_SUSTAIN_SECONDS,
+    Address,
+    ImportOptions,
+    Mtls,
+    Push,
+    parse_trigger_options,
+)
 from services.cli.importing.output import ReportData, build_files, check_directory, write_files
 from services.cli.importing.yaml_text import read_sources
 from services.cli.output import print_json

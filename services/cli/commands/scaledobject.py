@@ -11,14 +11,14 @@ from ruamel.yaml.comments import CommentedMap
 
 from lagscale.errors import FieldError, InvalidInput
 from services.cli.client import ApiClient, open_api
-from services.cli.commands.trigger_options import (
+from services.cli.importing.options import (
     DEFAULT_ADDRESS,
     Address,
     Mtls,
     Push,
+    build_external_trigger,
     parse_trigger_options,
 )
-from services.cli.importing.options import build_external_trigger
 from services.cli.output import dump_yaml, parse_monitor_argument
 
 _KUBERNETES_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")

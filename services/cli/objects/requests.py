@@ -287,7 +287,7 @@ class ObjectClient:
         return ObjectWriteResult(answer, created, same and step.action is not PlanAction.CREATE)
 
     def _write_bulk(self, chunk: Sequence[PlanStep], *, dry_run: bool) -> Iterator[ObjectWriteResult]:
-        items = []
+        items: list[dict[str, Any]] = []
         for step in chunk:
             items.append({"put": {"name": step.ref.name, **step.spec}})
             if not dry_run and (step.version is not None or step.action is PlanAction.CREATE):

@@ -10,11 +10,11 @@ import typer
 from services.cli.commands.apply import apply_files, diff_files
 from services.cli.commands.audit import list_audit_events
 from services.cli.commands.compare import compare_monitors
-from services.cli.commands.database import generate_keys, migrate_database, rotate_secrets
 from services.cli.commands.explain import show_explanation
 from services.cli.commands.freezes import end_freeze, freeze_scaling, list_freezes
 from services.cli.commands.group_status import show_group_status
 from services.cli.commands.import_ import import_manifests
+from services.cli.commands.installation import generate_keys, migrate_database, rotate_secrets
 from services.cli.commands.objects import delete_objects, export_objects, get_objects
 from services.cli.commands.scaledobject import print_scaled_object
 from services.cli.commands.status import show_status

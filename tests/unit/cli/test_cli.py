@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from lagscale import errors
 from lagscale.errors import LagscaleError
 from services.cli.client import ApiClient
-from services.cli.commands import database
+from services.cli.commands import installation
 from services.cli.exits import EXIT_CODES, find_exit_code
 from services.cli.settings import CliSettings
 from tests.support.command_line import run_main
@@ -36,7 +36,7 @@ def test_every_error_of_the_family_has_its_exit_code() -> None:
 
 
 def test_a_commands_own_error_takes_its_ancestors_code() -> None:
-    assert find_exit_code(database.MigrationsPending()) == 1
+    assert find_exit_code(installation.MigrationsPending()) == 1
 
 
 @pytest.mark.parametrize(

@@ -18,6 +18,7 @@ from services.cli.client import open_api
 from services.cli.commands.plot import PlotFrame, PlotPoint, draw_plot, join_cells
 from services.cli.output import (
     VERDICT_STYLES,
+    ApiJson,
     build_monitor_path,
     format_duration,
     format_number,
@@ -57,7 +58,7 @@ def show_explanation(
         str | None,
         typer.Option(help="Point in time: 2030-01-31T12:00:00Z, or milliseconds since 1970. Default: now."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the API response as JSON.")] = False,
+    as_json: ApiJson = False,
 ) -> None:
     """Explain a point in time: the evaluation of the samples, the rules that changed the value, and the answers to KEDA."""
     path = build_monitor_path(monitor)

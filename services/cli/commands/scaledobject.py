@@ -19,7 +19,7 @@ from services.cli.importing.options import (
     build_external_trigger,
     parse_trigger_options,
 )
-from services.cli.output import dump_yaml, parse_monitor_argument
+from services.cli.output import MonitorArgument, dump_yaml, parse_monitor_argument
 
 _KUBERNETES_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 #: Kind as in `--target` -> apiVersion and kind; a Deployment is KEDA's default.
@@ -31,7 +31,7 @@ _TARGETS = {
 
 
 def print_scaled_object(
-    monitor: Annotated[str, typer.Argument(metavar="TENANT/MONITOR", help="The monitor.")],
+    monitor: MonitorArgument,
     *,
     name: Annotated[str | None, typer.Option(help="Name of the ScaledObject; default: the monitor's name.")] = None,
     namespace: Annotated[

@@ -112,8 +112,8 @@ def _convert_object(manifests: ManifestIndex, resource: ScaledResource, options:
     log_unchanged_keys(resource, one.log)
     for trigger_index in resource.list_kafka_triggers():
         trigger = read_trigger(manifests, resource, trigger_index, one.log)
-        one.clusters[trigger_index] = build_cluster(trigger, one.tenant, one.log)
-        one.monitors[trigger_index] = build_monitor(trigger, resource, one.tenant, options, one.log)
+        one.clusters[trigger_index] = build_cluster(trigger, one.tenant)
+        one.monitors[trigger_index] = build_monitor(trigger, one.tenant, options)
     return one
 
 

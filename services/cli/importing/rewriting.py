@@ -12,7 +12,7 @@ from typing import Any
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from lagscale.domain.policy.keda_keys import SECRETS
-from services.cli.importing.conversion_log import ALSO_IN_KEDA, ConversionLog, KeyOutcome
+from services.cli.importing.conversion_log import ConversionLog
 from services.cli.importing.manifest_index import KAFKA_TYPES, SCALED_JOB, Node, ScaledResource, get_map
 from services.cli.importing.options import TriggerOptions, build_authentication_ref, build_trigger_metadata
 from services.cli.importing.yaml_text import (
@@ -78,16 +78,16 @@ def _drop_server_fields(node: CommentedMap, log: ConversionLog) -> None:
     metadata = node.get("metadata")
     if "status" in node:
         _remove_key(node, "status")
-        log.add_key("status", KeyOutcome.DROPPED, "written by the server")
+        log.drop("status", "written by the server")
     if not isinstance(metadata, CommentedMap):
         return
     for name in _SERVER_FIELDS:
         if name in metadata:
             _remove_key(metadata, name)
-            log.add_key(f"metadata.{name}", KeyOutcome.DROPPED, "written by the server")
+            log.drop(f"metadata.{name}", "written by the server")
     annotations = metadata.get("annotations")
     if isinstance(annotations, CommentedMap) and _LAST_APPLIED in annotations:
-        log.add_key(f"metadata.annotations[{_LAST_APPLIED}]", KeyOutcome.DROPPED, "written by kubectl")
+        log.drop(f"metadata.annotations[{_LAST_APPLIED}]", "written by kubectl")
         if len(annotations) > 1:
             _remove_key(annotations, _LAST_APPLIED)
         else:
@@ -145,7 +145,7 @@ def _rewrite_trigger(
     for key, value in order:
         if key == "type":
             new["type"] = trigger_options.type
-            log.add_key(f"{path}.type", KeyOutcome.CHANGED, f"{value} becomes {trigger_options.type}")
+            log.change(f"{path}.type", f"{value} becomes {trigger_options.type}")
         elif key == "metadata":
             new["metadata"] = metadata
         elif key == "authenticationRef":
@@ -156,12 +156,12 @@ def _rewrite_trigger(
             _rewrite_authentication(new, value, path, context)
             continue
         elif key == "metricType" and str(value) == "Utilization":
-            reason = f"Utilization is for cpu and memory only{ALSO_IN_KEDA}; AverageValue is the default"
-            log.add_key(f"{path}.metricType", KeyOutcome.DROPPED, reason)
+            reason = "Utilization is for cpu and memory only (KEDA rejects it too); AverageValue is the default"
+            log.drop(f"{path}.metricType", reason)
             continue
         else:
             new[key] = value
-            log.add_key(f"{path}.{key}", KeyOutcome.KEPT, _explain_unchanged_key(str(key), value))
+            log.keep(f"{path}.{key}", _explain_unchanged_key(str(key), value))
         slots = old.ca.items.get(key)
         if slots and key != "metadata":
             new.ca.items[key] = copy.deepcopy(slots)
@@ -187,12 +187,12 @@ def _rewrite_authentication(
     trigger_options, log = context
     if trigger_options.mtls is None:
         reason = "the cluster has the credentials; KEDA does not send them to an external scaler"
-        log.add_key(f"{path}.authenticationRef", KeyOutcome.DROPPED, reason)
+        log.drop(f"{path}.authenticationRef", reason)
         return
     kind, name = trigger_options.mtls
     new["authenticationRef"] = build_authentication_ref(kind, name)
-    outcome = KeyOutcome.ADDED if old is None else KeyOutcome.CHANGED
-    log.add_key(f"{path}.authenticationRef", outcome, f"{kind} {name}: KEDA's client certificate for Lagscale")
+    log_key = log.add if old is None else log.change
+    log_key(f"{path}.authenticationRef", f"{kind} {name}: KEDA's client certificate for Lagscale")
 
 
 def _explain_unchanged_key(key: str, value: Any) -> str:
@@ -230,11 +230,11 @@ def log_unchanged_keys(resource: ScaledResource, log: ConversionLog) -> None:
             for trigger_index, trigger in enumerate(resource.triggers):
                 if trigger_index not in resource.list_kafka_triggers():
                     kind = trigger.get("type") if isinstance(trigger, Mapping) else trigger
-                    log.add_key(f"triggers[{trigger_index}]", KeyOutcome.KEPT, f"a trigger of type {kind}, unchanged")
+                    log.keep(f"triggers[{trigger_index}]", f"a trigger of type {kind}, unchanged")
         elif name == "advanced":
             _log_advanced(resource, get_map(resource.spec, "advanced"), log)
         else:
-            log.add_key(name, KeyOutcome.KEPT, _describe_key(resource, name, value))
+            log.keep(name, _describe_key(resource, name, value))
     if resource.kind != SCALED_JOB:
         _warn_about_zero(resource, log)
 
@@ -262,12 +262,12 @@ def _log_metadata(resource: ScaledResource, log: ConversionLog) -> None:
         log.add_warning(f"No namespace; {resource.namespace} is assumed (--namespace), also for the binding.")
     for name in metadata:
         if name in {"name", "namespace", "labels", "finalizers", "ownerReferences"}:
-            log.add_key(f"metadata.{name}", KeyOutcome.KEPT, "unchanged")
+            log.keep(f"metadata.{name}", "unchanged")
     owner = str(get_map(metadata, "labels").get("app.kubernetes.io/managed-by") or "")
     for name, value in resource.annotations.items():
         if name.startswith("kubectl.kubernetes.io/"):
             continue
-        log.add_key(f"metadata.annotations[{name}]", KeyOutcome.KEPT, "unchanged")
+        log.keep(f"metadata.annotations[{name}]", "unchanged")
         if name in _PAUSED and str(value).lower() != "false":
             log.add_warning(f"Paused ({name}: {value}), and stays paused; the monitor is polled meanwhile.")
         if name.startswith(("meta.helm.sh/", "argocd.argoproj.io/", "kustomize.toolkit.fluxcd.io/")):
@@ -300,15 +300,15 @@ def _log_advanced(resource: ScaledResource, advanced: Node, log: ConversionLog) 
                 reason = "unchanged"
                 if part == "behavior":
                     reason += "; its windows apply to the answers of Lagscale, so scaleUpStabilization and scaleDownStabilization stay 0"
-                log.add_key(f"{path}.{part}", KeyOutcome.KEPT, reason)
+                log.keep(f"{path}.{part}", reason)
         else:
-            log.add_key(path, KeyOutcome.KEPT, "unchanged")
+            log.keep(path, "unchanged")
 
 
 def _log_modifiers(resource: ScaledResource, modifiers: Node, log: ConversionLog) -> None:
     formula = str(modifiers.get("formula") or "")
     for name in modifiers:
-        log.add_key(f"advanced.scalingModifiers.{name}", KeyOutcome.KEPT, "unchanged")
+        log.keep(f"advanced.scalingModifiers.{name}", "unchanged")
     trigger_names = [
         str(resource.triggers[trigger_index].get("name"))
         for trigger_index in resource.list_kafka_triggers()

@@ -33,23 +33,22 @@ _STEP = 2
 
 
 def build_replacement(
-    node: CommentedMap, monitors: Mapping[int, str], trigger_options: TriggerOptions, log: ConversionLog
+    node: CommentedMap, monitors: Mapping[int, str], options: TriggerOptions, log: ConversionLog
 ) -> str:
     """The text of the new object.
 
     Args:
         node: the original with comments; it is not changed.
         monitors: index of a trigger -> the monitor's name.
-        trigger_options: of the new triggers.
+        options: of the new triggers.
         log: receives the outcome of the trigger's own keys.
     """
     new = copy.deepcopy(node)
     _drop_server_fields(new, log)
     triggers = new["spec"]["triggers"]
     for trigger_index, monitor in monitors.items():
-        triggers[trigger_index] = _rewrite_trigger(
-            triggers[trigger_index], f"triggers[{trigger_index}]", monitor, (trigger_options, log)
-        )
+        path = f"triggers[{trigger_index}]"
+        triggers[trigger_index] = _rewrite_trigger(triggers[trigger_index], path, monitor, options, log)
     return dump_node(new)
 
 
@@ -132,20 +131,18 @@ def _column(node: CommentedMap, key: str) -> int:
 
 
 def _rewrite_trigger(
-    old: CommentedMap, path: str, monitor: str, context: tuple[TriggerOptions, ConversionLog]
+    old: CommentedMap, path: str, monitor: str, options: TriggerOptions, log: ConversionLog
 ) -> CommentedMap:
-    trigger_options, log = context
     column = old.lc.col if isinstance(old.lc.col, int) else 0
-    metadata = build_trigger_metadata(monitor, trigger_options)
+    metadata = build_trigger_metadata(monitor, options)
     inside, after = collect_comments(old.get("metadata"))
     new = CommentedMap()
     if old.ca.comment:
         new.ca.comment = copy.copy(old.ca.comment)
-    order = list(old.items())
-    for key, value in order:
+    for key, value in old.items():
         if key == "type":
-            new["type"] = trigger_options.type
-            log.change(f"{path}.type", f"{value} becomes {trigger_options.type}")
+            new["type"] = options.type
+            log.change(f"{path}.type", f"{value} becomes {options.type}")
         elif key == "metadata":
             new["metadata"] = metadata
         elif key == "authenticationRef":
@@ -153,7 +150,7 @@ def _rewrite_trigger(
             inline, own_comments = read_value_comments(old, key)
             inside += [*([f"{key}: {inline}"] if inline else []), *more]
             after = [*after, *own_comments, *following]
-            _rewrite_authentication(new, value, path, context)
+            _rewrite_authentication(new, value, path, options, log)
             continue
         elif key == "metricType" and str(value) == "Utilization":
             reason = "Utilization is for cpu and memory only (KEDA rejects it too); AverageValue is the default"
@@ -161,52 +158,48 @@ def _rewrite_trigger(
             continue
         else:
             new[key] = value
-            log.keep(f"{path}.{key}", _explain_unchanged_key(str(key), value))
+            log.keep(f"{path}.{key}", _explain_unchanged_key(_TRIGGER_REASONS, str(key), value))
         slots = old.ca.items.get(key)
         if slots and key != "metadata":
             new.ca.items[key] = copy.deepcopy(slots)
         elif slots:
             inline, following = read_value_comments(old, key)
             inside = [*([inline] if inline else []), *strip_markers(following), *inside]
-    if trigger_options.mtls is not None and "authenticationRef" not in new:
-        _rewrite_authentication(new, None, path, context)
+    if options.mtls is not None and "authenticationRef" not in new:
+        _rewrite_authentication(new, None, path, options, log)
     insert_before(metadata, "scalerAddress", [line for line in inside if line], column + _STEP)
-    _append_comments(new, after)
+    # The comments that followed removed keys.
+    _append_below_last(new, list(new.keys())[-1], after)
     return new
 
 
-def _append_comments(new: CommentedMap, lines: list[str]) -> None:
-    """Append the comments that followed removed keys to the last line of the trigger."""
-    if lines:
-        _append_below_last(new, list(new.keys())[-1], lines)
-
-
 def _rewrite_authentication(
-    new: CommentedMap, old: Any, path: str, context: tuple[TriggerOptions, ConversionLog]
+    new: CommentedMap, old: Any, path: str, options: TriggerOptions, log: ConversionLog
 ) -> None:
-    trigger_options, log = context
-    if trigger_options.mtls is None:
+    if options.mtls is None:
         reason = "the cluster has the credentials; KEDA does not send them to an external scaler"
         log.drop(f"{path}.authenticationRef", reason)
         return
-    kind, name = trigger_options.mtls
+    kind, name = options.mtls
     new["authenticationRef"] = build_authentication_ref(kind, name)
     log_key = log.add if old is None else log.change
     log_key(f"{path}.authenticationRef", f"{kind} {name}: KEDA's client certificate for Lagscale")
 
 
-def _explain_unchanged_key(key: str, value: Any) -> str:
-    if key == "name":
-        return "unchanged, so formulas stay valid"
-    if key == "metricType" and str(value) == "Value":
-        return "unchanged: the HPA compares the whole value, not the value per replica, with the target"
-    if key == "metricType":
-        return "unchanged"
-    if key == "useCachedMetrics":
-        return "unchanged; the HPA gets the value of KEDA's last poll, up to pollingInterval old"
-    return "unchanged"
-
-
+#: Key of a trigger, or key and value -> its reason after "unchanged".
+_TRIGGER_REASONS = {
+    "name": ", so formulas stay valid",
+    "metricType=Value": ": the HPA compares the whole value, not the value per replica, with the target",
+    "useCachedMetrics": "; the HPA gets the value of KEDA's last poll, up to pollingInterval old",
+}
+#: Key of the spec -> its reason after "unchanged".
+_SPEC_REASONS = {
+    "cooldownPeriod": "; counts from the last active answer, and a group in progress is active",
+    "idleReplicaCount": ": KEDA scales to {value} while inactive; a group in progress is active (workSeconds)",
+    "fallback": "; the monitor has holdSeconds 0, because KEDA's fallback counts errors",
+    "scalingStrategy": "; it uses the value of Lagscale, which is 0 until lag is sustained",
+}
+_POLLING = "; needs no tuning: answers change only with a new sample, and the HPA polls every 15 s itself"
 _PAUSED = ("autoscaling.keda.sh/paused-replicas", "autoscaling.keda.sh/paused", "autoscaling.keda.sh/paused-scale-in", "autoscaling.keda.sh/paused-scale-out")  # fmt: skip
 RACE = (
     "At minReplicaCount 0 an error does not keep the replicas: KEDA up to 2.20.2 can treat an error of an HPA request "
@@ -225,6 +218,7 @@ FALLBACK_ZERO = (
 def log_unchanged_keys(resource: ScaledResource, log: ConversionLog) -> None:
     """Log every key of an object outside its triggers."""
     _log_metadata(resource, log)
+    reasons = _SPEC_REASONS | ({} if resource.kind == SCALED_JOB else {"pollingInterval": _POLLING})
     for name, value in resource.spec.items():
         if name == "triggers":
             for trigger_index, trigger in enumerate(resource.triggers):
@@ -234,7 +228,7 @@ def log_unchanged_keys(resource: ScaledResource, log: ConversionLog) -> None:
         elif name == "advanced":
             _log_advanced(resource, get_map(resource.spec, "advanced"), log)
         else:
-            log.keep(name, _describe_key(resource, name, value))
+            log.keep(name, _explain_unchanged_key(reasons, name, value))
     if resource.kind != SCALED_JOB:
         _warn_about_zero(resource, log)
 
@@ -276,18 +270,9 @@ def _log_metadata(resource: ScaledResource, log: ConversionLog) -> None:
         log.add_warning(f"Managed by {owner}; make the change there, or it will be reverted.")
 
 
-def _describe_key(resource: ScaledResource, name: str, value: Any) -> str:
-    if name == "pollingInterval" and resource.kind != SCALED_JOB:
-        return "unchanged; needs no tuning: answers change only with a new sample, and the HPA polls every 15 s itself"
-    if name == "cooldownPeriod":
-        return "unchanged; counts from the last active answer, and a group in progress is active"
-    if name == "idleReplicaCount":
-        return f"unchanged: KEDA scales to {value} while inactive; a group in progress is active (workSeconds)"
-    if name == "fallback":
-        return "unchanged; the monitor has holdSeconds 0, because KEDA's fallback counts errors"
-    if name == "scalingStrategy":
-        return "unchanged; it uses the value of Lagscale, which is 0 until lag is sustained"
-    return "unchanged"
+def _explain_unchanged_key(reasons: Mapping[str, str], name: str, value: Any) -> str:
+    reason = reasons.get(f"{name}={value}") or reasons.get(name)
+    return "unchanged" if reason is None else "unchanged" + reason.format(value=value)
 
 
 def _log_advanced(resource: ScaledResource, advanced: Node, log: ConversionLog) -> None:

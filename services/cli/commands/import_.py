@@ -10,6 +10,7 @@ from rich.console import Console
 
 from lagscale.domain.tenancy import NAME_FORM, is_name
 from lagscale.errors import FieldError, InvalidInput, LagscaleError
+from lagscale.settings import load
 from services.cli.importing.conversion import convert_all
 from services.cli.importing.options import (
     DEFAULT_ADDRESS,
@@ -24,6 +25,7 @@ from services.cli.importing.options import (
 from services.cli.importing.output import ReportData, build_files, check_directory, write_files
 from services.cli.importing.yaml_text import read_sources
 from services.cli.output import print_json
+from services.cli.settings import CliSettings
 
 
 class NotEverythingConverted(LagscaleError):
@@ -64,6 +66,7 @@ def import_manifests(
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Convert KEDA's kafka triggers to monitors; exit 1 if something could not be converted."""
+    load(CliSettings)
     if tenant is not None and not is_name(tenant):
         raise InvalidInput([FieldError("--tenant", NAME_FORM)])
     options = ImportOptions(

@@ -105,6 +105,7 @@ def rotate_secrets() -> None:
 
 def generate_keys() -> None:
     """Generate values for LAGSCALE_SECRET_KEYS and LAGSCALE_API_ADMIN_KEY."""
+    load(CliSettings)
     typer.echo(f"LAGSCALE_SECRET_KEYS={generate_key()}")
     typer.echo(f"LAGSCALE_API_ADMIN_KEY={secrets.token_urlsafe(32)}")
 

@@ -145,3 +145,13 @@ def test_migrating_without_a_database_names_the_variable(
     monkeypatch.delenv("LAGSCALE_DATABASE_URL", raising=False)
     assert run_main(monkeypatch, "migrate") == find_exit_code(errors.SettingsInvalid())
     assert "LAGSCALE_DATABASE_URL" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["status", "verdict shop/orders", "migrate", "keys generate", "import -f none.yaml"])
+def test_a_former_name_of_a_setting_stops_every_command(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LAGSCALE_ADMIN_KEY", "canary-7281")
+    assert run_main(monkeypatch, *words.split()) == 2
+    told = "lagscale: LAGSCALE_ADMIN_KEY: was renamed to LAGSCALE_API_ADMIN_KEY; set that instead\n"
+    assert capsys.readouterr() == ("", told)

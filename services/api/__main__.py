@@ -29,10 +29,10 @@ from lagscale.telemetry import configure_logging
 from services.api.app import ApiParts, create_app
 from services.api.auth.authenticator import Authenticator, build_authenticator
 from services.api.auth.rate_limits import TenantRateLimiter
+from services.api.clusters.preflight import Preflights
 from services.api.group_status.counts import StatusCounter
-from services.api.preflight.preflight import Preflights
+from services.api.monitors.validator import MonitorValidator
 from services.api.settings import ApiSettings
-from services.api.validation.validator import MonitorValidator
 from services.single_monitor import build_single_monitor, start_registration
 
 log = structlog.get_logger(__name__)

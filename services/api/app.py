@@ -19,6 +19,7 @@ from services.api.auth.authenticator import Authenticator
 from services.api.auth.rate_limits import TenantRateLimiter
 from services.api.bindings import routes as bindings_routes
 from services.api.clusters import routes as clusters_routes
+from services.api.clusters.preflight import Preflights
 from services.api.compare import routes as compare_routes
 from services.api.explain import routes as explain_routes
 from services.api.freezes import routes as freezes_routes
@@ -28,14 +29,11 @@ from services.api.health import routes as health_routes
 from services.api.keys import routes as keys_routes
 from services.api.middleware import BodyLimitMiddleware, ClientAddressMiddleware, MetricsMiddleware
 from services.api.monitors import routes as monitors_routes
-from services.api.preflight import routes as preflight_routes
-from services.api.preflight.preflight import Preflights
+from services.api.monitors.validator import MonitorValidator
 from services.api.problem_types import MAX_BODY_BYTES
 from services.api.problems import MEDIA_TYPE, build_responses, install_error_handlers, remove_unreachable_responses
-from services.api.quotas import routes as quotas_routes
+from services.api.tenants import quotas as quotas_routes
 from services.api.tenants import routes as tenants_routes
-from services.api.validation import routes as validation_routes
-from services.api.validation.validator import MonitorValidator
 from services.api.verdicts import routes as verdicts_routes
 from services.api.verdicts.answers import VerdictStore
 
@@ -100,9 +98,8 @@ def create_app(parts: ApiParts) -> FastAPI:
     app.add_middleware(ClientAddressMiddleware, trusted=parts.trusted_proxies)
     install_error_handlers(app)
     for route_module in (
-        tenants_routes, quotas_routes, clusters_routes, preflight_routes, monitors_routes, validation_routes,
-        verdicts_routes, explain_routes, compare_routes, group_status_routes, bindings_routes, keys_routes, freezes_routes,
-        audit_routes, health_routes,
+        tenants_routes, quotas_routes, clusters_routes, monitors_routes, verdicts_routes, explain_routes, compare_routes,
+        group_status_routes, bindings_routes, keys_routes, freezes_routes, audit_routes, health_routes,
     ):  # fmt: skip
         app.include_router(route_module.router, responses=build_responses())
     app.include_router(health_routes.open_router)

@@ -21,8 +21,8 @@ from services.api.app import ApiParts, create_app
 from services.api.auth.authenticator import Authenticator
 from services.api.auth.rate_limits import AuthRateLimiter, TenantRateLimiter
 from services.api.auth.tokens import TokenVerifier
-from services.api.preflight.preflight import Preflights
-from services.api.validation.validator import MonitorValidator
+from services.api.clusters.preflight import Preflights
+from services.api.monitors.validator import MonitorValidator
 
 ADMIN = "bootstrap-key-of-this-test"
 SECRET_KEY = generate_key()

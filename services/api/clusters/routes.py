@@ -8,7 +8,8 @@ from fastapi import APIRouter, Query, Response
 
 from lagscale.store.encryption import Keyring
 from lagscale.store.registry import clusters
-from services.api.clusters.schemas import ClusterIn, ClusterOut, serialize_cluster
+from services.api.clusters.preflight import Preflights
+from services.api.clusters.schemas import ClusterIn, ClusterOut, PreflightOut, serialize_cluster
 from services.api.clusters.security import build_cluster_spec
 from services.api.deps import (
     DryRun,
@@ -23,7 +24,6 @@ from services.api.deps import (
     set_etag,
     set_status,
 )
-from services.api.preflight.preflight import Preflights
 from services.api.schemas import Listing, serialize_page
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/clusters", tags=["clusters"])
@@ -105,3 +105,8 @@ async def delete_cluster(tenant: TenantAdmin, cluster: str, precondition: IfMatc
     check_name(cluster)
     async with tenant.session() as session:
         await clusters.remove(session, cluster, precondition)
+
+
+@router.post("/{cluster}/preflight", summary="Check addresses, credentials and permissions of a cluster")
+async def run_preflight(tenant: TenantAdmin, preflights: PreflightsPart, cluster: str) -> PreflightOut:
+    return await preflights.build_report(tenant, check_name(cluster))

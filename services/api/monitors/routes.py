@@ -26,9 +26,9 @@ from services.api.deps import (
 )
 from services.api.monitors.bulk import apply_bulk_changes
 from services.api.monitors.drafts import parse_draft
-from services.api.monitors.schemas import ChangesIn, ChangesOut, MonitorIn, MonitorOut, serialize_monitor
+from services.api.monitors.schemas import ChangesIn, ChangesOut, MonitorIn, MonitorOut, ValidationOut, serialize_monitor
+from services.api.monitors.validator import MonitorValidator
 from services.api.schemas import Listing, serialize_page
-from services.api.validation.validator import MonitorValidator
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/monitors", tags=["monitors"])
 
@@ -146,3 +146,8 @@ async def restore_monitor(
         row = await monitors.read_by_name(session, monitor)
     set_status_and_etag(response, replace(outcome, row=row))
     return serialize_monitor(row)
+
+
+@router.post("/validate", summary="Validate a monitor without storing it")
+async def validate_monitor(tenant: TenantAdmin, validator: ValidatorPart, given: MonitorIn) -> ValidationOut:
+    return await validator.validate(tenant, given)

@@ -15,8 +15,8 @@ from lagscale.domain.quotas import Quota
 from lagscale.errors import InvalidInput
 from lagscale.store.registry.monitors import PolicyViolation
 from lagscale.store.registry.session import Row
-from services.api.quotas.schemas import quota_field
 from services.api.schemas import ApiSchema, Line, Name
+from services.api.tenants.quotas import quota_field
 
 _MAX_LENGTH = 255
 #: Further warnings are listed by a route of their own.

@@ -14,9 +14,9 @@ from lagscale.kafka.secrets import SecretSources, resolve_secrets
 from lagscale.store.encryption import Keyring
 from lagscale.store.registry import clusters
 from lagscale.store.registry.session import Row
+from services.api.clusters.schemas import PreflightOut
 from services.api.deps import TenantAccess
 from services.api.metrics import PREFLIGHT_PROBES
-from services.api.preflight.schemas import PreflightOut
 from services.api.schemas import WarningOut
 
 log = structlog.get_logger(__name__)

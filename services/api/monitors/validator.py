@@ -15,18 +15,18 @@ from lagscale.store.registry import clusters
 from lagscale.store.registry.monitor_spec import MonitorSpec, build_spec
 from lagscale.store.registry.monitor_writes import unknown_cluster
 from lagscale.store.registry.session import Row
+from services.api.clusters.preflight import Preflights
 from services.api.deps import TenantAccess
 from services.api.monitors.drafts import parse_draft
-from services.api.monitors.schemas import MonitorIn
-from services.api.preflight.preflight import Preflights
-from services.api.schemas import FieldErrorOut, WarningOut
-from services.api.validation.schemas import (
+from services.api.monitors.schemas import (
     CurrentVerdictOut,
     GroupCheckOut,
+    MonitorIn,
     TopicCheckOut,
     ValidationOut,
     WindowOut,
 )
+from services.api.schemas import FieldErrorOut, WarningOut
 from services.api.verdicts.answers import VerdictStore
 
 log = structlog.get_logger(__name__)

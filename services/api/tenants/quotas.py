@@ -1,13 +1,20 @@
-"""Request and response bodies of quotas. Defaults and names are those of `lagscale.domain.quotas`."""
+"""/v1/tenants/{tenant}/quotas: the platform's administrators set them, the tenant's keys read limits and usage."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from fastapi import APIRouter, Response
 from pydantic import Field
 
-from lagscale.domain.quotas import DEFAULT_QUOTAS, Quota
+from lagscale.domain.quotas import DEFAULT_QUOTAS, QUOTA_COLUMNS, Quota
+from lagscale.store.registry import quotas
+from lagscale.store.registry.quotas import QuotaUsage
+from lagscale.store.registry.session import Row
+from services.api.deps import DryRun, IfMatch, PlatformAdmin, Viewer, set_etag
 from services.api.schemas import ApiSchema
+
+router = APIRouter(prefix="/v1/tenants/{tenant}/quotas", tags=["quotas"])
 
 _MAX_LIMIT = 1_000_000
 #: Quota -> description.
@@ -75,3 +82,31 @@ class QuotasOut(ApiSchema):
     calls: RateQuotaOut = Field(alias=Quota.CALLS.value)
     requests: RateQuotaOut = Field(alias=Quota.REQUESTS.value)
     version: int = Field(description="Version of the tenant, for `If-Match`.", examples=[2])
+
+
+@router.get("", summary="Show quotas and usage of a tenant")
+async def show_quotas(tenant: Viewer, response: Response) -> QuotasOut:
+    async with tenant.session() as session:
+        usage = await quotas.read_usage(session)
+    set_etag(response, session.tenant["version"])
+    return _serialize_quotas(session.tenant, usage)
+
+
+@router.put("", summary="Set the quotas of a tenant")
+async def put_quotas(
+    tenant: PlatformAdmin, given: QuotasIn, precondition: IfMatch, response: Response, *, dry_run: DryRun = False
+) -> QuotasOut:
+    limits = {quota: int(getattr(given, quota.name.lower())) for quota in Quota}
+    async with tenant.session(dry_run=dry_run) as session:
+        usage = await quotas.read_usage(session)
+        outcome = await quotas.put(session, limits, precondition)
+    set_etag(response, outcome.row["version"])
+    return _serialize_quotas(outcome.row, usage)
+
+
+def _serialize_quotas(tenant: Row, usage: QuotaUsage) -> QuotasOut:
+    fields: dict[str, Any] = {quota.name.lower(): {"limit": tenant[column]} for quota, column in QUOTA_COLUMNS.items()}
+    for quota in QUOTA_COLUMNS.keys() - _RATES:
+        fields[quota.name.lower()]["used"] = usage.of(quota)
+    fields["partitions"] |= {"unmeasured": usage.unmeasured, "refused": usage.refused}
+    return QuotasOut.model_validate(fields | {"version": tenant["version"]})

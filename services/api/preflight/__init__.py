@@ -1,1 +1,0 @@
-"""Preflight: probes of registered clusters."""

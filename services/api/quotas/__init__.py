@@ -1,1 +1,0 @@
-"""Quotas of tenants."""

@@ -1,1 +1,0 @@
-"""Validation of monitors before they are registered."""

@@ -102,7 +102,7 @@ def test_every_command_has_a_heading_and_none_is_stale() -> None:
 def test_every_route_of_the_api_is_told_and_none_is_stale() -> None:
     served = {
         f"{method} {route.path}"
-        for path in (ROOT / "services" / "api").glob("*/*routes.py")
+        for path in (ROOT / "services" / "api").glob("*/*.py")
         for router in vars(importlib.import_module(f"services.api.{path.parent.name}.{path.stem}")).values()
         if isinstance(router, APIRouter)
         for route in router.routes

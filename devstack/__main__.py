@@ -1,4 +1,4 @@
-"""`python -m devstack up|down|status`: a whole Lagscale on this machine, kept running."""
+"""`python -m devstack up|down|status`: a whole Lagscale on this machine, in the background."""
 
 from __future__ import annotations
 
@@ -20,20 +20,27 @@ from devstack import seed
 from devstack.broker import Broker
 from devstack.clients import Admin
 from devstack.database import Database
+from devstack.environment import check_setting_names, read_setting
 from devstack.server import ServerFailed
 from devstack.stack import Addresses, Stack, one_monitor_variables
 from devstack.state import ProcessRegistry, SavedState
+from lagscale.errors import SettingsInvalid
 from services.single_monitor import build_monitor_name
 
 _ROOT = Path(__file__).resolve().parents[1]
 _UP = _ROOT / ".devstack/up"
 _console = Console(soft_wrap=True)
-app = typer.Typer(add_completion=False, help="A whole Lagscale on this machine, kept running.")
+app = typer.Typer(add_completion=False, help="A whole Lagscale on this machine, in the background.")
 
 
 @app.command()
 def up(tick: float = typer.Option(1.0, help="The scraper's tick in seconds.")) -> None:
     """Start broker, database and services; print their addresses and example calls."""
+    try:
+        check_setting_names()
+    except SettingsInvalid as error:
+        _console.print(f"not started: {error.message}", highlight=False, markup=False)
+        raise typer.Exit(2) from None
     processes = ProcessRegistry()
     if processes.alive() and processes.facts and not processes.exited():
         _console.print("already running; stop it with `make down`")
@@ -57,7 +64,7 @@ def up(tick: float = typer.Option(1.0, help="The scraper's tick in seconds.")) -
 
 @app.command()
 def down() -> None:
-    """End what `up` started."""
+    """Stop everything that `up` started."""
     with _console.status("ending all processes"):
         ended = ProcessRegistry().end_all()
     _console.print(f"ended: {', '.join(ended)}" if ended else "nothing was running")
@@ -86,7 +93,9 @@ def _start(processes: ProcessRegistry, tick: float, spinner: Status) -> dict[str
     """Start everything and record each process; return what `status` shows."""
     saved_state = SavedState(_UP / "kept.json")
     variables = one_monitor_variables(os.environ)
-    broker = Broker("up-broker", port=saved_state.port("broker"), detached=True, given=variables.get("KAFKA_BROKERS"))
+    broker = Broker(
+        "up-broker", port=saved_state.port("broker"), detached=True, external=variables.get("KAFKA_BROKERS")
+    )
     database = Database("up", port=saved_state.port("database"), detached=True)
     for server in (broker.server, database.server):
         server.on_spawn = processes.record
@@ -96,8 +105,8 @@ def _start(processes: ProcessRegistry, tick: float, spinner: Status) -> dict[str
     url = database.url
     if variables.get("KAFKA_TOPIC"):
         variables["KAFKA_BROKERS"] = broker.address
-        if not os.environ.get("LAGSCALE_DATABASE_URL"):
-            # Its monitor answers every namespace, which an earlier tenant with a namespace would exclude.
+        if not read_setting("LAGSCALE_DATABASE_URL"):
+            # Its monitor serves every namespace, which an existing tenant with a namespace would prevent.
             url = database.existing_or_new("one_monitor")
     stack = Stack(
         *(url, _UP),
@@ -156,7 +165,7 @@ def _print_usage(facts: dict[str, str]) -> None:
         f"  grpcurl -plaintext -d '{reference}' {scaler} externalscaler.ExternalScaler/IsActive",
     ):
         _console.print(line, highlight=False, markup=False)
-    _console.print("\nUntil there are enough samples for a verdict, the scaler returns an error that says so, never 0.")
+    _console.print("\nUntil there are enough samples for a verdict, the scaler returns an error, never 0.")
 
 
 def _interrupt(_number: int, _frame: FrameType | None) -> None:

@@ -1,4 +1,4 @@
-"""What the machine's own apt sources say: the Debian mirror, and whether a package can be installed."""
+"""Debian packages: the mirror in the machine's apt sources, and the installation of packages."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def _is_debian(address: str) -> bool:
 
 
 def is_root() -> bool:
-    """Whether packages can be installed and another user's processes started."""
+    """Whether this process runs as root: it can install packages and start processes of other users."""
     return os.geteuid() == 0
 
 
@@ -60,7 +60,7 @@ def install(*packages: str) -> None:
     """Install Debian packages.
 
     Raises:
-        RuntimeError: apt is missing or failed; with the end of what it said.
+        RuntimeError: apt is missing or failed; with the end of its output.
     """
     if shutil.which("apt-get") is None:
         raise RuntimeError(f"{', '.join(packages)} is missing and there is no apt-get to install it")

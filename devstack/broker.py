@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import uuid
 from collections.abc import Mapping, Sequence
@@ -14,6 +13,7 @@ from confluent_kafka.admin import AdminClient
 
 from devstack.certificates import Certificates
 from devstack.claims import Claim
+from devstack.environment import read_setting
 from devstack.java import java, kafka_jars
 from devstack.secure_listeners import SecureListeners
 from devstack.server import Server, console, free_port
@@ -40,26 +40,26 @@ class _Listener:
 
 
 class Broker:
-    """A broker. `LAGSCALE_DEVSTACK_KAFKA_BOOTSTRAP` beats all; then nothing is started or stopped.
+    """A broker. `LAGSCALE_DEVSTACK_KAFKA_BOOTSTRAP` takes precedence; then nothing is started or stopped.
 
     Args:
-        name: its data folder within this clone; without one the data are new and removed at the end.
-        listeners: how many plain listeners; each can be registered as a cluster of its own.
-        sasl: one listener more, SASL_PLAINTEXT with PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512.
-        tls: one listener more, SSL, that asks for a client certificate.
+        name: name of its data folder in this clone; default: new data, removed at the end.
+        listeners: number of plaintext listeners; each can be registered as a cluster.
+        sasl: adds a listener: SASL_PLAINTEXT with PLAIN, SCRAM-SHA-256 and SCRAM-SHA-512.
+        tls: adds a listener: SSL with a required client certificate.
         port: of the first listener; a free one by default.
-        detached: lives on when this process ends.
-        given: the bootstrap servers of a broker that is there; nothing is started then either.
-        settings: properties of the server beside ours, or in place of them.
-        advertised: number of a plain listener -> `host:port` that it tells its clients, in place of its own.
-        authorizer: rights are checked; only clients of plain listeners may do everything. With `sasl` there is the user
-            `GUEST` beside, who may do nothing yet.
-        secured: listeners of further kinds of security.
-        more_disks: folders beside its own for the data of partitions; the cluster's own are never there.
+        detached: continues to run when this process ends.
+        external: bootstrap servers of an existing broker; nothing is started then either.
+        settings: additional properties of the server, which override the defaults.
+        advertised: number of a plaintext listener -> advertised `host:port`.
+        authorizer: enable ACLs; clients of plaintext listeners are super users. With `sasl` the user `GUEST` exists,
+            without any ACL.
+        secured: additional listeners with other security settings.
+        extra_log_dirs: additional folders for data of partitions; metadata is never stored there.
     """
 
     USER = "admin"
-    PASSWORD = "admin-secret"  # noqa: S105  # Of a broker on loopback that lives for one test.
+    PASSWORD = "admin-secret"  # noqa: S105  # Of a broker on loopback that exists for one test.
     GUEST = "guest"
 
     def __init__(
@@ -71,20 +71,20 @@ class Broker:
         tls: bool = False,
         port: int | None = None,
         detached: bool = False,
-        given: str | None = None,
+        external: str | None = None,
         settings: Mapping[str, str] | None = None,
         advertised: Mapping[int, str] | None = None,
         authorizer: bool = False,
         secured: SecureListeners | None = None,
-        more_disks: Sequence[Path] = (),
+        extra_log_dirs: Sequence[Path] = (),
     ) -> None:
         self.secured = secured
-        self._given = os.environ.get("LAGSCALE_DEVSTACK_KAFKA_BOOTSTRAP") or given
+        self._external = read_setting("LAGSCALE_DEVSTACK_KAFKA_BOOTSTRAP") or external
         self._settings = dict(settings or {})
         self._advertised = {f"PLAIN{number}": address for number, address in (advertised or {}).items()}
         self._authorizer = authorizer
-        self._more_disks = list(more_disks)
-        self._keep = name is not None
+        self._extra_log_dirs = list(extra_log_dirs)
+        self._persistent = name is not None
         name = name or f"broker-{uuid.uuid4().hex[:8]}"
         self._folder = _ROOT / ".devstack" / name
         ports = [port or free_port(), *(free_port() for _ in range(listeners - 1))]
@@ -99,25 +99,25 @@ class Broker:
     @property
     def address(self) -> str:
         """`host:port` of the first plain listener."""
-        return self._given or f"127.0.0.1:{self._listeners[0].port}"
+        return self._external or f"127.0.0.1:{self._listeners[0].port}"
 
     @property
     def addresses(self) -> list[str]:
         """`host:port` of every plain listener."""
-        return [self._given] if self._given else [f"127.0.0.1:{one.port}" for one in self._listeners]
+        return [self._external] if self._external else [f"127.0.0.1:{one.port}" for one in self._listeners]
 
     @property
     def sasl_address(self) -> str:
         """`host:port` of the SASL_PLAINTEXT listener; user `USER`, password `PASSWORD`."""
         if self._sasl is None:
-            raise RuntimeError("this broker was made without sasl=True")
+            raise RuntimeError("this broker was created without sasl=True")
         return f"127.0.0.1:{self._sasl.port}"
 
     @property
     def tls_address(self) -> str:
         """`host:port` of the SSL listener; see `certificates`."""
         if self._tls is None:
-            raise RuntimeError("this broker was made without tls=True")
+            raise RuntimeError("this broker was created without tls=True")
         return f"127.0.0.1:{self._tls.port}"
 
     @property
@@ -126,22 +126,22 @@ class Broker:
         return self.server.pid
 
     def start(self) -> None:
-        """Install what is missing, start on the same data and ports as before, wait until it answers."""
+        """Install what is missing, start on the same data and ports as before, wait until it is ready."""
         self.spawn_without_waiting()
         self.await_ready()
 
     def await_ready(self) -> None:
-        """Wait until it answers, after `spawn_without_waiting`."""
-        if not self._given:
-            self.server.await_ready(self._is_answering)
+        """Wait until it is ready, after `spawn_without_waiting`."""
+        if not self._external:
+            self.server.await_ready(self._is_ready)
 
     def spawn_without_waiting(self) -> None:
-        """As `start`, but do not wait: something else can be started meanwhile."""
-        if self._given:
-            console.print(f"broker: the given one, {self._given}", highlight=False)
+        """Start without waiting, so that other servers can start at the same time."""
+        if self._external:
+            console.print(f"broker: external, {self._external}", highlight=False)
             return
         jars = kafka_jars()
-        if self._claim is None and not self._keep:
+        if self._claim is None and not self._persistent:
             self._claim = Claim(self._folder)
         self._folder.mkdir(parents=True, exist_ok=True)
         if (self._tls is not None or self.secured is not None) and self.certificates is None:
@@ -153,15 +153,15 @@ class Broker:
         program = [java(), "-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", f"-Dlog4j2.configurationFile={log4j}"]
         program += [*(self.secured.java_options if self.secured is not None else ()), "-cp", f"{jars}/*"]
         if not (self._folder / "data/meta.properties").exists():
-            # A program of two seconds is done before an optimizing compiler pays.
+            # The program runs for two seconds, too short for an optimizing compiler.
             self._format([*program, "-XX:TieredStopAtLevel=1", "kafka.tools.StorageTool"], properties)
         self.server.spawn([*program, "kafka.Kafka", str(properties)])
         if self._claim is not None:
             self._claim.record_server(self.server)
 
     def stop(self) -> None:
-        """End it; data that have no name are removed."""
-        if self._given:
+        """Stop it; unnamed data are removed."""
+        if self._external:
             return
         self.server.stop(seconds=10)
         if self._claim is not None:
@@ -173,13 +173,13 @@ class Broker:
         self.server.kill()
 
     def empty(self, topic: str, partition: int) -> None:
-        """Lose what a partition holds, while the broker is killed; the topic keeps its id."""
-        for lost in (self._folder / "data" / f"{topic}-{partition}").iterdir():
-            if lost.name != "partition.metadata":
-                lost.unlink()
+        """Delete the data of a partition while the broker is stopped; the topic id stays."""
+        for file in (self._folder / "data" / f"{topic}-{partition}").iterdir():
+            if file.name != "partition.metadata":
+                file.unlink()
 
     def pause(self) -> None:
-        """SIGSTOP: it accepts connections and answers nothing."""
+        """SIGSTOP: it accepts connections and does not respond."""
         self.server.pause()
 
     def resume(self) -> None:
@@ -194,12 +194,12 @@ class Broker:
         self.stop()
 
     def _list_listeners(self) -> list[_Listener]:
-        more = [] if self.secured is None else [_Listener(*one) for one in self.secured.listeners]
-        return [*self._listeners, *(one for one in (self._sasl, self._tls) if one is not None), *more]
+        secured = [] if self.secured is None else [_Listener(*one) for one in self.secured.listeners]
+        return [*self._listeners, *(one for one in (self._sasl, self._tls) if one is not None), *secured]
 
     def _properties(self) -> dict[str, str]:
         listeners = ",".join(f"{one.name}://127.0.0.1:{one.port}" for one in self._list_listeners())
-        told = ",".join(
+        advertised = ",".join(
             f"{one.name}://{self._advertised.get(one.name, f'127.0.0.1:{one.port}')}" for one in self._list_listeners()
         )
         protocols = ",".join(f"{one.name}:{one.protocol}" for one in self._list_listeners())
@@ -208,11 +208,11 @@ class Broker:
             "node.id": "1",
             "controller.quorum.bootstrap.servers": f"127.0.0.1:{self._controller_port}",
             "listeners": f"{listeners},CONTROLLER://127.0.0.1:{self._controller_port}",
-            "advertised.listeners": told,
+            "advertised.listeners": advertised,
             "listener.security.protocol.map": f"{protocols},CONTROLLER:PLAINTEXT",
             "controller.listener.names": "CONTROLLER",
             "inter.broker.listener.name": self._listeners[0].name,
-            "log.dirs": ",".join(str(disk) for disk in (self._folder / "data", *self._more_disks)),
+            "log.dirs": ",".join(str(path) for path in (self._folder / "data", *self._extra_log_dirs)),
             "metadata.log.dir": str(self._folder / "data"),
             "auto.create.topics.enable": "false",
             "delete.topic.enable": "true",
@@ -273,9 +273,9 @@ class Broker:
         if done.returncode != 0:
             raise RuntimeError(f"formatting the broker's storage failed:\n{(done.stdout + done.stderr)[-2000:]}")
 
-    def _is_answering(self) -> bool:
+    def _is_ready(self) -> bool:
         client = AdminClient({"bootstrap.servers": self.address, "log_level": 0, "socket.timeout.ms": 1000})
         try:
             return bool(client.list_topics(timeout=1).brokers)
-        except Exception:  # Whatever it is, the broker does not answer yet.
+        except Exception:  # On any error the broker is not ready yet.
             return False

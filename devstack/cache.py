@@ -1,4 +1,4 @@
-"""Downloads that survive between runs and clones: made beside their place and renamed only when whole."""
+"""Cached downloads shared by all runs and clones: written to a temporary folder and renamed when complete."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """The user's cache of Lagscale's development parts."""
+    """The user's cache folder for Lagscale's development dependencies."""
     base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
     return Path(base) / "lagscale"
 
 
 def fetch_once(name: str, fill: Callable[[Path], None], folder: Path | None = None) -> Path:
-    """The folder `name` of the cache, or of another `folder`, filled by `fill` unless an earlier run has filled it.
+    """The folder `name` of the cache, or of another `folder`, filled by `fill` unless it exists.
 
-    Two runs at once wait for each other; a run that was interrupted leaves nothing that is taken for whole.
+    Concurrent runs wait for each other; an interrupted run leaves no incomplete folder under this name.
     """
     folder = folder or cache_folder()
     place = folder / name
@@ -38,7 +38,7 @@ def fetch_once(name: str, fill: Callable[[Path], None], folder: Path | None = No
 
 
 def _remove(leftover: Path) -> None:
-    """Remove what an interrupted run has left. Its file systems go first: a bootstrap mounts /proc and /sys below."""
+    """Remove the folder of an interrupted run. Unmount first: debootstrap mounts /proc and /sys in it."""
     mounts = [line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()]
     for mount in sorted((one for one in mounts if one.startswith(f"{leftover}/")), reverse=True):
         subprocess.run(["umount", mount], check=True, capture_output=True)

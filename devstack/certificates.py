@@ -25,11 +25,11 @@ class Pair:
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """What a certificate shall say.
+    """Content of a certificate.
 
     Attributes:
-        names: alternative names, in their order; none leaves the extension out.
-        begins, ends: of its validity, counted from now.
+        names: alternative names, in order; if empty, the extension is omitted.
+        begins, ends: validity period relative to now.
     """
 
     name: str
@@ -40,33 +40,33 @@ class Request:
 
 @dataclass(frozen=True, slots=True)
 class Authority:
-    """An authority that signs what it is asked for."""
+    """A certificate authority."""
 
     signer: x509.Certificate
     signer_key: ec.EllipticCurvePrivateKey
 
     @classmethod
     def make(cls, name: str = "lagscale devstack authority") -> Authority:
-        """Make a new one, valid for a day."""
+        """Create an authority that is valid for one day."""
         key = ec.generate_private_key(ec.SECP256R1())
         return cls(_sign(Request(name, _loopback(name)), key, None, key), key)
 
     @property
     def certificate(self) -> str:
-        """Its own certificate, PEM."""
+        """The certificate of the authority, PEM."""
         return _pem(self.signer)
 
     def pair(self, name: str) -> Pair:
-        """A certificate for that name and for loopback, with its key."""
+        """A certificate for this name and for loopback, with its key."""
         return self.sign(Request(name, _loopback(name)))
 
     def sign(self, request: Request, key: ec.EllipticCurvePrivateKey | None = None) -> Pair:
-        """A certificate of any kind, with its key; a fresh one without."""
+        """A certificate as requested, with its key; default: a new key."""
         key = key or ec.generate_private_key(ec.SECP256R1())
         return Pair(_pem(_sign(request, key, self.signer, self.signer_key)), _key(key))
 
     def own(self) -> Pair:
-        """Its own certificate and key, as a client that signed its certificate itself has them."""
+        """The authority's certificate and key, as a self-signed client certificate."""
         return Pair(self.certificate, _key(self.signer_key))
 
 
@@ -77,7 +77,7 @@ class Certificates:
     Attributes:
         authority: PEM certificate that both sides trust.
         server, client: PEM pairs.
-        folder: where the broker's copies lie.
+        folder: folder with the broker's copies.
     """
 
     authority: str
@@ -87,15 +87,15 @@ class Certificates:
 
     @classmethod
     def make(cls, folder: Path) -> Certificates:
-        """Make new ones, valid for a day."""
+        """Create new ones, valid for one day."""
         authority = Authority.make()
-        made = cls(authority.certificate, authority.pair("localhost"), authority.pair("lagscale"), folder)
-        (folder / "authority.pem").write_text(made.authority)
-        (folder / "server.pem").write_text(made.server.key + made.server.certificate)
-        return made
+        certificates = cls(authority.certificate, authority.pair("localhost"), authority.pair("lagscale"), folder)
+        (folder / "authority.pem").write_text(certificates.authority)
+        (folder / "server.pem").write_text(certificates.server.key + certificates.server.certificate)
+        return certificates
 
     def server_properties(self, prefix: str) -> dict[str, str]:
-        """The broker's settings for one listener that asks for a client certificate."""
+        """The broker's properties for a listener that requires a client certificate."""
         return {
             f"{prefix}.ssl.keystore.type": "PEM",
             f"{prefix}.ssl.keystore.location": str(self.folder / "server.pem"),

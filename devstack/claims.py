@@ -1,4 +1,4 @@
-"""Data folders of servers that last for one run; a later run removes what a killed one has left."""
+"""Data folders of servers for one run; a later run removes the folders of killed runs."""
 
 from __future__ import annotations
 

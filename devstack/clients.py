@@ -1,6 +1,4 @@
-"""How people and machines speak to the running product: as KEDA over gRPC, as an administrator over REST, as Kafka's
-clients. Used by the demo and by the end-to-end tests.
-"""
+"""Clients of the running product for the demo and the end-to-end tests: KEDA over gRPC, REST administrator, Kafka."""
 
 from __future__ import annotations
 
@@ -18,13 +16,13 @@ from tenacity import Retrying, retry_if_exception_type, stop_after_delay, wait_f
 from services.scaler.grpc.proto import externalscaler_pb2 as wire
 from services.scaler.grpc.proto.externalscaler_pb2_grpc import ExternalScalerStub
 
-#: KEDA sets no deadline; whoever asks here notices a call that hangs.
+#: KEDA sets no deadline; this one detects a call that hangs.
 CALL_SECONDS = 5.0
 
 
 @dataclass(frozen=True, slots=True)
 class KedaAnswer:
-    """What KEDA would make of one poll: value and activity, or the error that it would show as an event."""
+    """Result of one poll by KEDA: value and activity, or the error that KEDA reports as an event."""
 
     value: float | None
     active: bool | None
@@ -32,10 +30,10 @@ class KedaAnswer:
 
 
 class KedaClient:
-    """The three calls of KEDA's polling loop, really made.
+    """The three gRPC calls of KEDA's polling loop.
 
     Args:
-        address: the scaler's, `host:port`.
+        address: `host:port` of the scaler.
         namespace: of the ScaledObject.
         metadata: of its trigger.
     """
@@ -53,7 +51,7 @@ class KedaClient:
         return {metric.metricName: metric.targetSizeFloat for metric in answer.metricSpecs}
 
     def poll(self, metric: str) -> KedaAnswer:
-        """`GetMetrics`, then `IsActive`, as KEDA orders them."""
+        """`GetMetrics`, then `IsActive`, in KEDA's order."""
         try:
             request = wire.GetMetricsRequest(scaledObjectRef=self.object, metricName=f"s0-{metric}")
             value = self.stub.GetMetrics(request, timeout=CALL_SECONDS).metricValues[0]
@@ -68,32 +66,32 @@ class KedaClient:
 
 
 class Admin:
-    """An administrator's REST calls; paths begin after `/v1`."""
+    """REST client of an administrator; paths are relative to `/v1`."""
 
     def __init__(self, url: str, key: str) -> None:
         self.http = httpx.Client(base_url=f"{url}/v1", headers={"Authorization": f"Bearer {key}"}, timeout=30)
 
     def post(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Create something.
+        """Create an object.
 
         Raises:
-            RuntimeError: with the problem that was answered.
+            RuntimeError: with the response of the API.
         """
-        return self._checked("POST", path, body)
+        return self._request("POST", path, body)
 
     def put(self, path: str, body: dict[str, Any]) -> dict[str, Any]:
-        """Create or replace something by name."""
-        return self._checked("PUT", path, body)
+        """Create or replace a named object."""
+        return self._request("PUT", path, body)
 
     def get(self, path: str) -> dict[str, Any]:
-        """Read something."""
-        return self._checked("GET", path, None)
+        """Get an object."""
+        return self._request("GET", path, None)
 
     def close(self) -> None:
         """Close the connections."""
         self.http.close()
 
-    def _checked(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
+    def _request(self, method: str, path: str, body: dict[str, Any] | None) -> dict[str, Any]:
         answer = self.http.request(method, path, json=body)
         if answer.is_error:
             raise RuntimeError(f"{method} {path}: {answer.text}")
@@ -109,19 +107,19 @@ class Kafka:
         self.admin = AdminClient({"bootstrap.servers": bootstrap})
 
     def create_topic(self, topic: str, partitions: int) -> None:
-        """A topic; returns when every partition has a leader that answers."""
+        """Create a topic and wait until every partition has a leader."""
         for future in self.admin.create_topics([NewTopic(topic, partitions, 1)]).values():
             future.result(15)
         ends = {TopicPartition(topic, number): OffsetSpec.latest() for number in range(partitions)}
-        _again(lambda: [future.result(5) for future in self.admin.list_offsets(ends).values()])
+        _retry(lambda: [future.result(5) for future in self.admin.list_offsets(ends).values()])
 
     def produce(self, topic: str, messages: int, partitions: int) -> None:
-        """So many messages of 64 bytes, spread over the partitions; returns when all are stored."""
+        """Produce messages of 64 bytes to all partitions in turn and wait until all are stored."""
         for number in range(messages):
             self._producer.produce(topic, b"x" * 64, partition=number % partitions)
             self._producer.poll(0)
         if self._producer.flush(30):
-            raise RuntimeError("the broker did not take all messages")
+            raise RuntimeError("the broker did not store all messages")
 
     def consume_all(self, topic: str, group: str) -> int:
         """Read to the end and commit; the number of messages read."""
@@ -139,8 +137,8 @@ class Kafka:
             consumer.close()
 
 
-#: A fresh topic's leader and a fresh group's coordinator need a moment.
-_again = Retrying(
+#: The leader of a new topic and the coordinator of a new group are not available at once.
+_retry = Retrying(
     retry=retry_if_exception_type(KafkaException), wait=wait_fixed(0.1), stop=stop_after_delay(60), reraise=True
 )
 
@@ -149,13 +147,13 @@ def _drain(consumer: Consumer, topic: str) -> int:
     numbers = list(consumer.list_topics(topic, timeout=10).topics[topic].partitions)
     partitions = [TopicPartition(topic, number) for number in numbers]
     ends = {one.partition: consumer.get_watermark_offsets(one, timeout=10)[1] for one in partitions}
-    committed = _again(lambda: consumer.committed(partitions, timeout=10))
+    committed = _retry(lambda: consumer.committed(partitions, timeout=10))
     starts = {one.partition: max(one.offset, 0) for one in committed}
     consumer.assign([TopicPartition(topic, number, start) for number, start in starts.items()])
     remaining_total = sum(ends.values()) - sum(starts.values())
     read = 0
     while read < remaining_total:
         read += len(consumer.consume(min(1000, remaining_total - read), timeout=10))
-    reached = [TopicPartition(topic, number, end) for number, end in ends.items()]
-    _again(lambda: consumer.commit(offsets=reached, asynchronous=False))
+    end_offsets = [TopicPartition(topic, number, end) for number, end in ends.items()]
+    _retry(lambda: consumer.commit(offsets=end_offsets, asynchronous=False))
     return read

@@ -1,6 +1,6 @@
-"""A token issuer on loopback: discovery, keys that rotate, client credentials, and tokens as a test wants them.
+"""A token issuer on loopback: discovery, keys that rotate, client credentials, and tokens with any claims.
 
-For whoever checks tokens: the API's bearer tokens, and brokers with OAUTHBEARER.
+For tests of token verification: bearer tokens of the API, and brokers with OAUTHBEARER.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class SigningKey:
 
     @classmethod
     def make(cls, algorithm: str = "RS256") -> SigningKey:
-        """A fresh one."""
+        """Create a new key."""
         private: PrivateKey = (
             ec.generate_private_key(ec.SECP256R1())
             if algorithm == "ES256"
@@ -49,7 +49,7 @@ class SigningKey:
 
     @property
     def public(self) -> dict[str, Any]:
-        """The public half as a JSON Web Key."""
+        """The public key as a JSON Web Key."""
         key: dict[str, Any]
         if isinstance(self.private, rsa.RSAPrivateKey):
             key = RSAAlgorithm.to_jwk(self.private.public_key(), as_dict=True)
@@ -60,26 +60,26 @@ class SigningKey:
 
 @dataclass(slots=True)
 class Client:
-    """Who may ask for tokens with a secret, and what its tokens say."""
+    """A client of the token endpoint: its secret, and the claims of its tokens."""
 
     secret: str
     claims: Mapping[str, Any] = field(default_factory=dict)
 
 
 class Issuer:
-    """One issuer; it keeps its address over `stop` and `start`.
+    """An issuer; its address stays the same after `stop` and `start`.
 
     Args:
         audience: `aud` of its tokens.
         lifetime_seconds: of its tokens.
         tls: serve https with this context.
-        name: the host in its address; as the certificate has it.
+        name: host name in its address, as in the certificate.
 
     Attributes:
         clients: name -> secret and claims, for the token endpoint; may be changed at any time.
-        asked: path -> how often it was asked.
-        silent: while set, requests are accepted and not answered.
-        broken: while set, every answer is 500.
+        request_counts: path -> number of requests.
+        silent: while True, requests are accepted and get no response.
+        broken: while True, every response is 500.
     """
 
     def __init__(
@@ -102,22 +102,22 @@ class Issuer:
         self.lifetime_seconds = lifetime_seconds
         self.clients: dict[str, Client] = {}
         self.keys: list[SigningKey] = [SigningKey.make()]
-        self.asked: dict[str, int] = {}
+        self.request_counts: dict[str, int] = {}
         self.broken = False
 
     @property
     def token_url(self) -> str:
-        """Where client credentials are turned into tokens."""
+        """URL of the token endpoint."""
         return f"{self.url}/token"
 
     @property
     def keys_url(self) -> str:
-        """Where the public keys are."""
+        """URL of the public keys."""
         return f"{self.url}/keys"
 
     @property
     def silent(self) -> bool:
-        """Whether requests are accepted and not answered."""
+        """Whether requests are accepted without a response."""
         return not self._answers.is_set()
 
     @silent.setter
@@ -135,17 +135,17 @@ class Issuer:
         self.stop()
 
     def start(self) -> None:
-        """Begin to serve."""
+        """Start the server."""
         server = _Server(("127.0.0.1", self._port), _handler(self))
         if self._tls is not None:
-            # The handshake is done in the connection's own thread, so that one client cannot keep out the others.
+            # The handshake is done in the connection's own thread, so that one client cannot block the others.
             server.socket = self._tls.wrap_socket(server.socket, server_side=True, do_handshake_on_connect=False)
         self._server = server
         self._thread = threading.Thread(target=server.serve_forever, args=(_POLL_SECONDS,), name="issuer", daemon=True)
         self._thread.start()
 
     def stop(self) -> None:
-        """End; the address refuses connections from now on."""
+        """Stop the server; connections are refused."""
         self.silent = False
         if self._server is not None and self._thread is not None:
             self._server.shutdown()
@@ -154,10 +154,10 @@ class Issuer:
             self._server = None
 
     def rotate(self, algorithm: str = "RS256", *, forget: bool = False) -> SigningKey:
-        """Sign with a new key from now on; the older ones stay published unless they are to be forgotten."""
-        made = SigningKey.make(algorithm)
-        self.keys = [made] if forget else [made, *self.keys]
-        return made
+        """Sign with a new key; the previous keys stay published unless `forget` is set."""
+        key = SigningKey.make(algorithm)
+        self.keys = [key] if forget else [key, *self.keys]
+        return key
 
     def token(
         self,
@@ -169,13 +169,13 @@ class Issuer:
         """A signed token.
 
         Args:
-            claims: over the usual ones; None as a value leaves that claim out.
-            key: who signs; the newest key without it.
-            headers: over the usual ones.
+            claims: override the defaults; a claim with the value None is omitted.
+            key: signing key; default: the newest one.
+            headers: override the defaults.
         """
         signer = key or self.keys[0]
         now = int(time.time())
-        usual = {
+        defaults = {
             "iss": self.url,
             "aud": self.audience,
             "sub": "somebody",
@@ -183,13 +183,13 @@ class Issuer:
             "exp": now + self.lifetime_seconds,
             "jti": secrets.token_hex(8),
         }
-        content = {name: value for name, value in {**usual, **(claims or {})}.items() if value is not None}
+        content = {name: value for name, value in {**defaults, **(claims or {})}.items() if value is not None}
         return jwt.encode(content, signer.private, signer.algorithm, {"kid": signer.kid, **(headers or {})})
 
     def answer(self, method: str, path: str, authorization: str, body: str) -> tuple[int, dict[str, Any]]:
-        """Status and body of the answer to a request."""
+        """Status and body of the response to a request."""
         with self._counting:
-            self.asked[path] = self.asked.get(path, 0) + 1
+            self.request_counts[path] = self.request_counts.get(path, 0) + 1
         self._answers.wait()
         if self.broken:
             return 500, {"error": "server_error"}
@@ -233,7 +233,7 @@ def _credentials(authorization: str, form: Mapping[str, str]) -> tuple[str, str]
         name, _, secret = base64.b64decode(text, validate=True).decode().partition(":")
     except (binascii.Error, UnicodeDecodeError):
         return "", ""
-    # RFC 6749, section 2.3.1: both are form-encoded before they are joined.
+    # RFC 6749, section 2.3.1: both are form-encoded before concatenation.
     return urllib.parse.unquote_plus(name), urllib.parse.unquote_plus(secret)
 
 
@@ -242,17 +242,17 @@ class _Server(ThreadingHTTPServer):
     block_on_close = False
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """A client that goes away is no news here."""
+        """Ignore disconnected clients."""
 
 
 def _handler(issuer: Issuer) -> type[BaseHTTPRequestHandler]:
     class Handler(BaseHTTPRequestHandler):
         timeout = 30
 
-        def do_GET(self) -> None:  # the name is the library's
+        def do_GET(self) -> None:  # The name is defined by the library.
             self._serve("GET")
 
-        def do_POST(self) -> None:  # the name is the library's
+        def do_POST(self) -> None:  # The name is defined by the library.
             self._serve("POST")
 
         def _serve(self, method: str) -> None:
@@ -267,6 +267,6 @@ def _handler(issuer: Issuer) -> type[BaseHTTPRequestHandler]:
             self.wfile.write(data)
 
         def log_message(self, format: str, *args: Any) -> None:
-            """Nobody reads these lines, and tests print their own."""
+            """Log nothing."""
 
     return Handler

@@ -17,49 +17,49 @@ _JAVA_MAJOR = 17
 
 
 def java() -> str:
-    """Java 17 or newer; installed on Debian for root where it is missing.
+    """Path of Java 17 or newer; installed if it is missing, on Debian as root.
 
     Raises:
-        RuntimeError: there is none, or it is too old.
+        RuntimeError: Java is missing or too old.
     """
     home = os.environ.get("JAVA_HOME")
-    found = str(Path(home) / "bin/java") if home else shutil.which("java")
-    if found is None and apt.is_root() and shutil.which("apt-get"):
+    path = str(Path(home) / "bin/java") if home else shutil.which("java")
+    if path is None and apt.is_root() and shutil.which("apt-get"):
         with console.status("broker: installing a Java runtime"):
             apt.install("openjdk-17-jre-headless")
-        found = shutil.which("java")
-    if found is None or not Path(found).exists():
-        raise RuntimeError("Java 17 or newer is needed: install a runtime, or set JAVA_HOME")
-    output = subprocess.run([found, "-version"], capture_output=True, text=True, check=False).stderr
+        path = shutil.which("java")
+    if path is None or not Path(path).exists():
+        raise RuntimeError("Java 17 or newer is required: install a runtime, or set JAVA_HOME")
+    output = subprocess.run([path, "-version"], capture_output=True, text=True, check=False).stderr
     major = java_major(output)
     if major is None or major < _JAVA_MAJOR:
-        raise RuntimeError(f"Java {_JAVA_MAJOR} or newer is needed, and {found} says: {output.strip()[:200]}")
-    return found
+        raise RuntimeError(f"Java {_JAVA_MAJOR} or newer is required, but {path} reports: {output.strip()[:200]}")
+    return path
 
 
 def java_major(output: str) -> int | None:
-    """The major version in what `java -version` says."""
+    """The major version in the output of `java -version`."""
     match = re.search(r'version "(?:1\.)?(\d+)', output)
     return None if match is None else int(match[1])
 
 
 def kafka_jars() -> Path:
-    """The folder of the broker's jars, fetched once."""
+    """The folder of the broker's jars, downloaded once."""
     return fetch_once(f"kafka-{_KAFKA}", _fetch_jars) / "jars"
 
 
 def _fetch_jars(place: Path) -> None:
-    """By Maven where it is there and works, else by the Ivy that comes with Spark."""
-    ways = [_maven, _ivy] if shutil.which("mvn") else [_ivy]
+    """Download with Maven if it is installed and works, otherwise with the Ivy of Spark."""
+    tools = [_maven, _ivy] if shutil.which("mvn") else [_ivy]
     output = ""
     with console.status(f"broker: Apache Kafka {_KAFKA} from Maven Central (43 MB, once)"):
-        for way in ways:
-            done = subprocess.run(way(place), capture_output=True, text=True, check=False, cwd=place)
+        for tool in tools:
+            done = subprocess.run(tool(place), capture_output=True, text=True, check=False, cwd=place)
             if done.returncode == 0 and list((place / "jars").glob(f"kafka_2.13-{_KAFKA}.jar")):
                 return
             output += (done.stdout + done.stderr)[-2000:]
             shutil.rmtree(place / "jars", ignore_errors=True)
-    raise RuntimeError(f"fetching Apache Kafka failed:\n{output}")
+    raise RuntimeError(f"downloading Apache Kafka failed:\n{output}")
 
 
 def _maven(place: Path) -> list[str]:
@@ -72,7 +72,7 @@ def _maven(place: Path) -> list[str]:
 
 
 def _ivy(place: Path) -> list[str]:
-    import pyspark  # Only where Maven is missing.
+    import pyspark  # Only if Maven is missing.
 
     ivy = next((Path(pyspark.__file__).parent / "jars").glob("ivy-*.jar"))
     return [

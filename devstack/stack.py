@@ -1,6 +1,6 @@
-"""The whole product as separate processes on one machine: what they are given, how they start and end.
+"""The whole product as separate processes on one machine: their environment, start and stop.
 
-`Stack` is used by the demo and by the end-to-end tests; `python -m devstack up` keeps one running.
+`Stack` is used by the demo and by the end-to-end tests; `python -m devstack up` runs one in the background.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from devstack.server import Server, free_port
 
 ROOT = Path(__file__).resolve().parents[1]
 _SCRIPTS = Path(sys.executable).parent
-#: Spark takes half a minute to be ready on two cores; twice that on a busy machine is no failure.
+#: Spark is ready after about 30 s on two cores, and after a multiple of that on a busy machine.
 _READY_SECONDS = {"scraper": 180.0, "scaler": 60.0, "api": 60.0}
 SERVICES = ("scraper", "scaler", "api")
-#: Variables of a one-monitor system; they are passed on to the services as they are.
+#: Variables of a one-monitor system; they are passed to the services unchanged.
 ONE_MONITOR = (
     "KAFKA_BROKERS", "KAFKA_TOPIC", "KAFKA_GROUP_ID", "LAG_THRESHOLD", "SUSTAIN_SECONDS", "SAMPLING_INTERVAL",
     "WINDOW_SIZE", "GRPC_PORT",
@@ -34,7 +34,7 @@ ONE_MONITOR = (
 
 @dataclass(frozen=True, slots=True)
 class Addresses:
-    """Where one stack listens, and its keys. Ports are free ones by default."""
+    """Listen addresses of a stack, and its keys; default: free ports and new keys."""
 
     database_url: str
     api: str = field(default_factory=lambda: f"127.0.0.1:{free_port()}")
@@ -46,11 +46,11 @@ class Addresses:
 
     @property
     def api_url(self) -> str:
-        """The API's address for HTTP clients."""
+        """Base URL of the API."""
         return f"http://{self.api}"
 
     def environment(self, service: str, cache: Path, tick_seconds: float) -> dict[str, str]:
-        """The variables of one service; nothing of ours is inherited, so a test's environment changes nothing."""
+        """The environment of one service. Settings of Lagscale are not inherited, so that the environment of a test has no effect."""
         inherited = {name: text for name, text in os.environ.items() if not name.startswith("LAGSCALE_")}
         return {name: text for name, text in inherited.items() if name not in ONE_MONITOR} | {
             "LAGSCALE_DATABASE_URL": self.database_url,
@@ -70,22 +70,22 @@ class Addresses:
         }
 
     def ready_url(self, service: str) -> str:
-        """Where a service tells whether it is ready."""
+        """URL of the readiness check of a service."""
         listen = {"scraper": self.scraper_http, "scaler": self.scaler_http, "api": self.api}[service]
         return f"http://{listen}/readyz"
 
 
 class Stack:
-    """The three services over a given database.
+    """The three services on an existing database.
 
     Args:
         database_url: an existing, empty or migrated database.
-        folder: for caches and logs of this stack.
+        folder: for its caches and logs.
         tick_seconds: the scraper's tick.
         extra: variables for every service, for example those of a one-monitor system.
-        detached: the processes live on when this one ends.
-        addresses: where they listen; free ports and new keys by default.
-        on_spawn: called with each service as soon as it runs.
+        detached: the processes continue to run when this one ends.
+        addresses: listen addresses; default: free ports and new keys.
+        on_spawn: called with each service when it is started.
     """
 
     def __init__(
@@ -108,20 +108,20 @@ class Stack:
         self.servers: dict[str, Server] = {}
 
     def migrate(self) -> None:
-        """Run `lagscale migrate` to its end.
+        """Run `lagscale migrate`.
 
         Raises:
-            ServerFailed: it failed; with what it said.
+            ServerFailed: the migration failed; with its output.
         """
         server = Server("migration", self.folder / "migrate.log")
         env = self.addresses.environment("cli", self.folder / "cache", self._tick_seconds)
         server.spawn([str(_SCRIPTS / "lagscale"), "migrate"], env, ROOT)
-        assert server.process is not None  # noqa: S101  # `spawn` has just set it.
+        assert server.process is not None  # noqa: S101  # Set by `spawn`.
         if server.process.wait(120) != 0:
             server.await_ready(lambda: False)
 
     def spawn(self, service: str, name: str | None = None, **variables: str) -> Server:
-        """Start one service, or another replica of it under a `name` of its own; does not wait."""
+        """Start one service, or another replica with its own `name`, without waiting."""
         name = name or service
         server = Server(name, self.folder / f"{name}.log", detached=self._detached)
         server.on_spawn = self._on_spawn
@@ -131,9 +131,9 @@ class Stack:
         return server
 
     def await_ready(self, service: str, name: str | None = None, url: str | None = None) -> None:
-        """Wait until a started service says that it is ready."""
+        """Wait until a started service is ready."""
         address = url or self.addresses.ready_url(service)
-        self.servers[name or service].await_ready(lambda: answers(address), _READY_SECONDS[service])
+        self.servers[name or service].await_ready(lambda: is_ready(address), _READY_SECONDS[service])
 
     def start(self, on_step: Callable[[str], None] = lambda _: None) -> None:
         """Migrate, start all services, wait until all are ready."""
@@ -146,7 +146,7 @@ class Stack:
             self.await_ready(service)
 
     def stop(self) -> None:
-        """End all services; the scraper's Spark is given its time."""
+        """Stop all services; Spark in the scraper gets time to stop."""
         for server in self.servers.values():
             server.request_stop()
         for server in self.servers.values():
@@ -160,8 +160,8 @@ class Stack:
         self.stop()
 
 
-def answers(url: str) -> bool:
-    """Whether a GET is answered with 200."""
+def is_ready(url: str) -> bool:
+    """Whether a GET returns 200."""
     try:
         return httpx.get(url, timeout=2).status_code == httpx.codes.OK
     except httpx.HTTPError:

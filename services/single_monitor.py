@@ -14,12 +14,13 @@ from tenacity.nap import sleep_using_event
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.quotas import DEFAULT_QUOTAS, QUOTA_COLUMNS
 from lagscale.domain.tenancy import ANY_NAMESPACE, DEFAULT_INSTANCE
+from lagscale.domain.topics import TopicScope
 from lagscale.errors import Conflict, LagscaleError, StoreUnavailable
 from lagscale.settings import SingleMonitorSettings
 from lagscale.store.encryption import Keyring
 from lagscale.store.registry import bindings, clusters, monitors, tenants
 from lagscale.store.registry.clusters import ClusterSpec
-from lagscale.store.registry.monitor_spec import MonitorDraft, MonitorSpec
+from lagscale.store.registry.monitor_spec import MonitorSpec
 from lagscale.store.registry.session import RegistryDatabase, RegistrySession, TenantSession, as_tenant
 
 log = structlog.get_logger(__name__)
@@ -41,15 +42,9 @@ _MAX_NAME_LENGTH = 63
 
 
 def start_registration(url: str, environ: Mapping[str, str], stop: threading.Event, *, tick_seconds: float) -> None:
-    """Register the monitor in a background thread as soon as the store answers.
+    """Register the monitor in a background thread as soon as the store answers, until `stop` is set.
 
     What cannot be registered is logged, and the service goes on without it.
-
-    Args:
-        url: the database, as in `LAGSCALE_DATABASE_URL`.
-        environ: see `ensure_single_monitor`.
-        stop: ends the retries when it is set.
-        tick_seconds: the scraper's tick.
     """
     retrying = Retrying(
         retry=retry_if_exception_type(StoreUnavailable),
@@ -80,11 +75,6 @@ def ensure_single_monitor(url: str, environ: Mapping[str, str], *, tick_seconds:
     Idempotent, and safe when several services call it at once. The schema must exist. What a person has changed
     since in the tenant and in the cluster's security stays. Not for a thread that runs an event loop.
 
-    Args:
-        url: the database, as in `LAGSCALE_DATABASE_URL`.
-        environ: holds `KAFKA_BROKERS`, `KAFKA_TOPIC`, `KAFKA_GROUP_ID`, and policy keys by their variables.
-        tick_seconds: the scraper's tick.
-
     Raises:
         SettingsInvalid: the variables are incomplete.
         InvalidInput: the policy has faults, or the tenant's rules forbid it.
@@ -108,15 +98,9 @@ def build_single_monitor(environ: Mapping[str, str], *, tick_seconds: float) -> 
     """
     settings = SingleMonitorSettings.parse(environ)
     given = settings.policy()
-    topics = settings.topics()
-    return MonitorSpec(
-        name=build_monitor_name(topics[0]),
-        cluster=NAME,
-        consumer_group=settings.group.strip(),
-        topics=tuple(topics),
-        given=given,
-        policy=parse_policy(given, tick_seconds=tick_seconds),
-    )
+    scope = TopicScope(tuple(settings.topics()))
+    policy = parse_policy(given, tick_seconds=tick_seconds)
+    return MonitorSpec(build_monitor_name(scope.topics[0]), NAME, settings.group.strip(), scope, given, policy=policy)
 
 
 async def _register(url: str, settings: SingleMonitorSettings, spec: MonitorSpec, tick_seconds: float) -> None:
@@ -128,8 +112,7 @@ async def _register(url: str, settings: SingleMonitorSettings, spec: MonitorSpec
             await _bind(session, int(row["id"]))
             tenant_session = await as_tenant(session, row)
             await _ensure_cluster(tenant_session, settings)
-            draft = MonitorDraft(spec.name, spec.cluster, spec.consumer_group, spec.scope, spec.given)
-            outcome = await monitors.put_draft(tenant_session, draft, tick_seconds, None)
+            outcome = await monitors.put_draft(tenant_session, spec, tick_seconds, None)
         log.info("single_monitor_ready", monitor=spec.name, changed=outcome.changed)
     finally:
         await database.close()

@@ -25,9 +25,11 @@ from devstack.demo.scenario import (
     Scenario,
 )
 from devstack.demo.screen import Screen
+from devstack.environment import check_setting_names
 from devstack.server import ServerFailed
 from devstack.server import console as progress_console
 from devstack.stack import Stack, parts
+from lagscale.errors import SettingsInvalid
 
 _ROOT = Path(__file__).resolve().parents[2]
 _TICK_SECONDS = 1.0
@@ -37,6 +39,11 @@ _INTERRUPTED = 130
 def main() -> int:
     """Run the demo; its exit code."""
     console = Console()
+    try:
+        check_setting_names()
+    except SettingsInvalid as error:
+        console.print(f"The demo was not started: {error.message}", highlight=False, markup=False, soft_wrap=True)
+        return 2
     report = DemoReport()
     signal.signal(signal.SIGTERM, _interrupt)
     code = 1

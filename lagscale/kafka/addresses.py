@@ -110,14 +110,12 @@ class AddressRules:
         literal = _find_literal_address(host)
         if literal is not None:
             return not self.admits(literal, port)
-        networks = any(entry.network is not None for entry in self.entries)
         name = _normalize_host(host)
-        named = any(
-            _is_in_domain(name, entry.suffix)
+        # Any network may contain the address.
+        return bool(self.entries) and not any(
+            entry.network is not None or (entry.port in {None, port} and _is_in_domain(name, entry.suffix))
             for entry in self.entries
-            if entry.network is None and entry.port in {None, port}
         )
-        return bool(self.entries) and not networks and not named
 
     def resolve(self, host: str, port: int) -> list[ResolvedAddress]:
         """Resolve a host to allowed addresses. Waits for the resolver.

@@ -1,4 +1,4 @@
-"""Builds the Kafka client's configuration from a cluster's canonical security, secrets and properties."""
+"""The Kafka client's configuration from a cluster's canonical security, secrets and properties, and its error codes."""
 
 from __future__ import annotations
 
@@ -6,12 +6,33 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from typing import Any
 
-from confluent_kafka import KafkaException
+from confluent_kafka import KafkaError, KafkaException
 from confluent_kafka.admin import AdminClient
 
+from lagscale.domain.state_codes import StateCode
 from lagscale.kafka.properties import check_properties
 from lagscale.kafka.security import PRINCIPAL, find_mechanism
 
+#: Error codes of the client -> stored state codes.
+ERROR_STATES: Mapping[int, StateCode] = {
+    KafkaError._AUTHENTICATION: StateCode.AUTHENTICATION_FAILED,
+    KafkaError.SASL_AUTHENTICATION_FAILED: StateCode.AUTHENTICATION_FAILED,
+    KafkaError.UNSUPPORTED_SASL_MECHANISM: StateCode.AUTHENTICATION_FAILED,
+    KafkaError.ILLEGAL_SASL_STATE: StateCode.AUTHENTICATION_FAILED,
+    KafkaError._SSL: StateCode.TLS_FAILED,
+    KafkaError._TRANSPORT: StateCode.UNREACHABLE,
+    KafkaError._RESOLVE: StateCode.UNREACHABLE,
+    KafkaError._ALL_BROKERS_DOWN: StateCode.UNREACHABLE,
+    KafkaError._TIMED_OUT: StateCode.TIMEOUT,
+    KafkaError._TIMED_OUT_QUEUE: StateCode.TIMEOUT,
+    KafkaError.REQUEST_TIMED_OUT: StateCode.TIMEOUT,
+    KafkaError.TOPIC_AUTHORIZATION_FAILED: StateCode.AUTHORIZATION_FAILED,
+    KafkaError.GROUP_AUTHORIZATION_FAILED: StateCode.AUTHORIZATION_FAILED,
+    KafkaError.CLUSTER_AUTHORIZATION_FAILED: StateCode.AUTHORIZATION_FAILED,
+    KafkaError.UNKNOWN_TOPIC_OR_PART: StateCode.NO_TOPIC,
+}
+#: Connection errors that explain a request that only timed out, the most specific first.
+ROOT_CAUSES = (StateCode.AUTHENTICATION_FAILED, StateCode.TLS_FAILED, StateCode.UNREACHABLE)
 _NO_PROPERTIES: Mapping[str, Any] = {}
 
 
@@ -45,7 +66,7 @@ def build_client_config(
         bootstrap: `host:port` each.
         security: the canonical form.
         secrets: all of them, resolved; they override `security`.
-        properties: of the client, as set for the cluster; they override defaults, never security.
+        properties: override defaults, never security.
         oauth_cb: returns the cluster's token; the client calls it at once and waits for it.
 
     Raises:

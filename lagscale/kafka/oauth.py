@@ -6,6 +6,7 @@ Redirects are not followed and proxies of the environment are not used: the requ
 from __future__ import annotations
 
 import base64
+import contextlib
 import json
 import re
 import ssl
@@ -37,13 +38,10 @@ _TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class ClientCredentials:
-    """Client credentials of one cluster.
+    """Client credentials of one cluster for the token endpoint `url`.
 
-    Attributes:
-        url: the token endpoint.
-        ca: PEM of the CA of its certificate; None: the CAs of the system.
-        scopes: as sent.
-        extensions: SASL extensions, sent to the broker with the token.
+    `ca`: PEM of the CA of its certificate, or None for the CAs of the system. `extensions`: of SASL, sent to the broker
+    with the token.
     """
 
     url: str
@@ -80,13 +78,10 @@ class ClientCredentials:
         timeout = dict.fromkeys(("connect", "read", "write", "pool"), _TIMEOUT_SECONDS)
         try:
             context = ssl.create_default_context(cadata=self.ca)
+            backend, sent = _CheckedBackend(resolve), list(headers.items())
             with (
-                httpcore.ConnectionPool(
-                    ssl_context=context, max_connections=1, network_backend=_CheckedBackend(resolve)
-                ) as pool,
-                pool.stream(
-                    "POST", self.url, headers=list(headers.items()), content=form, extensions={"timeout": timeout}
-                ) as answer,
+                httpcore.ConnectionPool(ssl_context=context, max_connections=1, network_backend=backend) as pool,
+                pool.stream("POST", self.url, headers=sent, content=form, extensions={"timeout": timeout}) as answer,
             ):
                 return answer.status, _read_body(answer.iter_stream(), until)
         except ssl.SSLError:
@@ -99,10 +94,9 @@ class ClientCredentials:
             raise TokenUnavailable("the token endpoint is unreachable; check the URL and the network") from None
 
     def _parse_token(self, status: int, body: bytes, began: float) -> Token:
-        try:
-            document: Any = json.loads(body)
-        except ValueError:
-            document = {}
+        document: Any = None
+        with contextlib.suppress(ValueError):
+            document = json.loads(body)
         if not isinstance(document, dict):
             document = {}
         if status != 200:
@@ -119,14 +113,10 @@ class ClientCredentials:
 
 
 def _read_lifetime(document: object) -> float:
-    try:
-        seconds = (
-            float(document)
-            if isinstance(document, int | float | str) and not isinstance(document, bool)
-            else _DEFAULT_LIFETIME_SECONDS
-        )
-    except ValueError:
-        seconds = _DEFAULT_LIFETIME_SECONDS
+    seconds = _DEFAULT_LIFETIME_SECONDS
+    if isinstance(document, int | float | str) and not isinstance(document, bool):
+        with contextlib.suppress(ValueError):
+            seconds = float(document)
     if not 0 < seconds < 1e9:
         raise TokenUnavailable("the token endpoint issues expired tokens")
     return seconds

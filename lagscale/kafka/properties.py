@@ -7,7 +7,6 @@ properties when they are written, and `client` checks them again before they rea
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 from lagscale.errors import FieldError
 
@@ -17,11 +16,8 @@ _LONGEST_TEXT = 1024
 _MEBIBYTE = 1 << 20
 
 
-@dataclass(frozen=True, slots=True)
-class PropertyRule:
-    """How one property is parsed; `read` raises ValueError with what the value must be."""
-
-    read: Callable[[PropertyValue], PropertyValue]
+#: The parsed value of one property; raises ValueError with what the value must be.
+PropertyRule = Callable[[PropertyValue], PropertyValue]
 
 
 def _build_number_rule(minimum: int, maximum: int) -> PropertyRule:
@@ -31,17 +27,7 @@ def _build_number_rule(minimum: int, maximum: int) -> PropertyRule:
             raise ValueError(f"must be an integer from {minimum} to {maximum}")
         return int(text)
 
-    return PropertyRule(read)
-
-
-def _build_flag_rule() -> PropertyRule:
-    def read(value: PropertyValue) -> PropertyValue:
-        text = str(value).strip().lower()
-        if text not in {"true", "false"}:
-            raise ValueError("must be true or false")
-        return text == "true"
-
-    return PropertyRule(read)
+    return read
 
 
 def _build_choice_rule(*choices: str) -> PropertyRule:
@@ -50,28 +36,32 @@ def _build_choice_rule(*choices: str) -> PropertyRule:
             raise ValueError(f"must be {' or '.join(choices)}")
         return str(value)
 
-    return PropertyRule(read)
+    return read
 
 
-def _build_text_rule() -> PropertyRule:
-    def read(value: PropertyValue) -> PropertyValue:
-        if not isinstance(value, str) or not value or not value.isprintable() or len(value) > _LONGEST_TEXT:
-            raise ValueError(f"must be 1 to {_LONGEST_TEXT} printable characters on one line")
-        return value
+def _read_flag(value: PropertyValue) -> PropertyValue:
+    text = str(value).strip().lower()
+    if text not in {"true", "false"}:
+        raise ValueError("must be true or false")
+    return text == "true"
 
-    return PropertyRule(read)
+
+def _read_text(value: PropertyValue) -> PropertyValue:
+    if not isinstance(value, str) or not value or not value.isprintable() or len(value) > _LONGEST_TEXT:
+        raise ValueError(f"must be 1 to {_LONGEST_TEXT} printable characters on one line")
+    return value
 
 
 #: Harmless to others than the cluster that sets them. The bounds limit requests and memory.
 TENANT_PROPERTIES: Mapping[str, PropertyRule] = {
-    "client.id": _build_text_rule(),
-    "client.rack": _build_text_rule(),
+    "client.id": _read_text,
+    "client.rack": _read_text,
     "broker.address.family": _build_choice_rule("any", "v4", "v6"),
     "broker.address.ttl": _build_number_rule(0, 3_600_000),
     "socket.timeout.ms": _build_number_rule(1000, 300_000),
     "socket.connection.setup.timeout.ms": _build_number_rule(1000, 60_000),
-    "socket.keepalive.enable": _build_flag_rule(),
-    "socket.nagle.disable": _build_flag_rule(),
+    "socket.keepalive.enable": _read_flag,
+    "socket.nagle.disable": _read_flag,
     "socket.max.fails": _build_number_rule(0, 1000),
     "socket.send.buffer.bytes": _build_number_rule(0, 8 * _MEBIBYTE),
     "socket.receive.buffer.bytes": _build_number_rule(0, 8 * _MEBIBYTE),
@@ -84,35 +74,35 @@ TENANT_PROPERTIES: Mapping[str, PropertyRule] = {
     "retry.backoff.max.ms": _build_number_rule(50, 60_000),
     "metadata.max.age.ms": _build_number_rule(10_000, 86_400_000),
     "topic.metadata.refresh.interval.ms": _build_number_rule(10_000, 3_600_000),
-    "topic.metadata.refresh.sparse": _build_flag_rule(),
+    "topic.metadata.refresh.sparse": _read_flag,
     "metadata.recovery.strategy": _build_choice_rule("none", "rebootstrap"),
     "metadata.recovery.rebootstrap.trigger.ms": _build_number_rule(1000, 86_400_000),
     "api.version.request.timeout.ms": _build_number_rule(1000, 300_000),
-    "ssl.cipher.suites": _build_text_rule(),
-    "ssl.curves.list": _build_text_rule(),
-    "ssl.sigalgs.list": _build_text_rule(),
+    "ssl.cipher.suites": _read_text,
+    "ssl.curves.list": _read_text,
+    "ssl.sigalgs.list": _read_text,
 }
 
 #: For platform administrators in addition: files of the pod, commands, plugins, and logging.
 PLATFORM_PROPERTIES: Mapping[str, PropertyRule] = {
-    "ssl.ca.location": _build_text_rule(),
-    "ssl.crl.location": _build_text_rule(),
-    "ssl.certificate.location": _build_text_rule(),
-    "ssl.key.location": _build_text_rule(),
-    "ssl.keystore.location": _build_text_rule(),
-    "ssl.engine.location": _build_text_rule(),
-    "ssl.engine.id": _build_text_rule(),
-    "ssl.providers": _build_text_rule(),
-    "enable.ssl.certificate.verification": _build_flag_rule(),
-    "sasl.kerberos.keytab": _build_text_rule(),
-    "sasl.kerberos.kinit.cmd": _build_text_rule(),
+    "ssl.ca.location": _read_text,
+    "ssl.crl.location": _read_text,
+    "ssl.certificate.location": _read_text,
+    "ssl.key.location": _read_text,
+    "ssl.keystore.location": _read_text,
+    "ssl.engine.location": _read_text,
+    "ssl.engine.id": _read_text,
+    "ssl.providers": _read_text,
+    "enable.ssl.certificate.verification": _read_flag,
+    "sasl.kerberos.keytab": _read_text,
+    "sasl.kerberos.kinit.cmd": _read_text,
     "sasl.kerberos.min.time.before.relogin": _build_number_rule(0, 86_400_000),
-    "plugin.library.paths": _build_text_rule(),
+    "plugin.library.paths": _read_text,
     "client.dns.lookup": _build_choice_rule("use_all_dns_ips", "resolve_canonical_bootstrap_servers_only"),
-    "debug": _build_text_rule(),
+    "debug": _read_text,
     "log_level": _build_number_rule(0, 7),
-    "log.connection.close": _build_flag_rule(),
-    "enable.metrics.push": _build_flag_rule(),
+    "log.connection.close": _read_flag,
+    "enable.metrics.push": _read_flag,
 }
 
 #: Prefix of properties that are set elsewhere -> where. The longest prefix applies.
@@ -163,7 +153,7 @@ def check_properties(
             field_errors.append(FieldError(f"{field}.{name}", "must be a string, an integer or a boolean"))
         else:
             try:
-                found[name] = rule.read(value)
+                found[name] = rule(value)
             except ValueError as wrong:
                 field_errors.append(FieldError(f"{field}.{name}", str(wrong)))
     return found, field_errors

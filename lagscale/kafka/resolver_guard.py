@@ -49,9 +49,9 @@ _AddrInfo._fields_ = [
     ("ai_next", ctypes.POINTER(_AddrInfo)),
 ]
 _AddrInfoPointer = ctypes.POINTER(_AddrInfo)
-_RESOLVE = ctypes.CFUNCTYPE(
-    ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.POINTER(_AddrInfoPointer), ctypes.c_void_p
-)
+#: Types of getaddrinfo's result and arguments; those of the callback are the same, and an opaque pointer.
+_LOOKUP = (ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_void_p, ctypes.POINTER(_AddrInfoPointer))
+_RESOLVE = ctypes.CFUNCTYPE(*_LOOKUP, ctypes.c_void_p)
 
 
 class ResolverGuard:
@@ -150,14 +150,7 @@ class _RdKafka:
         except (OSError, AttributeError) as missing:
             raise RuntimeError("this build of the Kafka client cannot enforce address restrictions") from missing
         system = ctypes.CDLL(None, use_errno=True)
-        self._getaddrinfo = _declare_signature(
-            system.getaddrinfo,
-            ctypes.c_int,
-            ctypes.c_char_p,
-            ctypes.c_char_p,
-            ctypes.c_void_p,
-            ctypes.POINTER(_AddrInfoPointer),
-        )
+        self._getaddrinfo = _declare_signature(system.getaddrinfo, *_LOOKUP)
         self._freeaddrinfo = _declare_signature(system.freeaddrinfo, None, _AddrInfoPointer)
         self._guards: dict[int, ResolverGuard] = {}
         # Lives as long as the process: clients that are being destroyed may still call it.

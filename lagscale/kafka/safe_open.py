@@ -37,12 +37,7 @@ def open_directory(top: int, name: str) -> int:
 
 
 def read_file(top: int, name: str, max_bytes: int) -> bytes:
-    """The content of a regular file below an open directory.
-
-    Args:
-        top: descriptor of the directory.
-        name: relative path.
-        max_bytes: maximum size.
+    """The content of a regular file below an open directory, by its relative path.
 
     Raises:
         OutsideDirectory: it is outside.

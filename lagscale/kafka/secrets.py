@@ -87,12 +87,7 @@ def build_variable_name(tenant: str, name: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class SecretSources:
-    """Secrets of tenants outside the database.
-
-    Attributes:
-        directory: has one subdirectory per tenant; None if not configured.
-        variables: the environment; only names with a tenant's prefix are read.
-    """
+    """Secrets of tenants outside the database: subdirectories, one per tenant, and environment variables."""
 
     directory: Path | None = None
     variables: Mapping[str, str] = field(default_factory=dict)
@@ -101,13 +96,7 @@ class SecretSources:
 def resolve_secrets(
     tenant: str, decrypted: Mapping[str, str], references: Mapping[str, object], secret_sources: SecretSources
 ) -> dict[str, str]:
-    """All secrets of a cluster.
-
-    Args:
-        tenant: the name of its tenant.
-        decrypted: canonical name -> secret from the database.
-        references: canonical name -> stored reference; they override `decrypted`.
-        secret_sources: where references are resolved.
+    """All secrets of a cluster by canonical name; references override those from the database.
 
     Raises:
         SecretReferenceBroken: a reference cannot be resolved; the text names it, but no path.
@@ -119,14 +108,10 @@ def resolve_secrets(
     for name, given in references.items():
         try:
             reference = SecretReference.parse(given)
-            text = (
-                _read_file(tenant, reference.name, secret_sources)
-                if reference.kind == "file"
-                else _read_variable(tenant, reference.name, secret_sources)
-            )
+            read = _read_file if reference.kind == "file" else _read_variable
+            found[name] = read(tenant, reference.name, secret_sources)
         except ValueError as wrong:
             raise SecretReferenceBroken(f"{display_name(name)}: {wrong}") from wrong
-        found[name] = text
     return found
 
 

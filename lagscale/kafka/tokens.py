@@ -115,13 +115,9 @@ class TokenCache:
         self._thread: threading.Thread | None = None
 
     def source(self, cluster_id: int, key: Hashable, tenant: Hashable, make: Callable[[], Token]) -> TokenSource:
-        """The source of a cluster; a new one when the key changes.
+        """The source of a cluster; a new one when the key changes, as with the settings and the secrets.
 
-        Args:
-            cluster_id: the cluster.
-            key: changes with the settings and the secrets.
-            tenant: the tenant whose share of concurrent fetches it uses.
-            make: fetches one token; may wait for seconds.
+        `make` fetches one token and may wait for seconds; it counts as one of the tenant's concurrent fetches.
         """
         with self._lock:
             entry = self._sources.get(cluster_id)
@@ -146,16 +142,10 @@ class TokenCache:
         """Take the sources that are due, within the bounds, the longest overdue first; the caller passes each to `fetch`."""
         now = self._clock()
         with self._lock:
-            self._sources = {
-                cluster_id: entry
-                for cluster_id, entry in self._sources.items()
-                if now - entry[1].used_at <= _IDLE_SECONDS
-            }
+            for cluster_id in [one for one, (_, idle) in self._sources.items() if now - idle.used_at > _IDLE_SECONDS]:
+                del self._sources[cluster_id]
             busy = Counter(source.tenant for source in self._under_way)
-            due = sorted(
-                (source for _, source in self._sources.values() if source.due_at <= now),
-                key=lambda source: source.due_at,
-            )
+            due = sorted((one for _, one in self._sources.values() if one.due_at <= now), key=lambda one: one.due_at)
             taken = []
             for source in due:
                 if source in self._under_way or busy[source.tenant] >= MAX_FETCHES_PER_TENANT:
@@ -189,24 +179,17 @@ def build_token_fetcher(
 ) -> Callable[[], Token] | None:
     """A function that fetches one token of a cluster, which may wait for seconds; None if the cluster uses no tokens.
 
-    Args:
-        security: the canonical form.
-        secrets: all of them, resolved; they override `security`.
-        rules: allowed addresses of the token endpoint.
+    `security` is in canonical form, and `secrets` are resolved; `rules` apply to the token endpoint.
     """
     given = {**security, **secrets}
     mechanism = find_mechanism(security)
     if mechanism == MSK_IAM:
         from lagscale.kafka.msk import MskIam
 
-        return MskIam(
-            str(given.get("aws_region", "")),
-            given.get("aws_access_key_id", ""),
-            given.get("aws_secret_access_key", ""),
-            given.get("aws_session_token"),
-            security.get("aws_pod_role") is True,
-            security.get("aws_role_arn"),
-        ).fetch
+        key_id, secret_key = given.get("aws_access_key_id", ""), given.get("aws_secret_access_key", "")
+        session, role = given.get("aws_session_token"), security.get("aws_role_arn")
+        uses_pod_role = security.get("aws_pod_role") is True
+        return MskIam(str(given.get("aws_region", "")), key_id, secret_key, session, uses_pod_role, role).fetch
     if mechanism != "OAUTHBEARER":
         return None
     from lagscale.kafka.oauth import ClientCredentials

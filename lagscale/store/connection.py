@@ -1,6 +1,7 @@
 """Connections to the database, each in one role: async pools of the scaler and the API, and the scraper's own.
 
-No connection waits without an end. Every adapter takes its connection from here; wiring opens them.
+No connection waits without an end. Every adapter takes its connection from here, and wraps its statements in
+`translate_errors()`, which turns driver errors into the family's; wiring opens the connections.
 """
 
 from __future__ import annotations
@@ -13,15 +14,18 @@ import socket
 import sys
 import threading
 from collections.abc import Iterator, Mapping
+from types import TracebackType
 from typing import Any, Final, TypeVar
 
 import psycopg
+import psycopg_pool
 from psycopg import AsyncConnection, Connection, sql
+from psycopg import errors as pg
 from psycopg.abc import PQGen
 from psycopg.pq.abc import PGconn
 from psycopg_pool import AsyncConnectionPool
 
-from lagscale.store.faults import translate_errors
+from lagscale.errors import Conflict, LagscaleError, StoreTimeout, StoreUnavailable
 from lagscale.store.queries import load
 
 SCRAPER_ROLE: Final = "lagscale_scraper"
@@ -50,6 +54,29 @@ _SCRAPER_SETTINGS: Final = (
 #: compares each row with each of a grown one.
 _NO_PREPARE: Final = sys.maxsize
 _LOG_INTERVAL_SECONDS: Final = 60.0
+
+#: The first matching row applies; an error without one is a defect and passes unchanged.
+_TRANSLATIONS: tuple[tuple[tuple[type[Exception], ...], type[LagscaleError], str | None], ...] = (
+    ((psycopg_pool.PoolTimeout, psycopg_pool.TooManyRequests), StoreTimeout, None),
+    (
+        (pg.QueryCanceled, pg.LockNotAvailable, pg.ConnectionTimeout, pg.IdleInTransactionSessionTimeout),
+        StoreTimeout,
+        None,
+    ),
+    ((pg.UniqueViolation, pg.ExclusionViolation), Conflict, None),
+    (
+        (pg.UndefinedTable, pg.UndefinedColumn, pg.UndefinedFunction, pg.UndefinedObject, pg.InvalidSchemaName),
+        StoreUnavailable,
+        "Database schema version mismatch; run `lagscale migrate`.",
+    ),
+    (
+        (pg.InsufficientPrivilege, pg.InvalidPassword, pg.InvalidAuthorizationSpecification),
+        StoreUnavailable,
+        "The database rejected the login or role of this service; check LAGSCALE_DATABASE_URL and the roles.",
+    ),
+    ((psycopg.OperationalError, psycopg.InterfaceError, psycopg_pool.PoolClosed), StoreUnavailable, None),
+    ((OSError,), StoreUnavailable, None),
+)
 
 Result = TypeVar("Result")
 Pool = AsyncConnectionPool[AsyncConnection[Any]]
@@ -156,6 +183,8 @@ def _set_role(role: str) -> sql.Composed:
 class ScraperDatabase:
     """The scraper's connection, opened at need and again after it broke. Not for several threads at once.
 
+    Every method raises `StoreUnavailable` if the store does not answer.
+
     Args:
         url: the database.
         application: how the connection is named in the database's views.
@@ -192,11 +221,7 @@ class ScraperDatabase:
                 raise
 
     def now_ms(self) -> tuple[float, int]:
-        """The database's clock in milliseconds since 1970, and the version of the registrations.
-
-        Raises:
-            StoreUnavailable: the store did not answer.
-        """
+        """The database's clock in milliseconds since 1970, and the version of the registrations."""
         with self.transaction() as connection:
             row = connection.execute(load("scrape_clock"), prepare=True).fetchone()
         return (0.0, 0) if row is None else (float(row[0]), int(row[1]))
@@ -237,3 +262,36 @@ class _ReconnectLogFilter(logging.Filter):
         if due:
             self._logged_at = record.created
         return due
+
+
+def translate_error(error: BaseException) -> LagscaleError | None:
+    """The family's error for a driver's, without its text, which may name addresses; None for anything else."""
+    for classes, family, text in _TRANSLATIONS:
+        if isinstance(error, classes):
+            return family(text)
+    return None
+
+
+class ErrorTranslation:
+    """Translates driver errors, in a `with` or an `async with`."""
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        translation = None if error is None else translate_error(error)
+        if translation is not None:
+            raise translation from error
+
+    async def __aenter__(self) -> None:
+        return None
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self.__exit__(kind, error, traceback)
+
+
+def translate_errors() -> ErrorTranslation:
+    """A context in which driver errors become the family's; the driver's error is the cause."""
+    return ErrorTranslation()

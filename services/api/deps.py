@@ -23,8 +23,14 @@ from lagscale.domain.tenancy import is_name
 from lagscale.errors import FieldError, InvalidInput, NotAllowed, NotFound
 from lagscale.store.registry import api_keys
 from lagscale.store.registry.paging import MAX_PAGE_SIZE, PageRequest
-from lagscale.store.registry.session import AccessScope, RegistryDatabase, RegistrySession, TenantSession
-from lagscale.store.registry.versions import Precondition, WriteResult
+from lagscale.store.registry.session import (
+    AccessScope,
+    Precondition,
+    RegistryDatabase,
+    RegistrySession,
+    TenantSession,
+    WriteResult,
+)
 from services.api.auth.authenticator import Principal
 from services.api.middleware import find_client_address
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from http import HTTPStatus
-from types import TracebackType
 from typing import Any, Self
 
 import httpx
 
 from lagscale import errors
 from lagscale.errors import FieldError, LagscaleError
+from lagscale.settings import load
 from services.cli.settings import CliSettings
 
 _TIMEOUT_SECONDS = 10.0
 #: A registration probes its cluster, and one request may change hundreds of monitors.
-_WRITE_TIMEOUT_SECONDS = 30.0
+WRITE_TIMEOUT_SECONDS = 30.0
 #: Status -> how often the request is repeated, and the longest wait for that, seconds.
 _RETRIES: Mapping[int, int] = {HTTPStatus.TOO_MANY_REQUESTS: 10, HTTPStatus.SERVICE_UNAVAILABLE: 2}
 _MAX_RETRY_AFTER = 60
@@ -55,14 +55,7 @@ class ApiClient:
         sleep: Callable[[float], None] = time.sleep,
         timeout: float = _TIMEOUT_SECONDS,
     ) -> None:
-        """Configure the client.
-
-        Args:
-            settings: the API's address and the key.
-            transport: for tests: answers in place of the network.
-            sleep: for tests: waits before a request is repeated.
-            timeout: seconds that a read may take.
-        """
+        """Configure the client; a read may take `timeout` seconds. Tests give a transport and a sleep of their own."""
         key = "" if settings.api_key is None else settings.api_key.get_secret_value().strip()
         if not key.isascii() or not key.isprintable() or " " in key:
             raise errors.SettingsInvalid("LAGSCALE_API_KEY: must be one line of ASCII without spaces.")
@@ -74,9 +67,7 @@ class ApiClient:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._http.close()
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
@@ -86,7 +77,7 @@ class ApiClient:
             LagscaleError: the problem that the API reports.
             StoreUnavailable: the API is not reachable.
         """
-        data: dict[str, Any] = self._request_with_retry("GET", path, params=dict(query or {})).json()
+        data: dict[str, Any] = self._request_with_retry("GET", path, params=query).json()
         return data
 
     def list_items(self, path: str, *, page_size: int | None = None) -> Iterator[dict[str, Any]]:
@@ -99,39 +90,30 @@ class ApiClient:
                 return
             query["cursor"] = page["next"]
 
-    def send(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
-        """The body of the response to a change; empty if there is none.
+    def send(
+        self,
+        method: str,
+        path: str,
+        body: Mapping[str, Any] | None = None,
+        *,
+        version: int | None = None,
+        timeout: float = _TIMEOUT_SECONDS,
+    ) -> tuple[dict[str, Any], bool]:
+        """The body of the response to a change, empty if there is none, and whether something was created.
+
+        Args:
+            method, path: of HTTP; the path with its query.
+            body: JSON body.
+            version: the version that was read; a later one is not overwritten.
+            timeout: seconds.
 
         Raises:
             LagscaleError: the problem that the API reports.
             StoreUnavailable: the API is not reachable; the change may have been made.
         """
-        response = self._request_with_retry(method, path, json=None if body is None else dict(body))
-        data: dict[str, Any] = response.json() if response.content else {}
-        return data
-
-    def write(
-        self, method: str, path: str, body: Mapping[str, Any], *, version: int | None = None
-    ) -> tuple[dict[str, Any], bool]:
-        """The body of the response to a PUT or POST, and whether it created something.
-
-        Args:
-            method: HTTP method.
-            path: path and query.
-            body: JSON body.
-            version: the version that was read; a later one is not overwritten.
-
-        Raises:
-            LagscaleError: as `get`.
-        """
-        response = self._request_with_retry(
-            method, path, json=dict(body), headers=_precondition_headers(version), timeout=_WRITE_TIMEOUT_SECONDS
-        )
-        return response.json(), response.status_code == HTTPStatus.CREATED
-
-    def delete(self, path: str, *, version: int | None = None) -> None:
-        """Delete an object; the arguments and errors are those of `write`."""
-        self._request_with_retry("DELETE", path, headers=_precondition_headers(version))
+        headers = {} if version is None else {"If-Match": f'"{version}"'}
+        response = self._request_with_retry(method, path, json=body, headers=headers, timeout=timeout)
+        return response.json() if response.content else {}, response.status_code == HTTPStatus.CREATED
 
     def _request_with_retry(self, method: str, path: str, **rest: Any) -> httpx.Response:
         response = self._request(method, path, **rest)
@@ -162,7 +144,7 @@ class ApiClient:
             StoreUnavailable: the API is not reachable, or the response is incomplete.
         """
         try:
-            with self._http.stream("GET", path, params=dict(query or {})) as response:
+            with self._http.stream("GET", path, params=query) as response:
                 if response.is_error:
                     response.read()
                     raise _build_error(response)
@@ -173,8 +155,13 @@ class ApiClient:
             ) from error
 
 
-def _precondition_headers(version: int | None) -> dict[str, str]:
-    return {} if version is None else {"If-Match": f'"{version}"'}
+def open_api(timeout: float = _TIMEOUT_SECONDS) -> ApiClient:
+    """A client by the settings of the command; a read may take `timeout` seconds.
+
+    Raises:
+        SettingsInvalid: an environment variable is invalid.
+    """
+    return ApiClient(load(CliSettings), timeout=timeout)
 
 
 def _build_error(response: httpx.Response) -> LagscaleError:

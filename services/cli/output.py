@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from io import StringIO
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
@@ -18,6 +18,8 @@ from lagscale.clock import to_ms
 from lagscale.domain.tenancy import is_name
 from lagscale.errors import FieldError, InvalidInput
 
+MonitorArgument = Annotated[str, typer.Argument(metavar="TENANT/MONITOR", help="The monitor.")]
+ApiJson = Annotated[bool, typer.Option("--json", help="Print the API response as JSON.")]
 #: Of a verdict -> its style in a terminal.
 VERDICT_STYLES: Final = {"sustained": "bold red", "calm": "bold green", "unknown": "bold yellow"}
 #: Fewer objects are done before a bar could be read.

@@ -12,7 +12,7 @@ from lagscale.settings import PREFIX
 
 
 class CliSettings(BaseSettings):
-    """What the command needs; every part only where a command asks for it."""
+    """Settings of the command. Every command loads them, so that former and unknown names stop it; none is required by all."""
 
     model_config = SettingsConfigDict(env_prefix=PREFIX, frozen=True, extra="ignore", hide_input_in_errors=True)
 

@@ -17,8 +17,7 @@ import uvloop
 from lagscale.errors import SettingsInvalid
 from lagscale.settings import SingleMonitorSettings, load
 from lagscale.store.connection import open_pool
-from lagscale.store.registrations.answers import PostgresDecisions
-from lagscale.store.registrations.frozen_answers import PostgresFreezes
+from lagscale.store.registrations.answers import PostgresDecisions, PostgresFreezes
 from lagscale.store.registrations.load import ROLE, PostgresRegistrations, changes
 from lagscale.store.verdicts.judge import PostgresVerdicts
 from lagscale.telemetry import configure_logging

@@ -9,15 +9,14 @@ import json
 import os
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
 import structlog
 from pydantic import TypeAdapter, ValidationError
 
-from lagscale.domain.verdict.freezes import Freeze
-from lagscale.store.records import Registration, Registrations, TenantEntry
+from lagscale.store.registrations.load import Registrations
 
 log = structlog.get_logger(__name__)
 
@@ -29,19 +28,8 @@ FROZEN: Final = "frozen.json"
 _MAX_BYTES: Final = 256 * 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
-class _CachedRegistrations:
-    """`Registrations` in a form that JSON can represent: bindings as a list."""
-
-    version: int
-    tenants: tuple[TenantEntry, ...]
-    monitors: tuple[Registration, ...]
-    bindings: tuple[tuple[str, str, int], ...]
-    # Optional: a file without freezes is still valid.
-    freezes: tuple[Freeze, ...] = ()
-
-
-_ADAPTER: Final = TypeAdapter(_CachedRegistrations)
+_ADAPTER: Final = TypeAdapter(Registrations)
+_BINDINGS: Final = TypeAdapter(list[tuple[str, str, int]])
 
 
 class LocalCache:
@@ -75,17 +63,10 @@ class LocalCache:
 
     def write_registrations(self, registrations: Registrations) -> bool:
         """Store the registrations; False if that failed. Blocks: call it in a thread."""
-        bindings = tuple(
-            (instance, namespace, tenant) for (instance, namespace), tenant in registrations.bindings.items()
-        )
-        cached = _CachedRegistrations(
-            registrations.version,
-            registrations.tenants,
-            registrations.monitors,
-            bindings,
-            registrations.freezes,
-        )
-        return self.write(REGISTRATIONS, _ADAPTER.dump_python(cached, mode="json"))
+        content = _ADAPTER.dump_python(replace(registrations, bindings={}), mode="json", exclude={"now_ms"})
+        # JSON has no pairs as keys.
+        content["bindings"] = [[*caller, tenant] for caller, tenant in registrations.bindings.items()]
+        return self.write(REGISTRATIONS, content)
 
     def read_registrations(self) -> Registrations | None:
         """The registrations stored last; None without any."""
@@ -93,12 +74,12 @@ class LocalCache:
         if content is None:
             return None
         try:
-            cached = _ADAPTER.validate_python(content)
-        except ValidationError:
+            bindings = _BINDINGS.validate_python(content["bindings"])
+            cached = _ADAPTER.validate_python({**content, "bindings": {}})
+        except (ValidationError, KeyError, TypeError):
             log.warning("local_cache_read_failed", file=REGISTRATIONS, reason="ValidationError")
             return None
-        bindings = {(instance, namespace): tenant for instance, namespace, tenant in cached.bindings}
-        return Registrations(cached.version, cached.tenants, cached.monitors, bindings, cached.freezes)
+        return replace(cached, bindings={(instance, namespace): tenant for instance, namespace, tenant in bindings})
 
     def _replace(self, name: str, data: bytes) -> bool:
         if len(data) > _MAX_BYTES:

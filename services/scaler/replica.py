@@ -6,6 +6,7 @@ Built by `__main__.py`, and by tests with their own stores.
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
@@ -16,23 +17,22 @@ from lagscale.domain.verdict.freezes import select_active
 from lagscale.health_http import HealthServer
 from lagscale.settings import split_address
 from services.scaler import deadlines, metrics
-from services.scaler.answers.answer import AnswerService
+from services.scaler.answers.answer import AnswerService, CallRateLimiter
 from services.scaler.answers.decision_log import DecisionLog, DecisionStore
 from services.scaler.answers.frozen import FreezeStore, FrozenAnswerCache
 from services.scaler.answers.last_known import LastKnownAnswers
-from services.scaler.answers.rate_limit import CallRateLimiter
 from services.scaler.answers.snapshots import SnapshotCache, VerdictSource
-from services.scaler.grpc.callers import (
+from services.scaler.grpc.server import GrpcServer, Listener, grpc_address
+from services.scaler.grpc.servicer import Servicer
+from services.scaler.grpc.streams import ConnectionAges, Streams
+from services.scaler.grpc.tls import (
     CallerIdentifier,
+    CertificateFiles,
+    CertificateReloader,
     identify_by_certificate,
     identify_by_required_certificate,
     identify_default,
 )
-from services.scaler.grpc.server import GrpcServer, Listener, grpc_address
-from services.scaler.grpc.servicer import Servicer
-from services.scaler.grpc.streams import ConnectionAges, Streams
-from services.scaler.grpc.tls import CertificateFiles, CertificateReloader
-from services.scaler.health import ScalerHealth
 from services.scaler.local_cache import ANSWERS, FROZEN, LocalCache
 from services.scaler.settings import ScalerSettings
 from services.scaler.triggers.directory import compute_monitor_key
@@ -54,7 +54,7 @@ class ScalerDependencies:
 
 
 class Scaler:
-    """One replica."""
+    """One replica, and its health checks, which another thread calls; none of them blocks."""
 
     def __init__(self, dependencies: ScalerDependencies, settings: ScalerSettings, replica: str) -> None:
         self._settings = settings
@@ -70,46 +70,45 @@ class Scaler:
             dependencies.verdicts,
             slots=settings.scaler_pool_size,
             seconds=settings.scaler_snapshot_ttl_seconds,
-            on_judgment=lambda request, judgment: self._last.note(
-                compute_monitor_key(request), judgment, request.policy
-            ),
+            on_judgment=lambda request, made: self._last.note(compute_monitor_key(request), made, request.policy),
         )
         ages = ConnectionAges(
             settings.scaler_max_connection_age_seconds, settings.scaler_max_connection_age_grace_seconds
         )
         self._frozen = FrozenAnswerCache(dependencies.freezes, dependencies.verdicts, self._last)
+        seconds = settings.scaler_call_timeout_seconds
         self._streams = Streams(
-            self._snapshots,
-            self._registrations,
-            ages,
-            settings.scaler_call_timeout_seconds,
-            is_frozen=self._frozen.select_active,
+            self._snapshots, self._registrations, ages, seconds, is_frozen=self._frozen.select_active
         )
-        self._servicer = self._build_servicer(reader, dependencies.registrations)
+        limiter = CallRateLimiter(self._registrations.calls_per_second)
+        parts = self._snapshots, dependencies.registrations, self._last, self._decision_log, self._frozen
+        answers = AnswerService(*parts, call_limiter=limiter)
+        served = reader, self._registrations, answers, self._streams, seconds
+        self._servicer = Servicer(*served, call_limiter=limiter, identify_caller=_select_identifier(settings))
         self._certificates = _build_reloader(settings)
         self._server = GrpcServer(self._servicer, ages, reuse_address=settings.scaler_reuse_port)
-        self._health = ScalerHealth(
-            registered=lambda: self._registrations.directory is not None, store_up=lambda: self._registrations.store_up
-        )
-        self._http = HealthServer(self._health, *split_address(settings.scaler_http_listen))
+        self._listening = self._draining = False
+        self._heartbeat_at = time.monotonic()
+        self._http = HealthServer(self, *split_address(settings.scaler_http_listen))
         #: Ports of gRPC, in the order of the addresses.
         self.ports: list[int] = []
         self._tasks: list[asyncio.Task[None]] = []
 
-    def _build_servicer(self, reader: TriggerReader, registrations: RegistrationStore) -> Servicer:
-        limiter = CallRateLimiter(self._registrations.calls_per_second)
-        answers = AnswerService(
-            self._snapshots, registrations, self._last, self._decision_log, self._frozen, call_limiter=limiter
-        )
-        return Servicer(
-            reader,
-            self._registrations,
-            answers,
-            self._streams,
-            self._settings.scaler_call_timeout_seconds,
-            call_limiter=limiter,
-            identify_caller=_select_identifier(self._settings),
-        )
+    def live(self) -> dict[str, bool]:
+        """Whether the event loop runs."""
+        return {"event_loop": time.monotonic() - self._heartbeat_at < deadlines.ALIVE_SECONDS}
+
+    def ready(self) -> dict[str, bool]:
+        """Whether calls are answered here, regardless of the store: an empty Service would break GetMetricSpec."""
+        return {
+            "listening": self._listening,
+            "registrations_loaded": self._registrations.directory is not None,
+            "not_draining": not self._draining,
+        }
+
+    def healthy(self) -> dict[str, bool]:
+        """All checks, the store included."""
+        return {**self.live(), **self.ready(), "store": self._registrations.store_up}
 
     async def start(self, address: str) -> tuple[int, int]:
         """Serve at the address, and at the second one if it is set; returns the gRPC port and the HTTP port.
@@ -126,16 +125,10 @@ class Scaler:
         metrics.LAST_KNOWN_RATIO.set_function(self._decision_log.compute_last_known_ratio)
         await self._server.set_serving(False)
         self.ports = await self._server.start(self._listeners(address))
-        self._health.listening = True
+        self._listening = True
         self._http.start()
-        loops = [
-            self._registrations.run,
-            self._streams.run,
-            self._decision_log.run,
-            self._listen,
-            self._record_heartbeats,
-            self._save_answers,
-        ]
+        loops = [self._registrations.run, self._streams.run, self._decision_log.run, self._listen]
+        loops += [self._record_heartbeats, self._save_answers]
         if self._certificates is not None:
             loops.append(self._certificates.run)
         for loop in loops:
@@ -144,7 +137,7 @@ class Scaler:
 
     async def stop(self) -> None:
         """Become not ready at once, serve until callers have moved away, then end the running calls."""
-        self._health.draining = True
+        self._draining = True
         await self._server.drain()
         await asyncio.sleep(self._settings.scaler_drain_seconds)
         await self._wait_for_quiet()
@@ -181,12 +174,9 @@ class Scaler:
         certificates = self._certificates
         if certificates is None:
             return [Listener(address)]
-        first = (
-            None if security == "plain" else certificates.credentials(requires_client_certificate=security == "mtls")
-        )
-        listeners = [Listener(address, first)]
+        listeners = [Listener(address, None if security == "plain" else certificates.credentials(security == "mtls"))]
         if second is not None:
-            listeners.append(Listener(grpc_address(second), certificates.credentials(requires_client_certificate=True)))
+            listeners.append(Listener(grpc_address(second), certificates.credentials(True)))
         return listeners
 
     async def _wait_for_quiet(self) -> None:
@@ -218,7 +208,7 @@ class Scaler:
 
     async def _record_heartbeats(self) -> None:
         while True:
-            self._health.record_heartbeat()
+            self._heartbeat_at = time.monotonic()
             await asyncio.sleep(deadlines.HEARTBEAT_SECONDS)
 
     async def _save_answers(self) -> None:
@@ -244,10 +234,7 @@ def _select_identifier(settings: ScalerSettings) -> CallerIdentifier:
 
 
 def _build_reloader(settings: ScalerSettings) -> CertificateReloader | None:
-    if settings.scaler_tls_certificate_file is None or settings.scaler_tls_key_file is None:
+    certificate, key = settings.scaler_tls_certificate_file, settings.scaler_tls_key_file
+    if certificate is None or key is None:
         return None
-    return CertificateReloader(
-        CertificateFiles(
-            settings.scaler_tls_certificate_file, settings.scaler_tls_key_file, settings.scaler_tls_client_ca_file
-        )
-    )
+    return CertificateReloader(CertificateFiles(certificate, key, settings.scaler_tls_client_ca_file))

@@ -19,8 +19,7 @@ from lagscale.store.connection import ScraperDatabase
 from lagscale.store.encryption import Keyring
 from lagscale.store.samples.write import REMOVAL_SECONDS
 from lagscale.telemetry import configure_logging
-from services.scraper import metrics
-from services.scraper.deadlines import REMOVAL_MARGIN_SECONDS, THREAD_JOIN_SECONDS
+from services.scraper import deadlines, metrics
 from services.scraper.engine.options import EngineOptions
 from services.scraper.health import ScraperHealth
 from services.scraper.housekeeping import Housekeeping
@@ -67,7 +66,7 @@ def main() -> int:
     reports.start()
     if SingleMonitorSettings.is_configured(os.environ):
         start_registration(url, os.environ, stop, tick_seconds=settings.tick_seconds)
-    database = ScraperDatabase(url, response_timeout_seconds=REMOVAL_SECONDS + REMOVAL_MARGIN_SECONDS)
+    database = ScraperDatabase(url, response_timeout_seconds=REMOVAL_SECONDS + deadlines.REMOVAL_MARGIN_SECONDS)
     housekeeping = Housekeeping(database, settings.scraper_retention_hours, lambda: health.leading)
     housekeeping.start()
     options = EngineOptions(
@@ -95,7 +94,7 @@ def main() -> int:
     health.draining = True
     log.info("service_stopping")
     housekeeping.stop()
-    query.join(THREAD_JOIN_SECONDS)
+    query.join(deadlines.THREAD_JOIN_SECONDS)
     server.stop()
     reports.stop()
     log.info("service_stopped", clean=not query.is_alive())

@@ -7,8 +7,7 @@ from typing import Any
 
 import structlog
 
-from services.scraper import metrics
-from services.scraper.deadlines import STARTUP_SECONDS, compute_live_seconds, compute_ready_seconds
+from services.scraper import deadlines, metrics
 
 log = structlog.get_logger(__name__)
 
@@ -18,8 +17,8 @@ class ScraperHealth:
 
     def __init__(self, tick_seconds: float, ages: metrics.SampleAges) -> None:
         self._ages = ages
-        self._ready_age_seconds = compute_ready_seconds(tick_seconds)
-        self._live_age_seconds = compute_live_seconds(tick_seconds)
+        self._ready_age_seconds = deadlines.compute_ready_seconds(tick_seconds)
+        self._live_age_seconds = deadlines.compute_live_seconds(tick_seconds)
         self._started = time.monotonic()
         self._planned_at = 0.0
         #: Highest number in one process since the latest plan.
@@ -59,10 +58,7 @@ class ScraperHealth:
         self._planned_at = time.monotonic()
         self._max_clients = 0
         if report["leading"] != self.leading:
-            if report["leading"]:
-                log.info("lease_acquired", epoch=report["epoch"])
-            else:
-                log.info("lease_lost", epoch=report["epoch"])
+            log.info("lease_acquired" if report["leading"] else "lease_lost", epoch=report["epoch"])
         if report["store"] != self.store_up:
             if report["store"]:
                 log.info("store_recovered")
@@ -103,7 +99,7 @@ class ScraperHealth:
     def live(self) -> dict[str, bool]:
         """Whether ticks are planned, or Spark is still starting."""
         now = time.monotonic()
-        starting = self._planned_at == 0.0 and now - self._started < STARTUP_SECONDS
+        starting = self._planned_at == 0.0 and now - self._started < deadlines.STARTUP_SECONDS
         return {"query_live": starting or now - self._planned_at < self._live_age_seconds}
 
     def ready(self) -> dict[str, bool]:

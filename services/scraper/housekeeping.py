@@ -13,19 +13,13 @@ import structlog
 from lagscale.errors import LagscaleError
 from lagscale.store.connection import ScraperDatabase
 from lagscale.store.samples.write import PostgresSamples
-from services.scraper.deadlines import HOUSEKEEPING_DELAY_SECONDS, HOUSEKEEPING_INTERVAL_SECONDS
+from services.scraper import deadlines
 
 log = structlog.get_logger(__name__)
 
 
 class Housekeeping(threading.Thread):
-    """Runs at an interval.
-
-    Args:
-        database: a connection of its own.
-        hours: retention of samples, by the database's clock.
-        leading: whether this scraper leads now.
-    """
+    """Runs at an interval, with a connection of its own; retention is `hours` by the database's clock."""
 
     def __init__(self, database: ScraperDatabase, hours: float, leading: Callable[[], bool]) -> None:
         super().__init__(name="housekeeping", daemon=True)
@@ -41,9 +35,9 @@ class Housekeeping(threading.Thread):
 
     def run(self) -> None:
         """Run a pass at each interval, until `stop`."""
-        pause = HOUSEKEEPING_DELAY_SECONDS
+        pause = deadlines.HOUSEKEEPING_DELAY_SECONDS
         while not self._stop_asked.wait(pause):
-            pause = HOUSEKEEPING_INTERVAL_SECONDS
+            pause = deadlines.HOUSEKEEPING_INTERVAL_SECONDS
             if self._leading():
                 self.drop()
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from prometheus_client import Counter, Gauge, Histogram
 
-from services.scraper.deadlines import SAMPLE_AGE_FORGET_SECONDS
+from services.scraper import deadlines
 
 ROUNDS = Counter("lagscale_scraper_rounds", "Rounds stored (one per target and poll).")
 SAMPLES = Counter("lagscale_scraper_samples", "Samples stored (one per partition and round).")
@@ -68,6 +68,7 @@ class SampleAges:
         if cluster not in self._sampled_at:
             NEWEST_AGE.labels(cluster).set_function(lambda: self._monotonic() - self._sampled_at[cluster])
         self._sampled_at[cluster] = now - age_ms / 1000
-        for other in [other for other, taken in self._sampled_at.items() if now - taken > SAMPLE_AGE_FORGET_SECONDS]:
+        oldest = now - deadlines.SAMPLE_AGE_FORGET_SECONDS
+        for other in [other for other, taken in self._sampled_at.items() if taken < oldest]:
             NEWEST_AGE.remove(other)
             del self._sampled_at[other]

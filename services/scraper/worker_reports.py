@@ -21,13 +21,11 @@ class BatchPart:
 
     Attributes:
         built: rounds that made a row.
-        stored: rounds stored.
         samples: samples stored, one for each partition of a round.
         doubled: rounds that were stored before.
         future: rounds ahead of the database's clock.
         late: rounds not later than the newest stored one.
         lost_lease: whether another scraper is the leader, so nothing was written.
-        store_error: why the store failed; empty if it did not.
         codes: polls by `object:state`.
         ages_ms: age of the newest sample by cluster, when it was stored.
         since_plan_ms: time from the plan to the commit.

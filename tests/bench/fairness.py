@@ -22,7 +22,7 @@ from devstack.database import Database
 from devstack.server import wait_until
 from devstack.sockets import refusing, silent
 from devstack.stack import Stack
-from lagscale.store.records import Lease
+from lagscale.store.scraping.leases import Lease
 from lagscale.store.scraping.targets import ClusterEntry, TargetEntry
 from services.scraper.planning.plan import ClusterPlan, GroupPlan
 from tests.integration.scraper.oversized import PARTITIONS, start_background_poller

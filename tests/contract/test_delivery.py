@@ -14,7 +14,7 @@ from lagscale.domain.lag.samples import Sample
 from lagscale.domain.verdict.contract import Reason, Verdict, VerdictRequest
 from lagscale.domain.verdict.evaluate import judge
 from lagscale.errors import LeaseLost
-from lagscale.store.records import Lease
+from lagscale.store.scraping.leases import Lease
 from tests.contract.case import Case
 from tests.contract.database import TENANT, Stored, stored
 from tests.contract.histories import BEGIN_MS, History, ms

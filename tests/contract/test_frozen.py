@@ -9,7 +9,7 @@ import pytest
 from lagscale.domain.verdict.contract import Answer, VerdictRequest
 from lagscale.domain.verdict.evaluate import find_last_known, judge
 from lagscale.domain.verdict.hold import build_frozen_request, without_hold_limit
-from lagscale.store.records import Lease
+from lagscale.store.scraping.leases import Lease
 from services.scaler.answers.snapshots import VerdictSource
 from tests.contract import table, table_freeze
 from tests.contract.case import Case, Holding

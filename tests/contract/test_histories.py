@@ -10,7 +10,7 @@ import pytest
 from lagscale.domain.verdict.contract import Judgment, Verdict
 from lagscale.domain.verdict.evaluate import find_last_known, judge
 from lagscale.domain.verdict.hold import choose_answer
-from lagscale.store.records import Lease
+from lagscale.store.scraping.leases import Lease
 from services.scaler.answers.snapshots import VerdictSource
 from tests.contract.case import Case, Expected
 from tests.contract.database import TENANT, Stored, stored

@@ -68,11 +68,10 @@ def add_metric(copy: Copy) -> None:
         '\nDUMMIES = Counter("lagscale_scaler_dummies", "Dummies by outcome.", ["outcome"])\n',
     )
     copy.insert(
-        "services/scaler/grpc/callers.py",
+        "services/scaler/grpc/tls.py",
         "\n\ndef ",
         '\n\ndef count_dummy() -> None:\n    """Count one."""\n    metrics.DUMMIES.labels("ok").inc()\n',
     )
-    copy.insert("services/scaler/grpc/callers.py", "\nfrom ", "\nfrom services.scaler import metrics")
 
 
 def add_policy_key(copy: Copy) -> None:
@@ -81,7 +80,6 @@ def add_policy_key(copy: Copy) -> None:
     copy.insert("lagscale/domain/policy/policy.py", "    sampling_ms: int\n", "    dummy_ms: int\n")
     copy.append("lagscale/domain/verdict/activity.py", _POLICY_RULE)
     copy.append("lagscale/store/verdicts/sql/judge_full.sql", "-- dummySeconds changes no verdict.\n")
-    copy.append("lagscale/store/verdicts/judge.py", "\n# dummySeconds is no parameter of a statement.\n")
     copy.append("tests/contract/table_value.py", "\n# dummySeconds changes no verdict.\n")
     copy.append("docs/persistence.md", "\n`dummySeconds` changes no verdict.\n")
 
@@ -95,7 +93,6 @@ def add_time_limit(copy: Copy) -> None:
         "services/scraper/housekeeping.py",
         '\n\ndef pause_dummy() -> float:\n    """The pause of dummies."""\n    return deadlines.DUMMY_PAUSE_SECONDS\n',
     )
-    copy.insert("services/scraper/housekeeping.py", "\nfrom ", "\nfrom services.scraper import deadlines")
 
 
 def add_route(copy: Copy) -> None:

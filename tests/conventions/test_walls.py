@@ -38,7 +38,7 @@ ACROSS: Mapping[str, Mapping[str, str]] = {
 SIGHTS: Mapping[str, str] = {
     "services/single_monitor.py _register platform": "the one tenant of a one-tenant system is created at its start",
     "lagscale/store/registry/quotas.py put as_platform": "no tenant writes its own row; the platform's role is checked",
-    "lagscale/store/registry/reencrypt.py reencrypt_all platform": "whoever has the database's URL and the keys seals all anew",
+    "lagscale/store/registry/clusters.py reencrypt_all platform": "whoever has the database's URL and the keys seals all anew",
     "services/api/auth/authenticator.py _find_principal platform": "the tenant of a key is the result of the query",
     "services/api/auth/authenticator.py _find_token_principal platform": "the tenant of a token is the result of the query",
     "services/api/auth/rate_limits.py read platform": "a replica limits the requests of all tenants",

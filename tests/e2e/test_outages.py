@@ -19,7 +19,7 @@ from devstack.broker import Broker
 from devstack.clients import KedaAnswer
 from devstack.database import Database
 from devstack.server import wait_until
-from devstack.stack import Stack, answers
+from devstack.stack import Stack, is_ready
 from services.scaler.local_cache import ANSWERS
 from tests.e2e.system import Group, System, is_active_with, is_calm, until
 
@@ -143,7 +143,7 @@ def test_a_database_outage_fails_health_but_not_readiness(fleet: Fleet) -> None:
 
     fleet.database.start()
     fleet.settle()
-    wait_until(lambda: answers(f"{http}/healthz"), 30, "healthz did not come back")
+    wait_until(lambda: is_ready(f"{http}/healthz"), 30, "healthz did not come back")
     wait_until(lambda: _grpc_health(fleet) == health_pb2.HealthCheckResponse.SERVING, 30, "gRPC health")
 
 

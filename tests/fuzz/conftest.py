@@ -20,8 +20,7 @@ from lagscale.kafka.addresses import ANY_ADDRESS
 from lagscale.kafka.probe.result import ProbeRequest, ProbeResult
 from lagscale.kafka.probe.runner import ProbeRunner
 from lagscale.store.connection import open_pool
-from lagscale.store.registrations.answers import PostgresDecisions
-from lagscale.store.registrations.frozen_answers import PostgresFreezes
+from lagscale.store.registrations.answers import PostgresDecisions, PostgresFreezes
 from lagscale.store.registrations.load import PostgresRegistrations
 from lagscale.store.verdicts.judge import PostgresVerdicts
 from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc

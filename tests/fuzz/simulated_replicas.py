@@ -18,16 +18,14 @@ from lagscale.domain.lag.samples import Offsets, Sample, build_sample
 from lagscale.domain.policy.policy import PersistenceScope, Policy
 from lagscale.domain.verdict.contract import Answer, Judgment, VerdictRequest
 from lagscale.errors import LagscaleError, StoreUnavailable
-from lagscale.store.records import Lease, Registrations
-from lagscale.store.registrations.answers import Decision
-from lagscale.store.registrations.frozen_answers import FrozenAnswer, FrozenAnswerKey
-from lagscale.store.registrations.inline import InlineMonitor
+from lagscale.store.registrations.answers import Decision, FrozenAnswer, FrozenAnswerKey
+from lagscale.store.registrations.load import InlineMonitor, Registrations
+from lagscale.store.scraping.leases import Lease
 from services.scaler.answers import last_known
-from services.scaler.answers.answer import AnswerService, MonitorAnswer
+from services.scaler.answers.answer import AnswerService, CallRateLimiter, MonitorAnswer
 from services.scaler.answers.decision_log import DecisionLog
 from services.scaler.answers.frozen import FrozenAnswerCache
 from services.scaler.answers.last_known import LastKnownAnswers
-from services.scaler.answers.rate_limit import CallRateLimiter
 from services.scaler.answers.snapshots import SnapshotCache
 from services.scaler.local_cache import ANSWERS, LocalCache
 from services.scaler.triggers.directory import ResolvedMonitor, compute_monitor_key

@@ -13,7 +13,7 @@ from itertools import pairwise
 from random import Random
 
 from lagscale.domain.lag.time_lag import EndRead
-from services.scraper.polling.poll import PollTimer
+from services.scraper.polling.poll import DatabaseClock
 
 MS = 1_000
 SECOND = 1_000 * MS
@@ -36,7 +36,7 @@ class Round:
 
     def stored(self, end: int, incarnation: int) -> EndRead:
         """The end as the scraper stores it, by its own clock."""
-        stamp = self._watch(self.at).clock()
+        stamp = self._watch(self.at).now_ms()
         return EndRead(
             stamp,
             end,
@@ -45,8 +45,8 @@ class Round:
             incarnation,
         )
 
-    def _watch(self, now: int) -> PollTimer:
-        return PollTimer(lambda: (now + self.wrong_by) // MS, self.error_ms)
+    def _watch(self, now: int) -> DatabaseClock:
+        return DatabaseClock(lambda: (now + self.wrong_by) // MS, self.error_ms)
 
 
 @dataclass

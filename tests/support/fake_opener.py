@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from lagscale.store.scraping.targets import ClusterEntry
-from services.scraper.kafka.status import PollProblem
+from services.scraper.polling.round import PollProblem
 
 Client = TypeVar("Client")
 

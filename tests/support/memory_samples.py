@@ -12,7 +12,8 @@ from lagscale.domain.verdict.contract import Answer, Judgment, VerdictRequest
 from lagscale.domain.verdict.evaluate import find_last_known, judge
 from lagscale.errors import LeaseLost
 from lagscale.store.queries import Limit
-from lagscale.store.records import AppendResult, Lease
+from lagscale.store.samples.write import AppendResult
+from lagscale.store.scraping.leases import Lease
 
 
 class MemorySamples:

@@ -24,6 +24,7 @@ MAX_NUMBER = Decimal(10) ** 15
 #: Rules of the value of which only one can be followed.
 _EXCLUSIVE_KEYS = ("allowIdleConsumers", "limitToPartitionsWithLag", "ensureEvenDistributionOfPartitions")
 _NUMBER = re.compile(r"\d{1,18}(\.\d{1,18})?")
+_PLAIN_NUMBER = re.compile(r"[+]?[\d.]{1,32}")
 
 
 def parse_policy(values: Mapping[str, str], *, tick_seconds: float = 5.0, minimum_interval: int = 1) -> Policy:
@@ -194,15 +195,26 @@ def _parse_count(key: PolicyKey, text: str) -> Decimal:
 def _parse_number(key: PolicyKey, text: str) -> Decimal:
     if text == key.default == OFF:
         return Decimal(0)
-    try:
-        value = Decimal(text)
-    except InvalidOperation:
-        value = Decimal("NaN")
-    if not value.is_finite() or value < 0 or value >= MAX_NUMBER:
+    value = parse_number(text)
+    if value is None:
         raise ValueError(f"must be a number from 0 to 10^15, not {text[:40]!r}")
     if round(value, 3) != value:
         raise ValueError(f"has at most 3 decimals, not {text[:40]!r}")
     return value
+
+
+def parse_number(text: str) -> Decimal | None:
+    """A number from 0 to below 10^15, exponents included; None for any other text."""
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        return None
+    return value if value.is_finite() and 0 <= value < MAX_NUMBER else None
+
+
+def parse_plain_number(text: str) -> Decimal | None:
+    """As `parse_number`, but digits and one dot only, as tenants' rules have them."""
+    return parse_number(text.strip()) if _PLAIN_NUMBER.fullmatch(text.strip()) else None
 
 
 def _parse_flag(key: PolicyKey, text: str) -> bool:
@@ -264,3 +276,19 @@ def _format_value(value: str | float | bool) -> str:
 def format_number(value: Decimal) -> str:
     """A number in the policy's canonical form: without an exponent and trailing zeros."""
     return format(value.normalize(), "f")
+
+
+def normalize_value(key: PolicyKey, text: str) -> str | None:
+    """A value of a key, as tenants' rules have it, in its canonical form; None when it is invalid."""
+    if text == key.default and text in {ALL, OFF}:
+        return text
+    if key.is_number:
+        value = parse_plain_number(text)
+        if value is None or (key.value_type is ValueType.COUNT and value != value.to_integral_value()):
+            return None
+        above_maximum = key.maximum is not None and value > key.maximum
+        return None if value < key.minimum or above_maximum else format_number(value)
+    try:
+        return _format_value(_from_field(key, _parse_text(key, text)))
+    except ValueError:
+        return None

@@ -5,24 +5,22 @@ REST, bulk changes, inline triggers, overrides with `serviceType` and the single
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 
-from lagscale.domain.policy.keys import ALL, KEYS_BY_NAME, OFF, PolicyKey, ValueType
+from lagscale.domain.policy.keys import ALL, KEYS_BY_NAME, OFF, PolicyKey
 from lagscale.domain.policy.parsing import (
-    MAX_NUMBER,
     format_effective_values,
     format_number,
-    list_effective_values,
+    normalize_value,
+    parse_plain_number,
     parse_policy,
 )
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.tenancy import suggest_names
 from lagscale.errors import FieldError, InvalidInput
 
-_NUMBERS = frozenset({ValueType.COUNT, ValueType.NUMBER, ValueType.SECONDS})
 _CONTACT = "or ask a platform administrator to change the tenant's policyLimits"
 _MAX_ALLOWED = 64
 
@@ -112,7 +110,7 @@ class _LimitParser:
         return self._bounds(key)
 
     def _bounds(self, key: PolicyKey) -> KeyLimit | None:
-        if key.value_type not in _NUMBERS:
+        if not key.is_number:
             for description in self._rules:
                 self._fault(
                     description,
@@ -128,7 +126,7 @@ class _LimitParser:
         text = self._rules.get(description)
         if text is None:
             return None
-        value = parse_number(str(text))
+        value = parse_plain_number(str(text))
         if value is None:
             self._fault(description, "must be a number from 0 to 10^15")
         return value
@@ -147,47 +145,6 @@ class _LimitParser:
 
     def _fault(self, description: str, text: str) -> None:
         self._faults.append(FieldError(f"{self._name}.{description}", text))
-
-
-def normalize_value(key: PolicyKey, text: str) -> str | None:
-    """A value of a key in its canonical form; None when it is invalid."""
-    match key.value_type:
-        case ValueType.FLAG:
-            return text.lower() if text.lower() in {"true", "false"} else None
-        case ValueType.CHOICE:
-            return text if text in key.choices else None
-        case ValueType.PARTITIONS:
-            return _normalize_partitions(key, text)
-        case _:
-            return _normalize_number(key, text)
-
-
-def _normalize_partitions(key: PolicyKey, text: str) -> str | None:
-    if text == ALL:
-        return ALL
-    try:
-        return str(list_effective_values(parse_policy({key.name: text}))[key.name])
-    except InvalidInput:
-        return None
-
-
-def _normalize_number(key: PolicyKey, text: str) -> str | None:
-    if text == key.default == OFF:
-        return OFF
-    value = parse_number(text)
-    if value is None or (key.value_type is ValueType.COUNT and value != value.to_integral_value()):
-        return None
-    above_maximum = key.maximum is not None and value > key.maximum
-    return None if value < key.minimum or above_maximum else format_number(value)
-
-
-def parse_number(text: str) -> Decimal | None:
-    """A plain decimal number, or None. Stricter than `parse_policy`, which accepts exponents too."""
-    try:
-        value = Decimal(text.strip()) if re.fullmatch(r"[+]?[\d.]{1,32}", text.strip()) else None
-    except InvalidOperation:
-        return None
-    return None if value is None or value >= MAX_NUMBER else value
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import Final
 
 from lagscale.domain.explain.decision_diff import FROZEN, DiffReason, RecordedDecision
 from lagscale.domain.verdict.freezes import Freeze
-from lagscale.domain.wording.numbers import format_age, format_number
+from lagscale.domain.wording.verdicts import format_age, format_number
 
 #: Reasons reach Kubernetes events, which are short.
 _MAX_REASON_LENGTH: Final = 200

@@ -14,7 +14,7 @@ from lagscale.domain.group_status.rules import (
     Status,
     StatusRule,
 )
-from lagscale.domain.wording.numbers import format_seconds
+from lagscale.domain.wording.verdicts import format_seconds
 
 
 def describe_partition(partition: PartitionStatus) -> str:

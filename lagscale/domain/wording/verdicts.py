@@ -1,6 +1,7 @@
 """Sentences for verdicts, answers and value changes: the evidence, and what to check where the verdict is unknown.
 
-The API shows them, the scaler puts them into status details. They contain no address and no other tenant's name.
+The API shows them, the scaler puts them into status details. They contain no address and no other tenant's name. Other
+modules of sentences take the formats of numbers from here.
 """
 
 from __future__ import annotations
@@ -11,7 +12,6 @@ from lagscale.domain.explain.decision_diff import ACTIVATION, LAST_KNOWN, TIME_L
 from lagscale.domain.policy.policy import Metric, PersistenceScope, Policy
 from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict
 from lagscale.domain.verdict.value import ValueRule
-from lagscale.domain.wording.numbers import format_number, format_seconds
 
 Names = Mapping[int, str]
 
@@ -213,3 +213,19 @@ def _format_threshold(policy: Policy) -> str:
 def _format_missing(judgment: Judgment) -> str:
     verb = "is" if judgment.missing == 1 else "are"
     return f"{format_number(judgment.missing)} of {format_number(judgment.partitions)} partitions {verb}"
+
+
+def format_number(value: float) -> str:
+    """With thousands separators and at most three decimals."""
+    return f"{value:,.3f}".rstrip("0").rstrip(".")
+
+
+def format_seconds(milliseconds: int) -> str:
+    """Milliseconds as seconds with their unit."""
+    return f"{format_number(milliseconds / 1000)} s"
+
+
+def format_age(milliseconds: int) -> str:
+    """Like `format_seconds`, but in whole seconds from 10 s on."""
+    seconds = milliseconds / 1000
+    return f"{format_number(seconds if seconds < 10 else round(seconds))} s"

@@ -99,9 +99,8 @@ def probe_cluster(request: ProbeRequest, result: ProbeResult) -> None:
         result.problem = StateCode.ADDRESS_REFUSED
         result.text = f"A listener that the brokers advertise {ADDRESS_REFUSED}."
         return
-    _check_access(
-        request, probe_client, servers[0], {**probe_client.api_versions.apis, **apis}, until=until, result=result
-    )
+    apis = {**probe_client.api_versions.apis, **apis}
+    _check_access(request, probe_client, servers[0], apis=apis, until=until, result=result)
 
 
 def _build_config(request: ProbeRequest, rules: AddressRules, result: ProbeResult) -> dict[str, Any] | None:
@@ -132,8 +131,8 @@ def _check_access(
     request: ProbeRequest,
     probe_client: ProbeClient,
     server: str,
-    apis: ApiVersions,
     *,
+    apis: ApiVersions,
     until: float,
     result: ProbeResult,
 ) -> None:
@@ -143,10 +142,8 @@ def _check_access(
         result.topic_names = sorted(str(name) for name in topic_names)[:_MAX_TOPIC_NAMES]
     checker = AccessChecker(probe_client.admin, describe_principal(request.security), server, apis, until)
     result.access_checks = checker.access_checks
-    groups = dict(list(request.groups.items())[:_MAX_NAMES])
-    checker.check_all(
-        request.topics[:_MAX_NAMES], {name: group_topics[:_MAX_NAMES] for name, group_topics in groups.items()}
-    )
+    groups = {name: topics[:_MAX_NAMES] for name, topics in list(request.groups.items())[:_MAX_NAMES]}
+    checker.check_all(request.topics[:_MAX_NAMES], groups)
     result.topics, result.groups = list(checker.topics.values()), list(checker.groups.values())
     result.problem, result.text = "", ""
 

@@ -23,7 +23,7 @@ from confluent_kafka.admin import OffsetSpec as _Spec
 from cryptography import x509
 
 from lagscale.domain.state_codes import StateCode
-from lagscale.kafka.errors import ERROR_STATES
+from lagscale.kafka.client import ERROR_STATES
 from lagscale.kafka.probe.connect import ApiVersions
 from lagscale.kafka.probe.result import AccessCheck, AccessStatus, GroupResult, TopicResult
 
@@ -34,12 +34,13 @@ _TRANSIENT_ERRORS = {"not_coordinator", "coordinator_not_available", "coordinato
 _RETRY_SECONDS = 0.3
 _MAX_EXTRA_TOPICS = 50
 _TIMED_OUT = "The request to the cluster timed out."
+#: Permission -> the kind of its resource, and what needs it.
 _PURPOSES = {
-    "describe_cluster": "Required to list all groups and to determine the group type.",
-    "describe_topic": "Required to find the topic.",
-    "list_offsets": "Required to read end offsets; without them there is no lag.",
-    "describe_group": "Required to read the members of the group.",
-    "read_commits": "Required to read committed offsets; without them there is no lag.",
+    "describe_cluster": ("cluster", "Required to list all groups and to determine the group type."),
+    "describe_topic": ("topic", "Required to find the topic."),
+    "list_offsets": ("topic", "Required to read end offsets; without them there is no lag."),
+    "describe_group": ("group", "Required to read the members of the group."),
+    "read_commits": ("group", "Required to read committed offsets; without them there is no lag."),
 }
 #: Resource type -> its flag of `kafka-acls`.
 _RESOURCE_FLAGS = {"topic": "--topic", "group": "--group"}
@@ -66,31 +67,28 @@ class AccessChecker:
             self.groups[name] = _add_commits(self.groups[name], found, groups[name], ends)
 
     def _check_cluster(self) -> None:
-        pending = self._admin.describe_cluster(
-            include_authorized_operations=True, request_timeout=self._compute_timeout()
+        seconds = self._compute_timeout()
+        found = self._await_result(
+            self._admin.describe_cluster(include_authorized_operations=True, request_timeout=seconds)
         )
-        found = self._await_result(pending)
         if isinstance(found, str):
-            self._add_check("describe_cluster", "cluster", "", _to_access_status(found), _explain_problem(found))
+            self._add_check("describe_cluster", "", _to_access_status(found), _explain_problem(found))
         elif self._apis.get(_METADATA, (0, _AUTHORIZED_OPERATIONS_VERSION))[1] < _AUTHORIZED_OPERATIONS_VERSION:
             self._add_check(
                 "describe_cluster",
-                "cluster",
                 "",
                 AccessStatus.UNKNOWN,
                 "This broker version does not report authorized operations.",
             )
         else:
             allowed = {AclOperation.DESCRIBE, AclOperation.ALL} & set(found.authorized_operations or ())
-            self._add_check("describe_cluster", "cluster", "", AccessStatus.GRANTED if allowed else AccessStatus.DENIED)
+            self._add_check("describe_cluster", "", AccessStatus.GRANTED if allowed else AccessStatus.DENIED)
 
     def _check_topics(self, names: list[str]) -> dict[str, dict[int, int]]:
         """Describe the topics and read their end offsets: topic -> partition -> end offset."""
         if not names:
             for permission in ("describe_topic", "list_offsets"):
-                self._add_check(
-                    permission, "topic", "", AccessStatus.UNKNOWN, "No monitor of this cluster names a topic."
-                )
+                self._add_check(permission, "", AccessStatus.UNKNOWN, "No monitor of this cluster names a topic.")
             return {}
         pending = self._admin.describe_topics(TopicCollection(names), request_timeout=self._compute_timeout())
         partitions: list[TopicPartition] = []
@@ -102,13 +100,11 @@ class AccessChecker:
             # A broker reports that a topic does not exist only to clients that may describe it.
             status = AccessStatus.GRANTED if is_readable or absent else _to_access_status(str(found))
             text = "Topic not found." if absent else "" if is_readable else _explain_problem(str(found))
-            self._add_check("describe_topic", "topic", name, status, text)
+            self._add_check("describe_topic", name, status, text)
             if is_readable:
                 partitions += [TopicPartition(name, part.id) for part in found.partitions if part.leader is not None]
-            elif absent:
-                self._add_check("list_offsets", "topic", name, AccessStatus.UNKNOWN, text)
             else:
-                self._add_check("list_offsets", "topic", name, status, text)
+                self._add_check("list_offsets", name, AccessStatus.UNKNOWN if absent else status, text)
         return self._read_ends(partitions)
 
     def _read_ends(self, partitions: list[TopicPartition]) -> dict[str, dict[int, int]]:
@@ -132,7 +128,7 @@ class AccessChecker:
                 # A sum over some of the partitions would be too low.
                 ends.pop(topic, None)
             self._add_check(
-                "list_offsets", "topic", topic, AccessStatus.GRANTED if problem is None else _to_access_status(problem)
+                "list_offsets", topic, AccessStatus.GRANTED if problem is None else _to_access_status(problem)
             )
         return ends
 
@@ -140,20 +136,18 @@ class AccessChecker:
         """Describe the groups and read their commits: group -> partitions with their offsets."""
         if not groups:
             for permission in ("describe_group", "read_commits"):
-                self._add_check(
-                    permission, "group", "", AccessStatus.UNKNOWN, "No monitor of this cluster names a group."
-                )
+                self._add_check(permission, "", AccessStatus.UNKNOWN, "No monitor of this cluster names a group.")
             return {}
         ready: list[str] = []
         for name, found in self._describe_groups(list(groups)).items():
             if isinstance(found, str):
                 self.groups[name] = GroupResult(name)
                 for permission in ("describe_group", "read_commits"):
-                    self._add_check(permission, "group", name, _to_access_status(found), _explain_problem(found))
+                    self._add_check(permission, name, _to_access_status(found), _explain_problem(found))
             else:
                 kind = getattr(getattr(found, "type", None), "name", "UNKNOWN").lower()
                 self.groups[name] = GroupResult(name, None if kind == "unknown" else kind, len(found.members))
-                self._add_check("describe_group", "group", name, AccessStatus.GRANTED)
+                self._add_check("describe_group", name, AccessStatus.GRANTED)
                 ready.append(name)
         return self._read_commits(ready)
 
@@ -181,15 +175,16 @@ class AccessChecker:
         for name, future in pending.items():
             found = self._await_result(future)
             if isinstance(found, str):
-                self._add_check("read_commits", "group", name, _to_access_status(found), _explain_problem(found))
+                self._add_check("read_commits", name, _to_access_status(found), _explain_problem(found))
                 continue
-            self._add_check("read_commits", "group", name, AccessStatus.GRANTED)
+            self._add_check("read_commits", name, AccessStatus.GRANTED)
             commits[name] = found.topic_partitions
         return commits
 
-    def _add_check(self, permission: str, kind: str, name: str, status: AccessStatus, text: str = "") -> None:
+    def _add_check(self, permission: str, name: str, status: AccessStatus, text: str = "") -> None:
+        kind, purpose = _PURPOSES[permission]
         if status is AccessStatus.DENIED:
-            text = _PURPOSES[permission]
+            text = purpose
         elif status is AccessStatus.UNKNOWN and not text:
             text = _TIMED_OUT
         # Without any name yet, the command grants the permission on all resources.
@@ -240,17 +235,8 @@ def _add_commits(
 def build_acl_command(principal: str, server: str, kind: str, name: str) -> str:
     """The `kafka-acls` command that grants DESCRIBE; on all resources if there is no name."""
     resource = ["--cluster"] if kind == "cluster" else [_RESOURCE_FLAGS[kind], name or "*"]
-    argv = [
-        "kafka-acls",
-        "--bootstrap-server",
-        server,
-        "--add",
-        "--allow-principal",
-        principal,
-        "--operation",
-        "Describe",
-    ]
-    return shlex.join([*argv, *resource])
+    command = ["kafka-acls", "--bootstrap-server", server, "--add", "--allow-principal", principal, "--operation"]
+    return shlex.join([*command, "Describe", *resource])
 
 
 def describe_principal(security: Mapping[str, Any]) -> str:

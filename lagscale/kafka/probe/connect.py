@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor
 from concurrent.futures import TimeoutError as FutureTimeout
 from logging import Handler, Logger, LogRecord
 from typing import Any
@@ -14,7 +14,7 @@ from confluent_kafka import KafkaError, KafkaException
 
 from lagscale.domain.state_codes import StateCode
 from lagscale.kafka.addresses import ADDRESS_REFUSED, AddressRefused, AddressRules, split_server
-from lagscale.kafka.errors import ERROR_STATES
+from lagscale.kafka.client import ERROR_STATES
 from lagscale.kafka.probe.result import AddressResult, ProbeResult, ProbeStep, StepOutcome
 from lagscale.kafka.resolver_guard import BROKERS_ONLY_TOPIC, open_admin
 
@@ -41,6 +41,7 @@ _NAME_NOT_RESOLVED = "Host name not resolved; check its spelling and the DNS ser
 _CONNECTION_TIMED_OUT = "Connection timed out; check the firewall and network policies."
 _CONNECTION_REFUSED = "Connection refused: nothing listens on this port, or the host is unreachable."
 SETTINGS_REJECTED = "The Kafka client rejected the cluster's settings; check protocol, certificate and key."
+_NOT_KAFKA = "The listener does not speak the Kafka protocol; check the security protocol and the port."
 #: Phrase of a client error -> text, for addresses without a connection.
 _UNREACHABLE_TEXTS = (
     ("Failed to resolve", _NAME_NOT_RESOLVED),
@@ -95,11 +96,8 @@ class ProbeClient:
         while not future.done():
             # Callbacks run in poll. A rejected login is rejected again, so there is no wait for the timeout.
             self.admin.poll(_POLL_SECONDS)
-            refused = [
-                error
-                for error in self._errors
-                if _classify_error(error) in {StateCode.AUTHENTICATION_FAILED, StateCode.TLS_FAILED}
-            ]
+            final = {StateCode.AUTHENTICATION_FAILED, StateCode.TLS_FAILED}
+            refused = [error for error in self._errors if _classify_error(error) in final]
             if refused and not future.done():
                 raise KafkaException(refused[0])
             down = [error for error in self._errors if error.code() == KafkaError._ALL_BROKERS_DOWN]
@@ -129,10 +127,7 @@ class ProbeClient:
             if any(phrase in line for _, line in failures):
                 return StateCode.UNREACHABLE, text
         if any(found == StateCode.UNREACHABLE for found, _ in failures):
-            return (
-                StateCode.UNREACHABLE,
-                "The listener does not speak the Kafka protocol; check the security protocol and the port.",
-            )
+            return StateCode.UNREACHABLE, _NOT_KAFKA
         return StateCode.TIMEOUT, "Request timed out; check the security protocol and the port."
 
 
@@ -174,26 +169,19 @@ def resolve_and_connect(address_result: AddressResult, rules: AddressRules, unti
     host, port = split_server(address_result.address)
     try:
         rules.resolve(host, port)
-    except AddressRefused as refused:
-        address_result.resolved = ProbeStep(StepOutcome.FAILED, f"This host {refused}.")
-        return False
-    except OSError:
-        address_result.resolved = ProbeStep(StepOutcome.FAILED, _NAME_NOT_RESOLVED)
-        return False
-    address_result.resolved = OK
-    try:
+        address_result.resolved = OK
         rules.connect(host, port, max(until - time.monotonic(), 0.2)).close()
+        address_result.connected = OK
+        return True
     except AddressRefused as refused:
         address_result.resolved = ProbeStep(StepOutcome.FAILED, f"This host {refused}.")
-        return False
-    except TimeoutError:
-        address_result.connected = ProbeStep(StepOutcome.FAILED, _CONNECTION_TIMED_OUT)
-        return False
-    except OSError:
-        address_result.connected = ProbeStep(StepOutcome.FAILED, _CONNECTION_REFUSED)
-        return False
-    address_result.connected = OK
-    return True
+    except OSError as failed:
+        if address_result.resolved is not OK:
+            address_result.resolved = ProbeStep(StepOutcome.FAILED, _NAME_NOT_RESOLVED)
+        else:
+            text = _CONNECTION_TIMED_OUT if isinstance(failed, TimeoutError) else _CONNECTION_REFUSED
+            address_result.connected = ProbeStep(StepOutcome.FAILED, text)
+    return False
 
 
 def probe_addresses(
@@ -206,12 +194,11 @@ def probe_addresses(
     apis: dict[int, tuple[int, int]],
 ) -> list[str]:
     """Try each bootstrap server by itself; return those that answered."""
-    futures: list[tuple[str, Future[tuple[AddressResult, ApiVersions]]]] = []
     threads = ThreadPoolExecutor(_MAX_ADDRESSES)
-    for server in servers[:_MAX_ADDRESSES]:
-        futures.append((server, threads.submit(probe_address, config, server, rules, until)))
+    tried = servers[:_MAX_ADDRESSES]
+    futures = [threads.submit(probe_address, config, server, rules, until) for server in tried]
     reachable: list[str] = []
-    for server, future in futures:
+    for server, future in zip(tried, futures, strict=True):
         address_result = AddressResult(server, resolved=_TIMED_OUT)
         try:
             address_result, api_versions = future.result(max(until + 0.2 - time.monotonic(), 0.0))
@@ -234,18 +221,14 @@ def check_listeners(
     result.advertised = tried = listeners[:_MAX_ADDRESSES]
     threads = ThreadPoolExecutor(_MAX_ADDRESSES)
     share = min(until, time.monotonic() + _ADVERTISED_SECONDS)
-    futures = [
-        threads.submit(resolve_and_connect, address_result, rules, share)
-        for address_result in tried
-        if each_address or rules.limited
-    ]
-    for address_result, future in zip(tried, futures, strict=False):
+    connecting = tried if each_address or rules.limited else []
+    futures = [threads.submit(resolve_and_connect, address_result, rules, share) for address_result in connecting]
+    for address_result, future in zip(connecting, futures, strict=True):
         try:
             future.result(max(share + 0.2 - time.monotonic(), 0.0))
         except FutureTimeout:
-            address_result.resolved = (
-                _TIMED_OUT if address_result.resolved.outcome is StepOutcome.NOT_TRIED else address_result.resolved
-            )
+            if address_result.resolved.outcome is StepOutcome.NOT_TRIED:
+                address_result.resolved = _TIMED_OUT
     return any(ADDRESS_REFUSED in address_result.resolved.text for address_result in tried)
 
 

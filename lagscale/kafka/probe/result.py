@@ -35,11 +35,8 @@ class ProbeRequest:
         secrets: all of them, decrypted and resolved. They travel through a pipe only.
         rules: `AddressRules.text`.
         seconds: timeout of the probe.
-        properties: of the Kafka client, as set for the cluster.
         groups: group -> topics whose commits are read; empty: all topics with commits.
-        topics: further topics to check.
         each_address: whether to try each bootstrap server and each advertised listener by itself.
-        with_topic_names: whether to list the names of all topics.
     """
 
     bootstrap: tuple[str, ...]
@@ -64,16 +61,9 @@ class ProbeStep:
 
 @dataclass(slots=True)
 class AddressResult:
-    """A bootstrap server, or a listener that a broker advertises, step by step.
+    """A bootstrap server, or a listener that a broker advertises, step by step: name, TCP, TLS, SASL, metadata request.
 
-    Attributes:
-        address: `host:port` as given or advertised.
-        broker: id of the broker that advertises it; None for a bootstrap server.
-        resolved: the name resolves to allowed addresses.
-        connected: a TCP connection.
-        tls: the handshake.
-        authenticated: SASL.
-        answered: a response to a metadata request.
+    `address` is `host:port` as given or advertised; `broker` is the id of the broker that advertises it.
     """
 
     address: str
@@ -114,12 +104,11 @@ class TopicResult:
 
 @dataclass(frozen=True, slots=True)
 class GroupResult:
-    """A group.
+    """A group; None where something is unknown.
 
     Attributes:
-        kind: `classic` or `consumer`; None if unknown.
-        members: None if unknown.
-        commits: topic -> number of partitions with a committed offset; None if commits could not be read.
+        kind: `classic` or `consumer`.
+        commits: topic -> number of partitions with a committed offset.
         lag: topic -> sum of lag over those partitions; without topics whose end offsets could not be read.
     """
 
@@ -137,9 +126,7 @@ class ProbeResult:
     Attributes:
         problem: a named state such as `unreachable`, why the probe ended early; empty if it is complete.
         text: the problem in words, with a remediation.
-        version: minimum Kafka version of the brokers; None if unknown.
-        group_types: group types that the brokers support.
-        topic_names: names of all topics, if requested.
+        version: minimum Kafka version of the brokers.
     """
 
     problem: str = ""

@@ -23,11 +23,9 @@ _MAX_PER_TENANT = 2
 
 
 class ProbeRunner:
-    """Runs probes.
+    """Runs probes: each for at most `seconds` (0 disables them), in at most `max_concurrent` processes.
 
-    Args:
-        seconds: timeout of one probe; 0 disables probes.
-        max_concurrent: maximum number of processes. A tenant has at most two of them, a cluster one.
+    A tenant has at most two of them, a cluster one.
     """
 
     def __init__(self, seconds: float = 8.0, max_concurrent: int = 4) -> None:
@@ -42,11 +40,7 @@ class ProbeRunner:
     ) -> ProbeResult:
         """Probe a cluster. A probe that crashes or times out gives a result too.
 
-        Args:
-            tenant_id: the tenant of the cluster.
-            cluster_id: the cluster; probes of one cluster do not overlap.
-            request: what to probe.
-            wait_for_slot: wait for a free slot for as long as a probe may take, instead of failing at once.
+        `wait_for_slot`: wait for a free slot for as long as a probe may take, instead of failing at once.
 
         Raises:
             Conflict: a probe of this cluster is running.

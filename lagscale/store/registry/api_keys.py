@@ -8,14 +8,13 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import ColumnElement, func, insert, select, update
+from sqlalchemy import ColumnElement, func, select, update
 
 from lagscale.errors import Conflict, FieldError, InvalidInput, NotAuthenticated
 from lagscale.store.registry import audit
 from lagscale.store.registry.paging import Page, PageRequest, read_page
 from lagscale.store.registry.session import RegistrySession, Row, TenantSession
 from lagscale.store.registry.tables import api_key
-from lagscale.store.registry.versions import require_row
 
 PLATFORM_ADMIN = "platform-admin"
 TENANT_ADMIN = "tenant-admin"
@@ -49,17 +48,16 @@ def digest(text: str) -> bytes:
 async def create(session: RegistrySession, name: str, role: str, expires_at: datetime | None) -> CreatedKey:
     """Create a key: the tenant's in its context, else the platform's."""
     text, prefix = generate_api_key()
-    statement = insert(api_key).values(
-        tenant_id=session.tenant_id if isinstance(session, TenantSession) else None,
-        name=name,
-        role=role,
-        prefix=prefix,
-        digest=digest(text),
-        expires_at=expires_at,
-    )
-    row = await session.fetch_one(statement.returning(api_key))
-    await audit.record(session, "key.create", f"key/{prefix}", None, row)
-    return CreatedKey(text, row)
+    tenant_id = session.tenant_id if isinstance(session, TenantSession) else None
+    values: audit.Facts = {
+        "tenant_id": tenant_id,
+        "name": name,
+        "role": role,
+        "prefix": prefix,
+        "digest": digest(text),
+        "expires_at": expires_at,
+    }
+    return CreatedKey(text, (await audit.insert_row(session, api_key, values, "key.create", prefix)).row)
 
 
 async def list_page(session: RegistrySession, page_request: PageRequest) -> Page:
@@ -77,7 +75,7 @@ async def revoke(session: RegistrySession, prefix: str) -> None:
         NotFound: there is none of this prefix.
     """
     statement = select(api_key).where(api_key.c.prefix == prefix, _is_owned(session)).with_for_update()
-    row = require_row(await session.fetch_optional(statement))
+    row = await session.fetch_existing(statement)
     if row["revoked_at"] is not None:
         return
     revoking = update(api_key).where(api_key.c.id == row["id"]).values(revoked_at=func.now()).returning(api_key)
@@ -101,7 +99,7 @@ async def rotate(session: RegistrySession, prefix: str, overlap: timedelta, expi
     """
     columns = (api_key, func.now().label("present"))
     statement = select(*columns).where(api_key.c.prefix == prefix, _is_owned(session)).with_for_update()
-    row = require_row(await session.fetch_optional(statement))
+    row = await session.fetch_existing(statement)
     now = row.pop("present")
     _check_rotatable(row, now)
     if expires_at is not None and expires_at <= now:

@@ -1,4 +1,5 @@
-"""The audit: `record` writes one row in the transaction of each change; `list_page` and `read_after` read them.
+"""The audit: `record` writes one row in the transaction of each change, also for `insert_row` and `update_row`;
+`list_page` and `read_after` read them.
 
 Of secrets a row says only whether they are set.
 """
@@ -22,7 +23,7 @@ from lagscale.store.registry.paging import (
     decode_cursor,
     encode_cursor,
 )
-from lagscale.store.registry.session import RegistrySession, Row, TenantSession
+from lagscale.store.registry.session import RegistrySession, Row, TenantSession, WriteResult
 from lagscale.store.registry.tables import audit_event as event
 from lagscale.store.registry.tables import tenant
 
@@ -86,6 +87,30 @@ async def record(
             origin=session.origin,
         )
     )
+
+
+async def insert_row(
+    session: RegistrySession, table: sa.Table, values: Facts, action: str, name: str, *, tenant_id: int | None = None
+) -> WriteResult:
+    """Insert a row, and record it: the object is the action's kind and this name."""
+    row = await session.fetch_one(sa.insert(table).values(**values).returning(table))
+    await record(session, action, f"{action.partition('.')[0]}/{name}", None, row, tenant_id=tenant_id)
+    return WriteResult(row, created=True, changed=True)
+
+
+async def update_row(
+    session: RegistrySession, table: sa.Table, row: Row, values: Facts, action: str, *, tenant_id: int | None = None
+) -> WriteResult:
+    """Write the values that differ as the row's next version, and record it; nothing where none differs."""
+    changes: dict[str, Any] = {column: value for column, value in values.items() if row[column] != value}
+    if not changes:
+        return WriteResult(row)
+    if "updated_at" in table.c:
+        changes["updated_at"] = sa.func.now()
+    changing = sa.update(table).where(table.c.id == row["id"]).values(version=row["version"] + 1, **changes)
+    after = await session.fetch_one(changing.returning(table))
+    await record(session, action, f"{table.name}/{row['name']}", row, after, tenant_id=tenant_id)
+    return WriteResult(after, changed=True, before=row)
 
 
 async def list_page(session: RegistrySession, criteria: AuditFilter, page_request: PageRequest) -> Page:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from sqlalchemy import delete, func, insert, or_, select
+from sqlalchemy import delete, func, or_, select
 
 from lagscale.domain.tenancy import ANY_NAMESPACE
-from lagscale.errors import Conflict, NotFound
+from lagscale.errors import Conflict
 from lagscale.store.registry import audit
 from lagscale.store.registry.paging import Page, PageRequest, read_page
-from lagscale.store.registry.session import RegistrySession, TenantSession
+from lagscale.store.registry.session import RegistrySession, TenantSession, WriteResult
 from lagscale.store.registry.tables import namespace_binding as binding
-from lagscale.store.registry.versions import WriteResult
 
 
 async def list_page(session: TenantSession, page_request: PageRequest) -> Page:
@@ -45,10 +44,9 @@ async def put(session: RegistrySession, tenant_id: int, instance: str, namespace
             f"a binding of `{ANY_NAMESPACE}` excludes all others of its instance. Delete those bindings first.",
             field="namespace",
         )
-    adding = insert(binding).values(tenant_id=tenant_id, instance=instance, namespace=namespace).returning(binding)
-    made = await session.fetch_one(adding)
-    await audit.record(session, "binding.create", f"binding/{instance}/{namespace}", None, made, tenant_id=tenant_id)
-    return WriteResult(made, created=True, changed=True)
+    values = {"tenant_id": tenant_id, "instance": instance, "namespace": namespace}
+    name = f"{instance}/{namespace}"
+    return await audit.insert_row(session, binding, values, "binding.create", name, tenant_id=tenant_id)
 
 
 async def remove(session: TenantSession, instance: str, namespace: str) -> None:
@@ -58,7 +56,5 @@ async def remove(session: TenantSession, instance: str, namespace: str) -> None:
         NotFound: it is not bound to this tenant.
     """
     statement = delete(binding).where(binding.c.instance == instance, binding.c.namespace == namespace)
-    row = await session.fetch_optional(statement.returning(binding))
-    if row is None:
-        raise NotFound
+    row = await session.fetch_existing(statement.returning(binding))
     await audit.record(session, "binding.delete", f"binding/{instance}/{namespace}", row, None)

@@ -1,14 +1,14 @@
 """Kafka clusters of a tenant, and the monitors that use them. Stored secrets are encrypted; only services that
-connect to the cluster decrypt them.
+connect to the cluster decrypt them, and `lagscale secrets rotate` encrypts all of them again.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-from sqlalchemy import Select, delete, exists, func, insert, select, update
+from sqlalchemy import Select, delete, exists, func, select, update
 
 from lagscale.domain.quotas import Quota
 from lagscale.errors import Conflict, FieldError, InvalidInput, LagscaleError, NotAllowed, SecretsUnreadable
@@ -16,9 +16,20 @@ from lagscale.kafka.security import display_name, list_privileged
 from lagscale.store.encryption import Keyring
 from lagscale.store.registry import audit, quotas
 from lagscale.store.registry.paging import Page, PageRequest, read_page
-from lagscale.store.registry.session import Row, TenantSession
-from lagscale.store.registry.tables import cluster, cluster_state, lag_target, monitor, monitor_target
-from lagscale.store.registry.versions import Precondition, WriteResult, check_precondition, require_row
+from lagscale.store.registry.session import (
+    Precondition,
+    RegistryDatabase,
+    RegistrySession,
+    Row,
+    TenantSession,
+    WriteResult,
+    check_precondition,
+)
+from lagscale.store.registry.tables import cluster, cluster_state, lag_target, monitor, monitor_target, tenant
+
+REENCRYPTION_ACTOR = "lagscale secrets rotate"
+#: Clusters whose secrets one transaction encrypts again.
+_REENCRYPTION_BATCH = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +70,7 @@ async def read_by_name(session: TenantSession, name: str) -> Row:
     Raises:
         NotFound: there is none.
     """
-    return require_row(await session.fetch_optional(_select_clusters().where(cluster.c.name == name)))
+    return await session.fetch_existing(_select_clusters().where(cluster.c.name == name))
 
 
 async def create(session: TenantSession, spec: ClusterSpec, keyring: Keyring) -> WriteResult:
@@ -75,18 +86,16 @@ async def create(session: TenantSession, spec: ClusterSpec, keyring: Keyring) ->
     if (await session.execute(select(exists().where(cluster.c.name == spec.name)))).scalar_one():
         raise Conflict("A cluster with this name already exists.")
     await quotas.check_quota(session, Quota.CLUSTERS)
-    statement = insert(cluster).values(
-        tenant_id=session.tenant_id,
-        name=spec.name,
-        bootstrap=list(spec.bootstrap),
-        security=dict(spec.security),
-        secrets=keyring.encrypt(spec.secrets) if spec.secrets else None,
-        secret_references=_to_dicts(spec.references),
-        properties=dict(spec.properties or {}),
-    )
-    row = await session.fetch_one(statement.returning(cluster))
-    await audit.record(session, "cluster.create", f"cluster/{spec.name}", None, row)
-    return WriteResult(row, created=True, changed=True)
+    values = {
+        "tenant_id": session.tenant_id,
+        "name": spec.name,
+        "bootstrap": list(spec.bootstrap),
+        "security": dict(spec.security),
+        "secrets": keyring.encrypt(spec.secrets) if spec.secrets else None,
+        "secret_references": _to_dicts(spec.references),
+        "properties": dict(spec.properties or {}),
+    }
+    return await audit.insert_row(session, cluster, values, "cluster.create", spec.name)
 
 
 async def put(
@@ -112,35 +121,25 @@ async def put(
             f"Only a platform administrator may change this cluster, because it has {', '.join(privileged)}; ask one, or "
             "delete the cluster and create it without."
         )
-    changes = _changes(row, spec, keyring)
-    if not changes:
-        return WriteResult(row)
-    changing = update(cluster).where(cluster.c.id == row["id"])
-    changing = changing.values(version=row["version"] + 1, updated_at=func.now(), **changes)
-    after = await session.fetch_one(changing.returning(cluster))
-    await audit.record(session, "cluster.update", f"cluster/{spec.name}", row, after)
-    return WriteResult(after, changed=True)
+    return await audit.update_row(session, cluster, row, _desired_values(row, spec, keyring), "cluster.update")
 
 
-def _changes(row: Row, spec: ClusterSpec, keyring: Keyring) -> dict[str, Any]:
+def _desired_values(row: Row, spec: ClusterSpec, keyring: Keyring) -> dict[str, Any]:
     if spec.secrets is None:
         stored = row["secret_references"].keys() | (_decrypt_or_none(row["secrets"], keyring) or {}).keys()
         twice = sorted(stored & dict(spec.security).keys())
         if twice:
             text = "is stored as a secret; omit it here, and give `secrets` to change it"
             raise InvalidInput([FieldError(f"security.{display_name(name)}", text) for name in twice])
-    changes: dict[str, Any] = {}
-    if list(row["bootstrap"]) != list(spec.bootstrap):
-        changes["bootstrap"] = list(spec.bootstrap)
-    if row["security"] != dict(spec.security):
-        changes["security"] = dict(spec.security)
+    values: dict[str, Any] = {"bootstrap": list(spec.bootstrap), "security": dict(spec.security)}
+    # The same secrets are not encrypted again: the text would differ.
     if spec.secrets is not None and dict(spec.secrets) != _decrypt_or_none(row["secrets"], keyring):
-        changes["secrets"] = keyring.encrypt(spec.secrets) if spec.secrets else None
-    if spec.references is not None and _to_dicts(spec.references) != row["secret_references"]:
-        changes["secret_references"] = _to_dicts(spec.references)
-    if spec.properties is not None and dict(spec.properties) != row["properties"]:
-        changes["properties"] = dict(spec.properties)
-    return changes
+        values["secrets"] = keyring.encrypt(spec.secrets) if spec.secrets else None
+    if spec.references is not None:
+        values["secret_references"] = _to_dicts(spec.references)
+    if spec.properties is not None:
+        values["properties"] = dict(spec.properties)
+    return values
 
 
 def _to_dicts(references: Mapping[str, Mapping[str, str]] | None) -> dict[str, dict[str, str]]:
@@ -164,7 +163,7 @@ async def remove(session: TenantSession, name: str, precondition: Precondition |
         PreconditionFailed: its version is not what the caller expects.
     """
     statement = select(cluster).where(cluster.c.name == name).with_for_update()
-    row = require_row(await session.fetch_optional(statement))
+    row = await session.fetch_existing(statement)
     check_precondition(row, precondition)
     of_cluster = monitor.c.cluster_id == row["id"]
     live = select(monitor.c.name).where(of_cluster, monitor.c.deleted_at.is_(None)).order_by(monitor.c.name).limit(4)
@@ -216,3 +215,95 @@ async def find_measured_targets(
         lag_target.c.partition_limitation == limitation,
     )
     return {int(row["id"]): str(row["topic"]) for row in await session.fetch_all(statement)}
+
+
+@dataclass(slots=True)
+class ReencryptionProgress:
+    """Progress of a run.
+
+    Attributes:
+        total: clusters with stored secrets, counted at the beginning.
+        reencrypted: clusters whose secrets this run has encrypted again.
+        current: clusters whose secrets the first key had encrypted before.
+        unreadable: `tenant/cluster` of secrets that no configured key decrypts; they are not changed.
+    """
+
+    total: int = 0
+    reencrypted: int = 0
+    current: int = 0
+    unreadable: list[str] = field(default_factory=list)
+
+    @property
+    def processed(self) -> int:
+        """How many clusters are processed."""
+        return self.reencrypted + self.current + len(self.unreadable)
+
+
+async def reencrypt_all(
+    database: RegistryDatabase, keyring: Keyring, progress: Callable[[ReencryptionProgress], None] = lambda done: None
+) -> ReencryptionProgress:
+    """Encrypt again, with the first key, what an older key has encrypted.
+
+    Each batch is a transaction of its own with its audit row, and secrets of the first key are skipped: the run may be
+    interrupted, repeated, and run twice at once.
+
+    Args:
+        database: the registry.
+        keyring: all keys that any secret was encrypted with; the first one encrypts.
+        progress: called after every batch, and once before the first.
+
+    Raises:
+        SettingsInvalid: there is no key.
+        StoreUnavailable: the store does not answer; batches until then are committed.
+    """
+    keyring.encrypt({})
+    done = ReencryptionProgress()
+    async with database.platform(REENCRYPTION_ACTOR) as session:
+        counting = select(func.count()).select_from(cluster).where(cluster.c.secrets.is_not(None))
+        done.total = int((await session.execute(counting)).scalar_one())
+    progress(done)
+    last = 0
+    while True:
+        # Every tenant's rows: this is the platform's own task, and no caller gets them.
+        async with database.platform(REENCRYPTION_ACTOR) as session:
+            rows = await _lock_batch(session, last)
+            await _reencrypt_batch(session, rows, keyring, done)
+        if not rows:
+            return done
+        last = int(rows[-1]["id"])
+        progress(done)
+
+
+async def _lock_batch(session: RegistrySession, last: int) -> list[Row]:
+    statement = (
+        select(cluster.c.id, cluster.c.name, cluster.c.secrets, tenant.c.name.label("tenant"))
+        .join(tenant, tenant.c.id == cluster.c.tenant_id)
+        .where(cluster.c.secrets.is_not(None), cluster.c.id > last)
+        .order_by(cluster.c.id)
+        .limit(_REENCRYPTION_BATCH)
+        # Secrets that are stored meanwhile must not be overwritten by older ones.
+        .with_for_update(of=cluster)
+    )
+    return await session.fetch_all(statement)
+
+
+async def _reencrypt_batch(
+    session: RegistrySession, rows: list[Row], keyring: Keyring, done: ReencryptionProgress
+) -> None:
+    changed = []
+    for row in rows:
+        name = f"{row['tenant']}/{row['name']}"
+        if keyring.uses_first_key(row["secrets"]):
+            done.current += 1
+            continue
+        try:
+            reencrypted = keyring.reencrypt(row["secrets"])
+        except SecretsUnreadable:
+            done.unreadable.append(name)
+            continue
+        # The version stays: the secrets are the same, and the scraper need not reconnect.
+        await session.execute(update(cluster).where(cluster.c.id == row["id"]).values(secrets=reencrypted))
+        changed.append(name)
+    if changed:
+        await audit.record(session, "secrets.rotate", "secrets", None, {"clusters": changed})
+    done.reencrypted += len(changed)

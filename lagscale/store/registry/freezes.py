@@ -19,9 +19,8 @@ from lagscale.errors import FieldError, InvalidInput, NotFound
 from lagscale.store.registry import audit
 from lagscale.store.registry.history import read_clock
 from lagscale.store.registry.paging import Page, PageRequest, read_page
-from lagscale.store.registry.session import Row, TenantSession
+from lagscale.store.registry.session import Row, TenantSession, WriteResult
 from lagscale.store.registry.tables import cluster, freeze, frozen_answer, monitor
-from lagscale.store.registry.versions import WriteResult, require_row
 
 TENANT, CLUSTER, MONITOR = "tenant", "cluster", "monitor"
 
@@ -46,7 +45,7 @@ async def read_by_name(session: TenantSession, subject: FreezeSubject) -> Row:
         NotFound: there is no such object, or it is not frozen itself.
     """
     await _identify(session, subject)
-    return require_row(await session.fetch_optional(_select_freeze(subject)))
+    return await session.fetch_existing(_select_freeze(subject))
 
 
 async def put(
@@ -80,7 +79,7 @@ async def put(
         return WriteResult(before)
     else:
         await session.execute(sa.update(freeze).where(freeze.c.id == before["id"]).values(**values))
-    after = require_row(await session.fetch_optional(_select_freeze(subject)))
+    after = await session.fetch_existing(_select_freeze(subject))
     await audit.record(
         session, f"{subject.kind}.freeze", _audit_name(session, subject), _audit_values(before), _audit_values(after)
     )
@@ -179,7 +178,7 @@ async def _identify(session: TenantSession, subject: FreezeSubject) -> dict[str,
     else:
         raise NotFound
     # Locked until the end, so that it is not deleted while it is being frozen.
-    row = require_row(await session.fetch_optional(statement.with_for_update(read=True, key_share=True)))
+    row = await session.fetch_existing(statement.with_for_update(read=True, key_share=True))
     return {f"{subject.kind}_id": int(row["id"])}
 
 

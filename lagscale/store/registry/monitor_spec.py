@@ -27,6 +27,7 @@ class MonitorDraft:
     """A monitor as a caller describes it, before its tenant's rules apply.
 
     Attributes:
+        scope: its topics: a list, a pattern, or all of the group's.
         given: the policy keys as given, as texts.
         field_errors: faults of the description itself.
     """
@@ -40,54 +41,35 @@ class MonitorDraft:
     field_errors: tuple[FieldError, ...] = ()
 
     @property
+    def topics(self) -> tuple[str, ...]:
+        """The listed ones; without any the scraper discovers them."""
+        return self.scope.topics
+
+    @property
     def content(self) -> str:
-        """The hash of its content, see `MonitorSpec.content`."""
+        """The hash by which inline triggers of the same content are matched to it."""
         scope = self.scope
         return compute_content_hash(
             self.cluster, self.consumer_group, scope.topics, self.given, pattern=scope.pattern, exclude=scope.exclude
         )
 
 
-@dataclass(frozen=True, slots=True)
-class MonitorSpec:
-    """Desired state of a monitor.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MonitorSpec(MonitorDraft):
+    """Desired state of a monitor: a draft with its tenant's rules applied.
 
     Attributes:
-        topics: listed ones; without any the scraper discovers them.
-        given: the policy keys as given, as texts.
-        policy: the same with every default resolved.
-        pattern: see `TopicScope`.
-        exclude: see `TopicScope`.
+        policy: the given keys with every default resolved.
         inherited: policy keys that the tenant's defaults add, as texts.
     """
 
-    name: str
-    cluster: str
-    consumer_group: str
-    topics: tuple[str, ...]
-    given: Mapping[str, str]
     policy: Policy
-    overridable: bool = False
-    pattern: str | None = None
-    exclude: tuple[str, ...] = ()
     inherited: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def effective_policy(self) -> dict[str, str]:
         """The policy keys in force, as texts."""
         return {**self.inherited, **self.given}
-
-    @property
-    def scope(self) -> TopicScope:
-        """Its topics: a list, a pattern, or all of the group's."""
-        return TopicScope(self.topics, self.pattern, self.exclude)
-
-    @property
-    def content(self) -> str:
-        """The hash by which inline triggers of the same content are matched to it."""
-        return compute_content_hash(
-            self.cluster, self.consumer_group, self.topics, self.given, pattern=self.pattern, exclude=self.exclude
-        )
 
     @property
     def limitation(self) -> str:
@@ -127,10 +109,8 @@ def apply_rules(draft: MonitorDraft, rules: PolicyRules, policy: Policy) -> tupl
     field_errors = _check_limitation(draft, inherited)
     spec = None
     if not field_errors:
-        spec = MonitorSpec(
-            draft.name, draft.cluster, draft.consumer_group, draft.scope.topics, draft.given, policy, draft.overridable,
-            draft.scope.pattern, draft.scope.exclude, inherited,
-        )  # fmt: skip
+        described = (draft.name, draft.cluster, draft.consumer_group, draft.scope, draft.given, draft.overridable)
+        spec = MonitorSpec(*described, policy=policy, inherited=inherited)
     return spec, field_errors + rules.field_errors(policy, draft.given)
 
 
@@ -175,8 +155,8 @@ def to_columns(spec: MonitorSpec) -> dict[str, Any]:
         "consumer_group": spec.consumer_group,
         # A list, or a pattern, or neither: then all topics of the group.
         "topics": list(spec.topics) or None,
-        "topic_pattern": spec.pattern,
-        "exclude_topics": list(spec.exclude),
+        "topic_pattern": spec.scope.pattern,
+        "exclude_topics": list(spec.scope.exclude),
         "isolation_level": spec.policy.isolation_level.value,
         "partition_limitation": spec.limitation,
         "policy": spec.effective_policy,

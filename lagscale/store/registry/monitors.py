@@ -1,18 +1,35 @@
-"""Monitors of a tenant: listed, put one by one, deleted and restored. `monitor_writes` writes the rows."""
+"""Monitors of a tenant: listed, put one by one, deleted and restored, and brought to changed rules of the tenant.
+
+`monitor_writes` writes the rows.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import sqlalchemy as sa
 
 from lagscale.domain.state_codes import StateCode
-from lagscale.errors import Conflict, InvalidInput, NotFound
+from lagscale.errors import Conflict, FieldError, InvalidInput, NotFound
 from lagscale.store.registry import monitor_writes, quotas
-from lagscale.store.registry.monitor_spec import MonitorDraft, MonitorSpec, build_spec
+from lagscale.store.registry.monitor_spec import (
+    MonitorDraft,
+    MonitorSpec,
+    build_spec,
+    read_draft,
+    resolve_draft,
+    to_columns,
+)
 from lagscale.store.registry.paging import Page, PageRequest, read_page
-from lagscale.store.registry.session import Row, TenantSession
+from lagscale.store.registry.session import (
+    Precondition,
+    Row,
+    TenantSession,
+    WriteResult,
+    check_precondition,
+)
 from lagscale.store.registry.tables import (
     cluster,
     cluster_state,
@@ -22,7 +39,6 @@ from lagscale.store.registry.tables import (
     monitor_target,
     target_state,
 )
-from lagscale.store.registry.versions import Precondition, WriteResult, check_precondition, require_row
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +111,7 @@ async def read_by_name(session: TenantSession, name: str) -> Row:
     Raises:
         NotFound: there is none.
     """
-    return require_row(await session.fetch_optional(_select_with_topics().where(monitor.c.name == name)))
+    return await session.fetch_existing(_select_with_topics().where(monitor.c.name == name))
 
 
 async def lock_by_name(session: TenantSession, name: str) -> Row | None:
@@ -192,7 +208,9 @@ async def remove(session: TenantSession, name: str, precondition: Precondition |
         NotFound: there is none.
         PreconditionFailed: its version is not what the caller expects.
     """
-    row = require_row(await lock_by_name(session, name))
+    row = await lock_by_name(session, name)
+    if row is None:
+        raise NotFound
     check_precondition(row, precondition)
     await monitor_writes.remove(session, [row])
 
@@ -234,3 +252,41 @@ async def read_targets(session: TenantSession, monitor_id: int) -> list[Row]:
     return await session.fetch_all(
         statement.where(monitor_target.c.monitor_id == monitor_id).order_by(lag_target.c.topic)
     )
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyViolation:
+    """A monitor that its tenant's rules forbid; it continues unchanged until its next change."""
+
+    name: str
+    field_errors: tuple[FieldError, ...]
+
+
+async def apply_tenant_rules(session: TenantSession, tick_seconds: float) -> list[PolicyViolation]:
+    """Apply the tenant's present rules to its live monitors at once; the violations by name.
+
+    A monitor that the new defaults change gets a new version, so that each point in time is explained by its own policy.
+    A monitor without a valid policy by these rules keeps its policy.
+
+    Args:
+        session: a transaction in the tenant's context, with the tenant's present row.
+        tick_seconds: the scraper's tick.
+    """
+    await quotas.lock_registrations(session)
+    rows = await lock_many(session)
+    changed: list[tuple[Row, MonitorSpec]] = []
+    found: list[PolicyViolation] = []
+    for row in rows.values():
+        spec, field_errors = resolve_draft(read_draft(row), session.tenant, tick_seconds)
+        if spec is not None and any(row[column] != value for column, value in to_columns(spec).items()):
+            changed.append((row, spec))
+        if field_errors:
+            found.append(PolicyViolation(row["name"], tuple(field_errors)))
+    await monitor_writes.change(session, changed, adopt=False)
+    return sorted(found, key=lambda violation: violation.name)
+
+
+def find_violations(session: TenantSession, rows: Iterable[Row], tick_seconds: float) -> list[PolicyViolation]:
+    """Violations among these monitors; the rows have their clusters' names."""
+    found = ((row["name"], resolve_draft(read_draft(row), session.tenant, tick_seconds)[1]) for row in rows)
+    return [PolicyViolation(name, tuple(field_errors)) for name, field_errors in found if field_errors]

@@ -13,9 +13,15 @@ from lagscale.domain.state_codes import StateCode
 from lagscale.errors import QuotaExceeded
 from lagscale.store.queries import load
 from lagscale.store.registry import audit
-from lagscale.store.registry.session import RegistrySession, TenantSession, as_platform
+from lagscale.store.registry.session import (
+    Precondition,
+    RegistrySession,
+    TenantSession,
+    WriteResult,
+    as_platform,
+    check_precondition,
+)
 from lagscale.store.registry.tables import cluster, lag_target, monitor, monitor_target, target_state, tenant
-from lagscale.store.registry.versions import Precondition, WriteResult, check_precondition
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,12 +97,7 @@ async def put(session: TenantSession, limits: Mapping[Quota, int], precondition:
     row = await platform.fetch_one(sa.select(tenant).where(_is_own_row(session)).with_for_update(key_share=True))
     check_precondition(row, precondition)
     new_limits = {QUOTA_COLUMNS[quota]: limit for quota, limit in limits.items()}
-    if all(row[column] == value for column, value in new_limits.items()):
-        return WriteResult(row)
-    changing = sa.update(tenant).where(_is_own_row(session)).values(version=row["version"] + 1, **new_limits)
-    after = await platform.fetch_one(changing.returning(tenant))
-    await audit.record(session, "tenant.quotas", f"tenant/{row['name']}", row, after)
-    return WriteResult(after, changed=True)
+    return await audit.update_row(platform, tenant, row, new_limits, "tenant.quotas", tenant_id=session.tenant_id)
 
 
 async def read_request_rates(session: RegistrySession) -> dict[int, int]:

@@ -1,4 +1,5 @@
-"""Transactions of the administration: one role, one tenant context each, driver errors translated.
+"""Transactions of the administration: one role, one tenant context each, driver errors translated; and what a write
+expects and comes to.
 
 The API and `services.single_monitor` open them; the modules of this folder work inside them.
 """
@@ -6,7 +7,7 @@ The API and `services.single_monitor` open them; the modules of this folder work
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,9 +16,16 @@ import sqlalchemy as sa
 from psycopg import errors as pg
 from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
-from lagscale.errors import Conflict, FieldError, InvalidInput, NotFound, StoreTimeout, StoreUnavailable
-from lagscale.store.connection import AsyncWatchdogConnection, set_role
-from lagscale.store.faults import translate_error
+from lagscale.errors import (
+    Conflict,
+    FieldError,
+    InvalidInput,
+    NotFound,
+    PreconditionFailed,
+    StoreTimeout,
+    StoreUnavailable,
+)
+from lagscale.store.connection import AsyncWatchdogConnection, set_role, translate_error
 from lagscale.store.registry import tables
 
 ROLE = "lagscale_api"
@@ -76,6 +84,17 @@ class RegistrySession:
         """The only row of a statement, or None."""
         row = (await self.execute(statement)).one_or_none()
         return None if row is None else row._asdict()
+
+    async def fetch_existing(self, statement: sa.Executable) -> Row:
+        """The only row of a statement.
+
+        Raises:
+            NotFound: there is none for this caller.
+        """
+        row = await self.fetch_optional(statement)
+        if row is None:
+            raise NotFound
+        return row
 
     async def fetch_one(self, statement: sa.Executable) -> Row:
         """The only row of a statement."""
@@ -140,29 +159,24 @@ class RegistryDatabase:
         async with _translate_errors(), self._engine.connect() as connection:
             await connection.execute(sa.text("select version from registry_change"))
 
-    @asynccontextmanager
-    async def _begin_transaction(self, *, dry_run: bool) -> AsyncIterator[AsyncConnection]:
-        async with _translate_errors(), self._engine.begin() as connection:
-            yield connection
-            # Only deferred constraints would fail at the commit, and the schema has none.
-            if dry_run:
-                await connection.rollback()
-
-    @asynccontextmanager
-    async def platform(
+    def platform(
         self, actor: str, *, origin: str | None = None, dry_run: bool = False
-    ) -> AsyncIterator[RegistrySession]:
+    ) -> AbstractAsyncContextManager[RegistrySession]:
         """A transaction that sees every tenant's rows; only after the caller's key was checked."""
-        async with self._begin_transaction(dry_run=dry_run) as connection:
-            await _set_context(connection, tenant="", platform="on")
-            yield RegistrySession(connection, actor, origin)
+        return self._begin(AccessScope(None, actor, origin, dry_run))
+
+    def within(self, scope: AccessScope) -> AbstractAsyncContextManager[RegistrySession]:
+        """A transaction that sees what the scope may see."""
+        return self._begin(scope)
 
     @asynccontextmanager
-    async def within(self, scope: AccessScope) -> AsyncIterator[RegistrySession]:
-        """A transaction that sees what the scope may see."""
-        async with self._begin_transaction(dry_run=scope.dry_run) as connection:
-            await _set_scope_context(connection, scope)
+    async def _begin(self, scope: AccessScope) -> AsyncIterator[RegistrySession]:
+        async with _translate_errors(), self._engine.begin() as connection:
+            await _set_context(connection, scope.tenant_id)
             yield RegistrySession(connection, scope.actor, scope.origin)
+            # Only deferred constraints would fail at the commit, and the schema has none.
+            if scope.dry_run:
+                await connection.rollback()
 
     @asynccontextmanager
     async def tenant(self, scope: AccessScope, name: str, *, lock: bool = False) -> AsyncIterator[TenantSession]:
@@ -179,41 +193,32 @@ class RegistryDatabase:
         Raises:
             NotFound: no tenant of this name for this scope.
         """
-        async with self._begin_transaction(dry_run=scope.dry_run) as connection:
-            await _set_scope_context(connection, scope)
+        async with self._begin(scope) as session:
             statement = sa.select(tables.tenant).where(tables.tenant.c.name == name)
             if lock:
                 statement = statement.with_for_update(key_share=True)
-            row = (await connection.execute(statement)).one_or_none()
-            if row is None:
-                raise NotFound
-            yield await as_tenant(RegistrySession(connection, scope.actor, scope.origin), row._asdict())
+            yield await as_tenant(session, await session.fetch_existing(statement))
 
 
 async def as_tenant(session: RegistrySession, tenant: Row) -> TenantSession:
     """The rest of the transaction sees this tenant's rows only."""
-    await _set_context(session.connection, tenant=str(tenant["id"]), platform="off")
+    await _set_context(session.connection, tenant["id"])
     return TenantSession(session.connection, session.actor, session.origin, tenant=tenant)
 
 
 async def as_platform(session: TenantSession) -> RegistrySession:
     """The rest of the transaction sees every tenant's rows; only where a platform administrator asks."""
-    await _set_context(session.connection, tenant="", platform="on")
+    await _set_context(session.connection, None)
     return RegistrySession(session.connection, session.actor, session.origin)
 
 
-async def _set_scope_context(connection: AsyncConnection, scope: AccessScope) -> None:
-    tenant = "" if scope.tenant_id is None else str(scope.tenant_id)
-    await _set_context(connection, tenant=tenant, platform="on" if scope.platform else "off")
-
-
-async def _set_context(connection: AsyncConnection, *, tenant: str, platform: str) -> None:
+async def _set_context(connection: AsyncConnection, tenant_id: int | None) -> None:
     # Local to the transaction: a pooled connection must not carry one caller's visibility to the next.
     await connection.execute(
         sa.text(
             "select set_config('lagscale.tenant', :tenant, true), set_config('lagscale.platform', :platform, true)"
         ),
-        {"tenant": tenant, "platform": platform},
+        {"tenant": "", "platform": "on"} if tenant_id is None else {"tenant": str(tenant_id), "platform": "off"},
     )
 
 
@@ -222,16 +227,12 @@ async def _translate_errors() -> AsyncIterator[None]:
     try:
         yield
     except sa.exc.DBAPIError as wrong:
-        raise _translate_dbapi_error(wrong) from wrong
+        raise (wrong if wrong.orig is None else _translate_driver_error(wrong.orig)) from wrong
     except sa.exc.TimeoutError as wrong:
         raise StoreTimeout("All connections to the store are busy; retry.") from wrong
     except (OSError, psycopg.Error) as wrong:
         # Connecting happens outside SQLAlchemy's own wrapping.
         raise _translate_driver_error(wrong) from wrong
-
-
-def _translate_dbapi_error(wrong: sa.exc.DBAPIError) -> BaseException:
-    return wrong if wrong.orig is None else _translate_driver_error(wrong.orig)
 
 
 def _translate_driver_error(cause: BaseException) -> BaseException:
@@ -246,3 +247,55 @@ def _translate_driver_error(cause: BaseException) -> BaseException:
     if isinstance(cause, pg.DataError):
         return InvalidInput([FieldError("body", "holds a character or a number that cannot be stored")])
     return translate_error(cause) or cause
+
+
+@dataclass(frozen=True, slots=True)
+class WriteResult:
+    """The row after a write; `created` and `changed` are both false when nothing had to change.
+
+    `before` is the former row of a changed tenant.
+    """
+
+    row: Row
+    created: bool = False
+    changed: bool = False
+    before: Row | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Precondition:
+    """The state that the caller expects of the object.
+
+    Attributes:
+        versions: one of these; empty: any version, but the object exists.
+        absent: it does not exist.
+    """
+
+    versions: frozenset[int] = frozenset()
+    absent: bool = False
+
+
+def check_precondition(row: Row | None, precondition: Precondition | None) -> None:
+    """Check the caller's precondition.
+
+    Args:
+        row: the present row; None where there is none.
+        precondition: None is always met.
+
+    Raises:
+        PreconditionFailed: it is not met.
+    """
+    if precondition is None:
+        return
+    if precondition.absent:
+        if row is not None:
+            text = "Already exists; omit If-None-Match to replace it, or choose another name."
+            raise PreconditionFailed(text, field="If-None-Match")
+        return
+    if row is None:
+        raise PreconditionFailed("Does not exist; omit If-Match to create it.")
+    if precondition.versions and int(row["version"]) not in precondition.versions:
+        read = " or ".join(str(version) for version in sorted(precondition.versions))
+        raise PreconditionFailed(
+            f"Version conflict: current version is {row['version']}, expected {read}; read it again and retry."
+        )

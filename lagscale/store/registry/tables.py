@@ -5,299 +5,154 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import (
-    ARRAY,
-    BigInteger,
-    Boolean,
-    Column,
-    Double,
-    Identity,
-    Integer,
-    LargeBinary,
-    MetaData,
-    SmallInteger,
-    Table,
-    Text,
-    Uuid,
-    text,
-)
+import sqlalchemy as sa
 from sqlalchemy.dialects.postgresql import JSONB, TIMESTAMP
 from sqlalchemy.types import TypeEngine
 
-from lagscale.domain.quotas import QUOTA_COLUMNS as QUOTAS
+from lagscale.domain.quotas import QUOTA_COLUMNS
 from lagscale.store.samples.columns import COLUMNS
 
-metadata = MetaData()
+metadata = sa.MetaData()
 
-_NOW = text("now()")
-_INSTANT = TIMESTAMP(timezone=True)
-
-
-def _id() -> Column[int]:
-    return Column("id", Integer, Identity(always=True), primary_key=True)
-
-
-def _uuid() -> Column[object]:
-    return Column("id", Uuid, primary_key=True, server_default=text("gen_random_uuid()"))
-
-
-def _tenant(*, nullable: bool = False) -> Column[int]:
-    return Column("tenant_id", Integer, nullable=nullable)
-
-
-def _instant(name: str, *, nullable: bool = False) -> Column[object]:
-    return Column(name, _INSTANT, nullable=nullable, server_default=None if nullable else _NOW)
-
-
-tenant = Table(
-    "tenant",
-    metadata,
-    _id(),
-    Column("name", Text, nullable=False),
-    Column("display_name", Text, nullable=False),
-    Column("auto_register", Boolean, nullable=False),
-    Column("min_sampling_seconds", Integer, nullable=False),
-    Column("max_monitors", Integer, nullable=False),
-    _instant("created_at"),
-    Column("version", Integer, nullable=False),
-    Column("policy_defaults", JSONB, nullable=False),
-    Column("policy_limits", JSONB, nullable=False),
-    Column("max_auto_monitors", Integer, nullable=False),
-    Column("auto_expiry_days", Integer, nullable=False),
-    *[Column(name, Integer, nullable=False) for name in QUOTAS.values() if name != "max_monitors"],
-)
-
-api_key = Table(
-    "api_key",
-    metadata,
-    _uuid(),
-    _tenant(nullable=True),
-    Column("name", Text, nullable=False),
-    Column("role", Text, nullable=False),
-    Column("prefix", Text, nullable=False),
-    Column("digest", LargeBinary, nullable=False),
-    _instant("created_at"),
-    _instant("expires_at", nullable=True),
-    _instant("last_used_at", nullable=True),
-    _instant("revoked_at", nullable=True),
-    Column("replaced_by", Text),
-)
-
-namespace_binding = Table(
-    "namespace_binding",
-    metadata,
-    _uuid(),
-    _tenant(),
-    Column("instance", Text, nullable=False),
-    Column("namespace", Text, nullable=False),
-    _instant("created_at"),
-)
-
-cluster = Table(
-    "cluster",
-    metadata,
-    _id(),
-    _tenant(),
-    Column("name", Text, nullable=False),
-    Column("bootstrap", ARRAY(Text), nullable=False),
-    Column("security", JSONB, nullable=False),
-    Column("secrets", LargeBinary),
-    _instant("created_at"),
-    _instant("updated_at"),
-    Column("version", Integer, nullable=False),
-    Column("properties", JSONB, nullable=False),
-    Column("secret_references", JSONB, nullable=False),
-)
-
-monitor = Table(
-    "monitor",
-    metadata,
-    _id(),
-    _tenant(),
-    Column("name", Text, nullable=False),
-    Column("cluster_id", Integer, nullable=False),
-    Column("consumer_group", Text, nullable=False),
-    Column("topics", ARRAY(Text)),
-    Column("topic_pattern", Text),
-    Column("isolation_level", Text, nullable=False),
-    Column("partition_limitation", Text, nullable=False),
-    Column("policy", JSONB, nullable=False),
-    Column("sampling_ms", Integer, nullable=False),
-    Column("stale_after_ms", Integer, nullable=False),
-    Column("overridable", Boolean, nullable=False),
-    Column("content_hash", Text, nullable=False),
-    Column("auto_registered", Boolean, nullable=False),
-    _instant("last_asked_at", nullable=True),
-    _instant("created_at"),
-    _instant("updated_at"),
-    _instant("deleted_at", nullable=True),
-    Column("version", Integer, nullable=False),
-    Column("exclude_topics", ARRAY(Text), nullable=False),
-    Column("inherited", ARRAY(Text), nullable=False),
-    Column("registered_by", JSONB(none_as_null=True)),
-)
-
-monitor_version = Table(
-    "monitor_version",
-    metadata,
-    Column("monitor_id", Integer, primary_key=True),
-    _tenant(),
-    Column("version", Integer, primary_key=True),
-    _instant("valid_from"),
-    Column("policy", JSONB, nullable=False),
-)
-
-lag_target = Table(
-    "lag_target",
-    metadata,
-    _id(),
-    _tenant(),
-    Column("cluster_id", Integer, nullable=False),
-    Column("consumer_group", Text, nullable=False),
-    Column("topic", Text, nullable=False),
-    Column("isolation_level", Text, nullable=False),
-    Column("partition_limitation", Text, nullable=False),
-    Column("topic_id", Text),
-    Column("epoch", Integer, nullable=False),
-    _instant("created_at"),
-)
-
-monitor_target = Table(
-    "monitor_target",
-    metadata,
-    Column("monitor_id", Integer, primary_key=True),
-    Column("target_id", Integer, primary_key=True),
-    _tenant(),
-    _instant("absent_at", nullable=True),
-)
-
-monitor_scope = Table(
-    "monitor_scope",
-    metadata,
-    Column("monitor_id", Integer, primary_key=True),
-    _tenant(),
-    Column("monitor_version", Integer, nullable=False),
-    _instant("resolved_at", nullable=True),
-    Column("matched", Integer, nullable=False),
-    Column("code", Text, nullable=False),
-    Column("message", Text, nullable=False),
-    Column("since", _INSTANT, nullable=False),
-    Column("seen_at", _INSTANT, nullable=False),
-)
-
-monitor_target_span = Table(
-    "monitor_target_span",
-    metadata,
-    Column("monitor_id", Integer, primary_key=True),
-    Column("target_id", Integer, primary_key=True),
-    _tenant(),
-    Column("since", _INSTANT, primary_key=True, server_default=_NOW),
-    _instant("until", nullable=True),
-)
-
-cluster_state = Table(
-    "cluster_state",
-    metadata,
-    Column("cluster_id", Integer, primary_key=True),
-    _tenant(),
-    Column("code", Text, nullable=False),
-    Column("message", Text, nullable=False),
-    Column("since", _INSTANT, nullable=False),
-    Column("seen_at", _INSTANT, nullable=False),
-)
-
-target_state = Table(
-    "target_state",
-    metadata,
-    Column("target_id", Integer, primary_key=True),
-    _tenant(),
-    Column("code", Text, nullable=False),
-    Column("message", Text, nullable=False),
-    Column("since", _INSTANT, nullable=False),
-    Column("seen_at", _INSTANT, nullable=False),
-    Column("partitions", Integer),
-)
-
-decision = Table(
-    "decision",
-    metadata,
-    Column("told_at", _INSTANT, primary_key=True),
-    _tenant(),
-    Column("monitor_id", Integer, primary_key=True),
-    Column("replica", Text, primary_key=True),
-    Column("snapshot_at", _INSTANT),
-    Column("verdict", Text, nullable=False),
-    Column("value", Double),
-    Column("active", Boolean),
-    Column("held", Boolean, nullable=False),
-    Column("reason", Text, nullable=False),
-    Column("code", Text, nullable=False),
-    Column("version", Integer),
-    Column("overrides", JSONB(none_as_null=True)),
-)
-
-audit_event = Table(
-    "audit_event",
-    metadata,
-    _uuid(),
-    _instant("at"),
-    _tenant(nullable=True),
-    Column("actor", Text, nullable=False),
-    Column("action", Text, nullable=False),
-    Column("object", Text, nullable=False),
-    Column("before", JSONB(none_as_null=True)),
-    Column("after", JSONB(none_as_null=True)),
-    Column("origin", Text),
-)
-
-freeze = Table(
-    "scaling_freeze",
-    metadata,
-    _uuid(),
-    _tenant(),
-    Column("cluster_id", Integer),
-    Column("monitor_id", Integer),
-    Column("reason", Text, nullable=False),
-    Column("actor", Text, nullable=False),
-    _instant("since"),
-    Column("until", _INSTANT, nullable=False),
-)
-
-#: The scaler writes it.
-frozen_answer = Table(
-    "frozen_answer",
-    metadata,
-    Column("freeze_id", Uuid, primary_key=True),
-    Column("monitor_id", Integer, primary_key=True),
-    Column("overrides", Text, primary_key=True),
-    _tenant(),
-    Column("since", _INSTANT, nullable=False),
-    Column("known_at", _INSTANT),
-    Column("value", Double),
-    Column("active", Boolean),
-)
-
-samples_kept = Table(
-    "samples_kept",
-    metadata,
-    Column("only_row", Boolean, primary_key=True, server_default=text("true")),
-    _instant("kept_since", nullable=True),
-)
-
-_SAMPLE_TYPES: Mapping[str, TypeEngine[Any]] = {
-    "timestamptz": _INSTANT,
-    "int": Integer(),
-    "bigint": BigInteger(),
-    "smallint": SmallInteger(),
+_TYPES: Mapping[str, TypeEngine[Any]] = {
+    "bigint": sa.BigInteger(),
+    "boolean": sa.Boolean(),
+    "bytea": sa.LargeBinary(),
+    "float8": sa.Double(),
+    "int": sa.Integer(),
+    "jsonb": JSONB(none_as_null=True),
+    "smallint": sa.SmallInteger(),
+    "text": sa.Text(),
+    "timestamptz": TIMESTAMP(timezone=True),
+    "uuid": sa.Uuid(),
 }
+_DEFAULTS = {"now": sa.text("now()"), "random": sa.text("gen_random_uuid()"), "true": sa.text("true")}
 
 
-def _sample_column(name: str, kind: str) -> Column[Any]:
-    scalar: TypeEngine[Any] = _SAMPLE_TYPES[kind.removesuffix("[]")]
-    return Column(name, ARRAY(scalar) if kind.endswith("[]") else scalar)
+def _column(name: str, kind: str, *marks: str) -> sa.Column[Any]:
+    scalar = _TYPES[kind.removesuffix("[]")]
+    return sa.Column(
+        name,
+        sa.ARRAY(scalar) if kind.endswith("[]") else scalar,
+        *[sa.Identity(always=True) for mark in marks if mark == "identity"],
+        primary_key="key" in marks,
+        nullable="null" in marks,
+        server_default=next((_DEFAULTS[mark] for mark in marks if mark in _DEFAULTS), None),
+    )
 
+
+def _table(name: str, columns: str) -> sa.Table:
+    """A table of `name type marks`, comma-separated: `null`, `key` of the primary key, `identity`, or a default."""
+    return sa.Table(name, metadata, *[_column(*column.split()) for column in columns.split(",")])
+
+
+tenant = _table(
+    "tenant",
+    """
+    id int key identity, name text, display_name text, auto_register boolean, min_sampling_seconds int,
+    created_at timestamptz now, version int, policy_defaults jsonb, policy_limits jsonb, max_auto_monitors int,
+    auto_expiry_days int,
+    """
+    + ", ".join(f"{column} int" for column in QUOTA_COLUMNS.values()),
+)
+api_key = _table(
+    "api_key",
+    """
+    id uuid key random, tenant_id int null, name text, role text, prefix text, digest bytea,
+    created_at timestamptz now, expires_at timestamptz null, last_used_at timestamptz null,
+    revoked_at timestamptz null, replaced_by text null
+    """,
+)
+namespace_binding = _table(
+    "namespace_binding",
+    "id uuid key random, tenant_id int, instance text, namespace text, created_at timestamptz now",
+)
+cluster = _table(
+    "cluster",
+    """
+    id int key identity, tenant_id int, name text, bootstrap text[], security jsonb, secrets bytea null,
+    created_at timestamptz now, updated_at timestamptz now, version int, properties jsonb, secret_references jsonb
+    """,
+)
+monitor = _table(
+    "monitor",
+    """
+    id int key identity, tenant_id int, name text, cluster_id int, consumer_group text, topics text[] null,
+    topic_pattern text null, isolation_level text, partition_limitation text, policy jsonb, sampling_ms int,
+    stale_after_ms int, overridable boolean, content_hash text, auto_registered boolean,
+    last_asked_at timestamptz null, created_at timestamptz now, updated_at timestamptz now,
+    deleted_at timestamptz null, version int, exclude_topics text[], inherited text[], registered_by jsonb null
+    """,
+)
+monitor_version = _table(
+    "monitor_version",
+    "monitor_id int key, tenant_id int, version int key, valid_from timestamptz now, policy jsonb",
+)
+lag_target = _table(
+    "lag_target",
+    """
+    id int key identity, tenant_id int, cluster_id int, consumer_group text, topic text, isolation_level text,
+    partition_limitation text, topic_id text null, epoch int, created_at timestamptz now
+    """,
+)
+monitor_target = _table(
+    "monitor_target", "monitor_id int key, target_id int key, tenant_id int, absent_at timestamptz null"
+)
+monitor_scope = _table(
+    "monitor_scope",
+    """
+    monitor_id int key, tenant_id int, monitor_version int, resolved_at timestamptz null, matched int, code text,
+    message text, since timestamptz, seen_at timestamptz
+    """,
+)
+monitor_target_span = _table(
+    "monitor_target_span",
+    "monitor_id int key, target_id int key, tenant_id int, since timestamptz key now, until timestamptz null",
+)
+cluster_state = _table(
+    "cluster_state",
+    "cluster_id int key, tenant_id int, code text, message text, since timestamptz, seen_at timestamptz",
+)
+target_state = _table(
+    "target_state",
+    """
+    target_id int key, tenant_id int, code text, message text, since timestamptz, seen_at timestamptz,
+    partitions int null
+    """,
+)
+decision = _table(
+    "decision",
+    """
+    told_at timestamptz key, tenant_id int, monitor_id int key, replica text key, snapshot_at timestamptz null,
+    verdict text, value float8 null, active boolean null, held boolean, reason text, code text, version int null,
+    overrides jsonb null
+    """,
+)
+audit_event = _table(
+    "audit_event",
+    """
+    id uuid key random, at timestamptz now, tenant_id int null, actor text, action text, object text,
+    before jsonb null, after jsonb null, origin text null
+    """,
+)
+freeze = _table(
+    "scaling_freeze",
+    """
+    id uuid key random, tenant_id int, cluster_id int null, monitor_id int null, reason text, actor text,
+    since timestamptz now, until timestamptz
+    """,
+)
+#: The scaler writes it.
+frozen_answer = _table(
+    "frozen_answer",
+    """
+    freeze_id uuid key, monitor_id int key, overrides text key, tenant_id int, since timestamptz,
+    known_at timestamptz null, value float8 null, active boolean null
+    """,
+)
+samples_kept = _table("samples_kept", "only_row boolean key true, kept_since timestamptz null")
 
 #: A view that shows the set tenant's rows only; nothing is written through it.
-tenant_lag_sample = Table(
-    "tenant_lag_sample", MetaData(), *[_sample_column(name, kind) for name, kind in COLUMNS.items()]
+tenant_lag_sample = sa.Table(
+    "tenant_lag_sample", sa.MetaData(), *[_column(name, kind, "null") for name, kind in COLUMNS.items()]
 )

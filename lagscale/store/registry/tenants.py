@@ -5,15 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from sqlalchemy import delete, exists, func, insert, select, update
+from sqlalchemy import delete, exists, func, select
 
 from lagscale.domain.quotas import QUOTA_COLUMNS as QUOTAS
 from lagscale.errors import Conflict
 from lagscale.store.registry import audit
 from lagscale.store.registry.paging import Page, PageRequest, read_page
-from lagscale.store.registry.session import RegistrySession, Row, TenantSession
+from lagscale.store.registry.session import (
+    Precondition,
+    RegistrySession,
+    Row,
+    TenantSession,
+    WriteResult,
+    check_precondition,
+)
 from lagscale.store.registry.tables import cluster, monitor, tenant
-from lagscale.store.registry.versions import Precondition, WriteResult, check_precondition
 
 #: Columns of the rules that monitors are evaluated by.
 RULE_COLUMNS = ("policy_defaults", "policy_limits", "min_sampling_seconds")
@@ -34,10 +40,7 @@ async def create(session: RegistrySession, name: str, values: Mapping[str, Any])
         Conflict: the name is taken.
     """
     given = {column: values[column] for column in _WRITABLE_COLUMNS}
-    statement = insert(tenant).values(name=name, **given).returning(tenant)
-    row = await session.fetch_one(statement)
-    await audit.record(session, "tenant.create", f"tenant/{name}", None, row)
-    return WriteResult(row, created=True, changed=True)
+    return await audit.insert_row(session, tenant, {"name": name, **given}, "tenant.create", name)
 
 
 async def put(
@@ -53,12 +56,7 @@ async def put(
     if row is None:
         return await create(session, name, values)
     given = {column: values[column] for column in _WRITABLE_COLUMNS}
-    if all(row[column] == value for column, value in given.items()):
-        return WriteResult(row)
-    changing = update(tenant).where(tenant.c.id == row["id"]).values(version=row["version"] + 1, **given)
-    after = await session.fetch_one(changing.returning(tenant))
-    await audit.record(session, "tenant.update", f"tenant/{name}", row, after)
-    return WriteResult(after, changed=True, before=row)
+    return await audit.update_row(session, tenant, row, given, "tenant.update")
 
 
 async def ensure(session: RegistrySession, name: str, values: Mapping[str, Any]) -> Row:

@@ -9,8 +9,7 @@ from typing import Final
 from psycopg.rows import dict_row
 
 from lagscale.domain.lag.rounds import TargetRound
-from lagscale.store.connection import Pool
-from lagscale.store.faults import translate_errors
+from lagscale.store.connection import Pool, translate_errors
 from lagscale.store.queries import load, to_arrays
 from lagscale.store.samples.columns import read_round
 
@@ -45,17 +44,16 @@ class NewestRound:
 
 
 class RoundReader:
-    """Reads samples of any tenant; the caller has found the targets in the tenant's context."""
+    """Reads samples of any tenant; the caller has found the targets in the tenant's context.
+
+    Every method raises `StoreUnavailable` if the store does not answer.
+    """
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def read(self, requests: Sequence[RoundsRequest]) -> RoundsResult:
-        """The rounds of each target as far back as requested, and the last one before that.
-
-        Raises:
-            StoreUnavailable: the store did not answer.
-        """
+        """The rounds of each target as far back as requested, and the last one before that."""
         arrays = to_arrays(requests, targets="target_id", tenants="tenant_id", reaches="reach_ms")
         rounds: dict[int, list[TargetRound]] = {}
         async with (
@@ -72,11 +70,7 @@ class RoundReader:
         return RoundsResult(clock["now_ms"], {target: tuple(found) for target, found in rounds.items()})
 
     async def newest(self, requests: Sequence[RoundsRequest]) -> dict[int, NewestRound]:
-        """The newest round of each target that has one.
-
-        Raises:
-            StoreUnavailable: the store did not answer.
-        """
+        """The newest round of each target that has one."""
         arrays = to_arrays(requests, targets="target_id", tenants="tenant_id")
         async with (
             translate_errors(),

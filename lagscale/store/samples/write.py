@@ -10,12 +10,10 @@ from psycopg import Connection
 from psycopg.rows import dict_row
 
 from lagscale.domain.lag.rounds import SampleRow
-from lagscale.errors import LeaseLost
 from lagscale.store.connection import ScraperDatabase
 from lagscale.store.queries import load, to_arrays
-from lagscale.store.records import AppendResult, Lease
 from lagscale.store.samples.columns import COLUMNS, format_copy_line, read_row
-from lagscale.store.scraping.leases import lock_lease
+from lagscale.store.scraping.leases import Lease, lock_lease
 
 #: COPY into a table with row-level security is refused, so rows go through a table of this session. It is made from
 #: the view, because the service may not read the samples themselves.
@@ -48,40 +46,38 @@ class TopicIncarnation:
     incarnation: int
 
 
+@dataclass(frozen=True, slots=True)
+class AppendResult:
+    """The outcome of appending a batch of rows."""
+
+    stored: int
+    duplicates: int
+    refused: int  # stamped more than 1 s in the database's future
+
+
 class PostgresSamples:
-    """Samples in PostgreSQL. The statements serve all tenants; the role's policies allow just that."""
+    """Samples in PostgreSQL. The statements serve all tenants; the role's policies allow just that.
+
+    Every method raises `StoreUnavailable` if the store does not answer; nothing was written then.
+    """
 
     def __init__(self, database: ScraperDatabase) -> None:
         self._database = database
 
     def read_baselines(self, target_ids: Sequence[int]) -> dict[int, TargetBaseline]:
-        """The baseline of each target that still exists.
-
-        Raises:
-            StoreUnavailable: the store did not answer.
-        """
+        """The baseline of each target that still exists."""
         with self._database.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
             found = cursor.execute(load("scrape_newest"), {"targets": list(target_ids)}, prepare=True).fetchall()
+        rows = {columns["id"]: None if columns["at_ms"] is None else read_row(columns) for columns in found}
         return {
-            columns["id"]: TargetBaseline(
-                columns["topic_id"],
-                columns["target_epoch"],
-                None if columns["at_ms"] is None else read_row(columns),
-            )
+            columns["id"]: TargetBaseline(columns["topic_id"], columns["target_epoch"], rows[columns["id"]])
             for columns in found
         }
 
     def newest(self, target_ids: Sequence[int]) -> dict[int, SampleRow]:
-        """The newest row of each target that has one.
-
-        Raises:
-            StoreUnavailable: the store did not answer.
-        """
-        return {
-            target: baseline.row
-            for target, baseline in self.read_baselines(target_ids).items()
-            if baseline.row is not None
-        }
+        """The newest row of each target that has one."""
+        baselines = self.read_baselines(target_ids)
+        return {target: baseline.row for target, baseline in baselines.items() if baseline.row is not None}
 
     def append(
         self, rows: Sequence[tuple[int, int, SampleRow]], lease: Lease, topic_ids: Sequence[TopicIncarnation] = ()
@@ -90,7 +86,6 @@ class PostgresSamples:
 
         Raises:
             LeaseLost: another scraper leads; nothing was written.
-            StoreUnavailable: the store did not answer; nothing was written.
         """
         if not rows:
             return AppendResult(0, 0, 0)
@@ -98,8 +93,7 @@ class PostgresSamples:
             connection.execute(_STAGE)
             _copy(connection, rows)
             # Locked after the rows are sent: a writer that stops while it sends them blocks no successor.
-            if not lock_lease(connection, lease):
-                raise LeaseLost
+            lock_lease(connection, lease)
             (future,) = connection.execute(load("scrape_future")).fetchone() or (0,)
             stored = connection.execute(load("scrape_insert")).rowcount
             if topic_ids:
@@ -107,20 +101,14 @@ class PostgresSamples:
         return AppendResult(stored, len(rows) - stored - future, future)
 
     def notify(self) -> None:
-        """Notify the scalers of new rows; a transaction of its own, because NOTIFY takes one lock for all.
-
-        Raises:
-            StoreUnavailable: the store did not answer; listeners poll anyway.
+        """Notify the scalers of new rows; a transaction of its own, because NOTIFY takes one lock for all. Listeners poll
+        anyway.
         """
         with self._database.transaction() as connection:
             connection.execute("notify lagscale_samples")
 
     def drop_older_than(self, hours: float) -> list[str]:
-        """Drop samples older than so many hours by the database's clock; the names of chunks, or a count of rows.
-
-        Raises:
-            StoreUnavailable: the store did not answer.
-        """
+        """Drop samples older than so many hours by the database's clock; the names of chunks, or a count of rows."""
         with self._database.transaction() as connection:
             connection.execute(_REMOVAL_TIMEOUT)
             found = connection.execute(
@@ -129,27 +117,16 @@ class PostgresSamples:
         return [str(row[0]) for row in found]
 
     def remove_unused(self) -> dict[str, int]:
-        """Remove expired rows of the registry; kind -> how many rows, where there were any.
-
-        Raises:
-            StoreUnavailable: the store did not answer.
-        """
+        """Remove expired rows of the registry; kind -> how many rows, where there were any."""
         with self._database.transaction() as connection:
             connection.execute(_REMOVAL_TIMEOUT)
             found = connection.execute("select what, removed from tidy_registry(clock_timestamp())").fetchall()
         return {what: removed for what, removed in found if removed}
 
     def is_chunked(self) -> bool:
-        """Whether TimescaleDB stores the samples in chunks; on plain PostgreSQL retention deletes row by row.
-
-        Raises:
-            StoreUnavailable: the store did not answer.
-        """
+        """Whether TimescaleDB stores the samples in chunks; on plain PostgreSQL retention deletes row by row."""
         with self._database.transaction() as connection:
-            row = connection.execute(
-                "select exists (select from pg_extension where extname = 'timescaledb')"
-            ).fetchone()
-        return bool(row and row[0])
+            return bool(connection.execute("select from pg_extension where extname = 'timescaledb'").rowcount)
 
 
 def _copy(connection: Connection[Any], rows: Sequence[tuple[int, int, SampleRow]]) -> None:

@@ -1,4 +1,7 @@
-"""What the scraper polls: clusters and targets of all tenants; and the states of their last polls."""
+"""What the scraper polls: clusters and targets of all tenants; and the states of their last polls.
+
+Every function raises `StoreUnavailable` if the store does not answer.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from psycopg import Cursor
 from psycopg.rows import class_row, dict_row
 
-from lagscale.errors import LeaseLost
 from lagscale.store.connection import ScraperDatabase
 from lagscale.store.queries import load, to_arrays
-from lagscale.store.records import Lease
-from lagscale.store.scraping.leases import lock_lease
+from lagscale.store.scraping.leases import Lease, lock_lease
 
 _STATE_ARRAYS: Final = {"ids": "id", "codes": "code", "messages": "message", "partitions": "partitions"}
 
@@ -90,32 +92,24 @@ class PollState:
 
 
 def read_inventory(database: ScraperDatabase) -> PollInventory:
-    """All targets of live monitors with their clusters, from one snapshot.
-
-    Raises:
-        StoreUnavailable: the store did not answer.
-    """
+    """All targets of live monitors with their clusters, from one snapshot."""
     with database.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
         cursor.execute("set transaction isolation level repeatable read")
         version = cursor.execute("select version from registry_change").fetchone() or {"version": 0}
-        clusters = cursor.execute(load("scrape_clusters")).fetchall()
+        clusters = read_clusters(cursor)
         quotas = cursor.execute(load("scrape_quotas")).fetchall()
         with connection.cursor(row_factory=class_row(TargetEntry)) as entries:
             targets = entries.execute(load("scrape_targets")).fetchall()
     return PollInventory(
         int(version["version"]),
-        {row["id"]: read_cluster(row) for row in clusters},
+        clusters,
         tuple(targets),
         {row["id"]: row["max_partitions"] for row in quotas},
     )
 
 
 def failed_clusters(database: ScraperDatabase) -> frozenset[int]:
-    """The clusters whose last poll failed, and those that were never polled.
-
-    Raises:
-        StoreUnavailable: the store did not answer.
-    """
+    """The clusters whose last poll failed, and those that were never polled."""
     with database.transaction() as connection:
         return frozenset(row[0] for row in connection.execute(load("scrape_failed_clusters")).fetchall())
 
@@ -127,11 +121,9 @@ def write_poll_states(
 
     Raises:
         LeaseLost: another scraper leads; nothing was written.
-        StoreUnavailable: the store did not answer.
     """
     with database.transaction() as connection:
-        if not lock_lease(connection, lease):
-            raise LeaseLost
+        lock_lease(connection, lease)
         if clusters:
             connection.execute(load("scrape_cluster_states"), to_arrays(clusters, **_STATE_ARRAYS))
         row = None
@@ -144,17 +136,18 @@ def write_poll_states(
             connection.execute("select tell_registration_change()")
 
 
-def read_cluster(row: Mapping[str, Any]) -> ClusterEntry:
-    """A cluster from its row."""
-    encrypted_secrets = row["secrets"]
+def read_clusters(cursor: Cursor[dict[str, Any]]) -> dict[int, ClusterEntry]:
+    """Every cluster by its id."""
+    rows = cursor.execute(load("scrape_clusters")).fetchall()
+    return {row["id"]: _read_cluster(row) for row in rows}
+
+
+def _read_cluster(row: dict[str, Any]) -> ClusterEntry:
+    secrets = row.pop("secrets")
     return ClusterEntry(
-        row["id"],
-        row["tenant_id"],
-        tuple(row["bootstrap"]),
-        row["security"],
-        None if encrypted_secrets is None else bytes(encrypted_secrets),
-        row["version"],
-        row["tenant"],
-        row["secret_references"],
-        row["properties"],
+        cluster_id=row.pop("id"),
+        bootstrap=tuple(row.pop("bootstrap")),
+        encrypted_secrets=None if secrets is None else bytes(secrets),
+        references=row.pop("secret_references"),
+        **row,
     )

@@ -1,13 +1,14 @@
 """Links of monitors with a topic pattern to the topics that match it in the cluster's answers.
 
-Used by the scraper; adding or removing a link changes what the scalers judge.
+Used by the scraper; adding or removing a link changes what the scalers judge. Every function raises `StoreUnavailable`
+if the store does not answer; nothing was written then.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from psycopg import Connection
 from psycopg.rows import dict_row
@@ -15,13 +16,13 @@ from psycopg.rows import dict_row
 from lagscale.clock import to_datetime
 from lagscale.domain.lag.rounds import Note, SampleRow, TargetRound, build_row
 from lagscale.domain.topics import TopicScope
-from lagscale.errors import LeaseLost
 from lagscale.store.connection import ScraperDatabase
 from lagscale.store.queries import load, to_arrays
-from lagscale.store.records import Lease
 from lagscale.store.samples.write import PostgresSamples
-from lagscale.store.scraping.leases import lock_lease
-from lagscale.store.scraping.targets import ClusterEntry, read_cluster
+from lagscale.store.scraping.leases import Lease, lock_lease
+from lagscale.store.scraping.targets import ClusterEntry, read_clusters
+
+_STATE_ARRAYS: Final = {"monitors": "monitor_id", "versions": "version", "matched": "matched", "codes": "code"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,15 +98,10 @@ class ScopeState:
 
 
 def read_scopes(database: ScraperDatabase) -> tuple[list[ScopeEntry], dict[int, ClusterEntry]]:
-    """Every live monitor whose topics are discovered, and their clusters.
-
-    Raises:
-        StoreUnavailable: the store did not answer.
-    """
+    """Every live monitor whose topics are discovered, and their clusters."""
     with database.transaction() as connection, connection.cursor(row_factory=dict_row) as cursor:
         entries = [_read_entry(row) for row in cursor.execute(load("scope_read")).fetchall()]
-        clusters = cursor.execute(load("scrape_clusters")).fetchall() if entries else []
-    return entries, {row["id"]: read_cluster(row) for row in clusters}
+        return entries, read_clusters(cursor) if entries else {}
 
 
 def apply_change(
@@ -115,7 +111,6 @@ def apply_change(
 
     Raises:
         LeaseLost: another scraper leads; nothing was written.
-        StoreUnavailable: the store did not answer; nothing was written.
     """
     parameters: dict[str, Any] = {
         "tenant": entry.tenant_id,
@@ -142,10 +137,13 @@ def apply_change(
         if link_change.add:
             connection.execute(load("register_targets"), parameters)
             connection.execute(load("link_targets"), parameters)
-            _write_unnamed(database, connection, entry, link_change, lease)
+            if link_change.unnamed_ms is not None:
+                targets = [row[0] for row in connection.execute(load("scope_targets"), parameters).fetchall()]
+                samples = PostgresSamples(database)
+                rows = _build_unnamed(samples, entry.tenant_id, targets, link_change.unnamed_ms, link_change.note)
+                samples.append(rows, lease)
         _write(connection, [state])
-        if not lock_lease(connection, lease):
-            raise LeaseLost
+        lock_lease(connection, lease)
     return True
 
 
@@ -154,66 +152,36 @@ def write_scope_states(database: ScraperDatabase, states: Sequence[ScopeState], 
 
     Raises:
         LeaseLost: another scraper leads; nothing was written.
-        StoreUnavailable: the store did not answer; nothing was written.
     """
     if not states:
         return
     with database.transaction() as connection:
         _write(connection, states)
-        if not lock_lease(connection, lease):
-            raise LeaseLost
+        lock_lease(connection, lease)
 
 
-def _write_unnamed(
-    database: ScraperDatabase, connection: Connection[Any], entry: ScopeEntry, link_change: LinkChange, lease: Lease
-) -> None:
+def _build_unnamed(
+    samples: PostgresSamples, tenant_id: int, targets: Sequence[int], at_ms: int, note: Note
+) -> list[tuple[int, int, SampleRow]]:
     """An answer that did not name a topic is a round without partitions: partitions after it are first seen."""
-    if link_change.unnamed_ms is None:
-        return
-    parameters = {
-        "tenant": entry.tenant_id,
-        "cluster_id": entry.cluster_id,
-        "consumer_group": entry.consumer_group,
-        "isolation_level": entry.isolation_level,
-        "topics": list(link_change.add),
-    }
-    targets = [row[0] for row in connection.execute(load("scope_targets"), parameters).fetchall()]
-    samples = PostgresSamples(database)
+    absent_ms = 0 if Note.NO_TOPIC in note else None
     rows: list[tuple[int, int, SampleRow]] = []
     for target_id, baseline in samples.read_baselines(targets).items():
         # Another monitor may measure it already; its newer rounds count.
-        if baseline.row is None or baseline.row.round.at_ms < link_change.unnamed_ms:
-            absent_ms = 0 if Note.NO_TOPIC in link_change.note else None
-            this = TargetRound(
-                link_change.unnamed_ms, baseline.incarnation, (), notes=link_change.note, absent_age_ms=absent_ms
-            )
-            rows.append((entry.tenant_id, target_id, build_row(baseline.row, this)))
-    samples.append(rows, lease)
+        if baseline.row is None or baseline.row.round.at_ms < at_ms:
+            this = TargetRound(at_ms, baseline.incarnation, (), notes=note, absent_age_ms=absent_ms)
+            rows.append((tenant_id, target_id, build_row(baseline.row, this)))
+    return rows
 
 
 def _write(connection: Connection[Any], states: Sequence[ScopeState]) -> None:
+    resolved = [None if state.resolved_ms is None else to_datetime(state.resolved_ms) for state in states]
     connection.execute(
-        load("scope_state"),
-        to_arrays(
-            states, monitors="monitor_id", versions="version", matched="matched", codes="code", messages="message"
-        )
-        | {"resolved": [None if state.resolved_ms is None else to_datetime(state.resolved_ms) for state in states]},
+        load("scope_state"), to_arrays(states, messages="message", **_STATE_ARRAYS) | {"resolved": resolved}
     )
 
 
-def _read_entry(row: Mapping[str, Any]) -> ScopeEntry:
-    links = zip(row["target_ids"], row["topics"], row["absents"], row["fits"], strict=True)
-    return ScopeEntry(
-        row["monitor_id"],
-        row["tenant_id"],
-        row["cluster_id"],
-        row["consumer_group"],
-        TopicScope((), row["topic_pattern"], tuple(row["exclude_topics"])),
-        row["isolation_level"],
-        row["sampling_ms"],
-        row["stale_after_ms"],
-        row["version"],
-        row["resolved_ms"],
-        row["code"],
-        tuple(TopicLink(*link) for link in links),
-    )
+def _read_entry(row: dict[str, Any]) -> ScopeEntry:
+    links = zip(*(row.pop(name) for name in ("target_ids", "topics", "absents", "fits")), strict=True)
+    scope = TopicScope((), row.pop("topic_pattern"), tuple(row.pop("exclude_topics")))
+    return ScopeEntry(scope=scope, links=tuple(TopicLink(*link) for link in links), **row)

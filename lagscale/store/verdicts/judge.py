@@ -14,11 +14,12 @@ from psycopg_pool import AsyncConnectionPool
 
 from lagscale.clock import to_datetime, to_ms
 from lagscale.domain.lag.time_lag import TimeLag
-from lagscale.domain.policy.policy import Metric, OffsetResetPolicy, PersistenceScope
+from lagscale.domain.policy.keys import KEYS, PolicyKey, ValueType
+from lagscale.domain.policy.policy import Metric
 from lagscale.domain.verdict.contract import Answer, Island, Judgment, Reason, Verdict, VerdictRequest
 from lagscale.domain.verdict.hold import pick_last_known
 from lagscale.domain.verdict.stabilization import stabilize
-from lagscale.store.faults import translate_errors
+from lagscale.store.connection import translate_errors
 from lagscale.store.queries import load
 from lagscale.store.verdicts.judgment_history import EMPTY_HISTORY, JudgmentHistory, JudgmentSource, extend_history
 
@@ -27,6 +28,8 @@ _MILLISECOND = timedelta(milliseconds=1)
 _FIRST_CHUNK, _WHOLE_CHUNK = 16, 256
 #: Monitors whose past judgments are cached.
 _CACHE_SIZE = 20_000
+#: Place in `full_ask`, key and field of `Policy` of each key that the statements need.
+_ASK_KEYS = [(key.ask, key, key.field) for key in KEYS if key.ask is not None and key.field is not None]
 
 Row = dict[str, Any]
 
@@ -35,7 +38,7 @@ class PostgresVerdicts:
     """Judges monitors in SQL.
 
     The pool's connections must be in the role `lagscale_scaler`, with `plan_cache_mode = force_generic_plan` and
-    `jit = off`, as `lagscale.store.connection.open_pool` opens them.
+    `jit = off`, as `lagscale.store.connection.open_pool` opens them. Every method raises `StoreUnavailable` if the store does not answer.
     """
 
     def __init__(self, pool: AsyncConnectionPool[AsyncConnection[Any]]) -> None:
@@ -57,9 +60,6 @@ class PostgresVerdicts:
             evidence: read every sample of the lookback, so that the judgment names the island, stuck partitions and
                 whether the backlog recovers. Without it the newest rows decide where they can, with the same verdict,
                 value and activity.
-
-        Raises:
-            StoreUnavailable: the store did not answer.
         """
         if not requests:
             return []
@@ -78,11 +78,7 @@ class PostgresVerdicts:
             ]
 
     async def find_last_known(self, request: VerdictRequest, judgment: Judgment) -> Answer | None:
-        """The last-known answer for an unknown judgment; None when there is none.
-
-        Raises:
-            StoreUnavailable: the store did not answer.
-        """
+        """The last-known answer for an unknown judgment; None when there is none."""
         policy, now_ms = request.policy, judgment.now_ms
         if policy.hold_ms == 0 or not request.target_ids or judgment.at_ms is None:
             return None
@@ -203,36 +199,24 @@ async def _run(connection: AsyncConnection[Any], query: str, requests: dict[int,
 def _format_ask(number: int, request: VerdictRequest) -> str:
     """A request as text of the composite type `full_ask`, in the order of its columns.
 
-    Registered composites would ask the server for the type on each connection, and need the same list of columns.
+    Registered composites would ask the server for the type on each connection, and need the same order of columns.
     """
     policy = request.policy
-    fields: tuple[object, ...] = (
-        number,
-        request.tenant_id,
-        '"{' + ",".join(map(str, request.target_ids)) + '}"',
-        "" if request.upto_ms is None else f'"{to_datetime(request.upto_ms).isoformat()}"',
-        "" if request.judged_at_ms is None else f'"{to_datetime(request.judged_at_ms).isoformat()}"',
-        policy.lag_threshold,
-        policy.target_lag,
-        policy.sustain_ms,
-        policy.max_gap_ms,
-        policy.stale_after_ms,
-        policy.activation_lag_threshold,
-        policy.activation_sustain_ms,
-        policy.work_ms,
-        policy.lookback_ms,
-        policy.persistence_scope is PersistenceScope.TOTAL,
-        policy.offset_reset_policy is OffsetResetPolicy.EARLIEST,
-        policy.scale_to_zero_on_invalid_offset,
-        policy.allow_idle_consumers,
-        policy.consumers_per_replica,
-        policy.limit_to_lagging,
-        policy.even_split,
-        policy.stuck_after_ms,
-        policy.drain_ms,
-        policy.metric is Metric.TIME_LAG,
-    )
-    return "(" + ",".join(map(str, fields)) + ")"
+    values = {place: _encode(key, getattr(policy, field)) for place, key, field in _ASK_KEYS}
+    values |= {
+        0: number,
+        1: request.tenant_id,
+        2: '"{' + ",".join(map(str, request.target_ids)) + '}"',
+        3: "" if request.upto_ms is None else f'"{to_datetime(request.upto_ms).isoformat()}"',
+        4: "" if request.judged_at_ms is None else f'"{to_datetime(request.judged_at_ms).isoformat()}"',
+        13: policy.lookback_ms,
+    }
+    return "(" + ",".join(str(values[place]) for place in range(len(values))) + ")"
+
+
+def _encode(key: PolicyKey, value: object) -> object:
+    """A choice, of two so far, is sent as whether it is not the default."""
+    return value != key.default if key.value_type is ValueType.CHOICE else value
 
 
 def _read_judgment(row: Row) -> Judgment:

@@ -21,7 +21,7 @@ from lagscale.domain.group_status.rules import (
     find_worst_status,
 )
 from lagscale.errors import LagscaleError
-from lagscale.store.records import Registration, Registrations
+from lagscale.store.registrations.load import Registration, Registrations
 from lagscale.store.samples.read import NewestRound, RoundsRequest
 from services.api.group_status.reader import RoundSource
 from services.api.metrics import GROUPS, MARKED, PARTITIONS

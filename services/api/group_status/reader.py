@@ -14,10 +14,10 @@ from lagscale.domain.group_status.rules import (
     Status,
     compute_lookback_ms,
     compute_stuck_ms,
+    compute_window_ms,
     evaluate_group_status,
     find_worst_status,
 )
-from lagscale.domain.group_status.window import compute_window_ms
 from lagscale.domain.wording.group_status import describe_group, describe_partition
 from lagscale.store.registry import monitors
 from lagscale.store.samples.read import NewestRound, RoundsRequest, RoundsResult

@@ -10,8 +10,7 @@ from lagscale.domain.quotas import Quota
 from lagscale.errors import FieldError, InvalidInput, PreconditionFailed
 from lagscale.store.registry import monitor_writes, monitors, quotas
 from lagscale.store.registry.monitor_spec import MonitorDraft, MonitorSpec, build_spec, read_given, to_columns
-from lagscale.store.registry.session import Row, TenantSession
-from lagscale.store.registry.versions import Precondition, check_precondition
+from lagscale.store.registry.session import Precondition, Row, TenantSession, check_precondition
 from services.api.deps import TenantAccess
 from services.api.monitors.drafts import parse_draft
 from services.api.monitors.schemas import ChangeIn, ChangeOut, ChangesIn, ChangesOut, FieldDifference

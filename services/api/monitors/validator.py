@@ -105,7 +105,7 @@ class MonitorValidator:
                 cluster,
                 groups={spec.consumer_group: spec.topics},
                 each_address=False,
-                with_topic_names=spec.pattern is not None,
+                with_topic_names=spec.scope.pattern is not None,
                 wait_for_slot=True,
             )
         except (Conflict, QuotaExceeded, SecretsUnreadable) as busy:
@@ -146,7 +146,7 @@ def _resolve_topics(spec: MonitorSpec, result: ProbeResult) -> tuple[str, ...] |
     """The topics of the monitor by the probe; None if the probe could not find them."""
     if spec.topics:
         return spec.topics
-    if spec.pattern is not None:
+    if spec.scope.pattern is not None:
         return None if result.topic_names is None else tuple(sorted(spec.scope.filter_names(result.topic_names)))
     group = _find_group(spec, result)
     if group is None or group.commits is None:
@@ -198,9 +198,11 @@ def _check_window(policy: Policy) -> Iterator[tuple[str, str]]:
 
 def _check_topic_names(spec: MonitorSpec, topics: Sequence[TopicCheckOut]) -> Iterator[tuple[str, str]]:
     if not topics:
-        which = "topicPattern" if spec.pattern is not None else "topics"
+        which = "topicPattern" if spec.scope.pattern is not None else "topics"
         text = (
-            "no topic of the cluster matches it" if spec.pattern is not None else "the group has committed on no topic"
+            "no topic of the cluster matches it"
+            if spec.scope.pattern is not None
+            else "the group has committed on no topic"
         )
         yield which, f"{text} at present, so nothing is measured; new topics are discovered as they appear"
     for number, topic in enumerate(topics):

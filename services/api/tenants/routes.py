@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from fastapi import APIRouter, Response
 
-from lagscale.store.registry import audit, monitors, tenant_rules, tenants
-from lagscale.store.registry.session import as_platform, as_tenant
-from lagscale.store.registry.tenant_rules import PolicyViolation
-from lagscale.store.registry.versions import check_precondition
+from lagscale.store.registry import audit, monitors, tenants
+from lagscale.store.registry.monitors import PolicyViolation
+from lagscale.store.registry.session import as_platform, as_tenant, check_precondition
 from services.api.deps import (
     AnyCaller,
     CachedVersions,
@@ -88,7 +87,7 @@ async def put_tenant(
         outcome = await tenants.put(session, name, values, precondition)
         if tenants.changes_rules(outcome):
             tenant_session = await as_tenant(session, outcome.row)
-            violations = await tenant_rules.apply_tenant_rules(tenant_session, tick_seconds)
+            violations = await monitors.apply_tenant_rules(tenant_session, tick_seconds)
     set_status_and_etag(response, outcome)
     return serialize_tenant(outcome.row, violations)
 
@@ -108,5 +107,5 @@ async def list_policy_warnings(
 ) -> Listing[PolicyWarning]:
     async with tenant.session() as session:
         page = await monitors.list_page(session, page_request)
-        violations = tenant_rules.find_violations(session, page.rows, tick_seconds)
+        violations = monitors.find_violations(session, page.rows, tick_seconds)
     return Listing(items=list(serialize_policy_warnings(violations)), next=page.after)

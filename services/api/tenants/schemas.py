@@ -13,8 +13,8 @@ from pydantic import AfterValidator, Field, WithJsonSchema
 from lagscale.domain.policy.tenant_rules import PolicyRules
 from lagscale.domain.quotas import Quota
 from lagscale.errors import InvalidInput
+from lagscale.store.registry.monitors import PolicyViolation
 from lagscale.store.registry.session import Row
-from lagscale.store.registry.tenant_rules import PolicyViolation
 from services.api.schemas import ApiSchema, Line, Name
 from services.api.tenants.quotas import quota_field
 

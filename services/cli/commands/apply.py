@@ -1,26 +1,29 @@
-"""`lagscale apply` and `lagscale diff`: apply objects from files, or compare them with the current ones."""
+"""`lagscale apply` and `lagscale diff`: apply objects from files, or compare them with the current ones.
+
+`lagscale delete` prints and executes its steps as these two do.
+"""
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Sequence
-from typing import Annotated
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Annotated, Any, Final
 
 import typer
 from rich.console import Console
+from rich.text import Text
 
 from lagscale.errors import FieldError, InvalidInput, LagscaleError
-from lagscale.settings import load
-from services.cli.client import ApiClient
-from services.cli.exits import PartiallyApplied, find_exit_code
-from services.cli.objects import plan_output
+from services.cli.client import open_api
+from services.cli.exits import DifferencesFound, PartiallyApplied, find_exit_code
 from services.cli.objects.documents import read_documents
-from services.cli.objects.execute import PlanExecutor, PlanStepResult
 from services.cli.objects.manifests import parse_manifests
-from services.cli.objects.plan import PlanAction, PlanBuilder, PlanStep
-from services.cli.objects.requests import ObjectClient
-from services.cli.output import show_progress
-from services.cli.settings import CliSettings, environment
+from services.cli.objects.plan import HIDDEN, PlanBuilder, PlanExecutor
+from services.cli.objects.requests import ObjectClient, PlanAction, PlanStep, Skipped
+from services.cli.output import print_json, show_progress
+from services.cli.settings import environment
 
 Files = Annotated[
     list[str],
@@ -41,6 +44,14 @@ Yes = Annotated[bool, typer.Option("--yes", "-y", help="Delete without confirmat
 AsJson = Annotated[bool, typer.Option("--json", help="Print the result as JSON.")]
 
 
+#: Action of a step -> its mark and color in a plan, and its word in results.
+_ACTIONS: Final = {
+    PlanAction.CREATE: ("+", "green", "created"),
+    PlanAction.CHANGE: ("~", "yellow", "changed"),
+    PlanAction.DELETE: ("-", "red", "deleted"),
+}
+
+
 def apply_files(
     file: Files,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Print the plan without applying it.")] = False,
@@ -49,37 +60,37 @@ def apply_files(
     as_json: AsJson = False,
 ) -> None:
     """Create or update tenants, clusters, monitors and bindings from files; exit 10 if only a part was applied."""
-    with ApiClient(load(CliSettings)) as client:
+    with open_api() as client:
         objects_api = ObjectClient(client)
-        steps = build_plan(objects_api, file, prune=prune)
-        print_warnings(steps)
+        steps = _build_plan(objects_api, file, prune=prune)
         if dry_run:
-            _print_plan(steps, as_json=as_json)
-            raise_if(plan_output.find_rejection_error(steps))
+            print_plan(steps, as_json=as_json)
+            _raise_errors(steps, executed=False)
             return
-        deleting = [step for step in steps if step.action is PlanAction.DELETE]
-        confirm(deleting, yes=yes)
+        confirm([step for step in steps if step.action is PlanAction.DELETE], yes=yes)
         execute_plan(objects_api, steps, as_json=as_json)
 
 
 def diff_files(file: Files, prune: Prune = False, as_json: AsJson = False) -> None:
     """Compare files with the current objects: exit 0 if they are equal, 1 if they differ, greater than 1 on errors."""
     try:
-        with ApiClient(load(CliSettings)) as client:
-            steps = build_plan(ObjectClient(client), file, prune=prune)
-        print_warnings(steps)
-        _print_plan(steps, as_json=as_json)
-        raise_if(plan_output.find_rejection_error(steps))
+        with open_api() as client:
+            steps = _build_plan(ObjectClient(client), file, prune=prune)
+        print_plan(steps, as_json=as_json)
+        _raise_errors(steps, executed=False)
     except LagscaleError as error:
         if find_exit_code(error) > 1:
             raise
         # 1 would read as a difference.
         raise PartiallyApplied(error.message, **error.facts) from error
-    raise_if(plan_output.find_difference_error(steps))
+    if any(step.action is not PlanAction.SAME for step in steps):
+        raise DifferencesFound(field_errors=[])
 
 
-def build_plan(objects_api: ObjectClient, sources: Sequence[str], *, prune: bool) -> list[PlanStep]:
+def _build_plan(objects_api: ObjectClient, sources: Sequence[str], *, prune: bool) -> list[PlanStep]:
     """The steps that apply the files.
+
+    Warnings are printed to standard error, so that scripts can parse the output.
 
     Raises:
         InvalidInput: with the errors of all files.
@@ -94,6 +105,9 @@ def build_plan(objects_api: ObjectClient, sources: Sequence[str], *, prune: bool
         steps = PlanBuilder(objects_api, advance).build(declared, prune=prune, field_errors=field_errors)
     if field_errors:
         raise InvalidInput(field_errors)
+    for step in steps:
+        for text in step.warnings:
+            typer.echo(f"lagscale: {_format_location(step)}: warning: {text}", err=True)
     return steps
 
 
@@ -103,24 +117,14 @@ def execute_plan(objects_api: ObjectClient, steps: Sequence[PlanStep], *, as_jso
     Raises:
         LagscaleError: a step failed.
     """
-    todo = [step for step in steps if step.action is not PlanAction.SAME]
-    with show_progress("applying", len(todo)) as advance:
+    with show_progress("applying", sum(step.action is not PlanAction.SAME for step in steps)) as advance:
         executor = PlanExecutor(objects_api, advance)
         try:
             executor.run(steps)
         except KeyboardInterrupt:
             _print_results(executor, steps, as_json=as_json)
             raise
-    raise_if(plan_output.find_run_error(_print_results(executor, steps, as_json=as_json)))
-
-
-def _print_results(executor: PlanExecutor, steps: Sequence[PlanStep], *, as_json: bool) -> list[PlanStepResult]:
-    results = [executor.results[step.ref] for step in steps if step.ref in executor.results]
-    if as_json:
-        typer.echo(plan_output.as_json([one.step for one in results], [one.error for one in results]))
-    else:
-        plan_output.print_results(results, Console())
-    return results
+    _raise_errors(_print_results(executor, steps, as_json=as_json), executed=True)
 
 
 def confirm(deleting: Sequence[PlanStep], *, yes: bool) -> None:
@@ -135,24 +139,109 @@ def confirm(deleting: Sequence[PlanStep], *, yes: bool) -> None:
     if not sys.stdin.isatty():
         names = ", ".join(str(step.ref) for step in deleting[:3]) + (" and more" if len(deleting) > 3 else "")
         raise InvalidInput([FieldError("--yes", f"required to delete {len(deleting)} object(s): {names}")])
-    plan_output.print_plan(deleting, Console(stderr=True))
+    _print_steps(deleting, Console(stderr=True))
     typer.confirm("Delete them?", abort=True, err=True)
 
 
-def print_warnings(steps: Sequence[PlanStep]) -> None:
-    """Print warnings to standard error, so that scripts can parse the output."""
-    for line in plan_output.list_warnings(steps):
-        typer.echo(f"lagscale: {line}", err=True)
-
-
-def raise_if(error: LagscaleError | None) -> None:
-    """Raise the error if there is one."""
-    if error is not None:
-        raise error
-
-
-def _print_plan(steps: Sequence[PlanStep], *, as_json: bool) -> None:
+def print_plan(steps: Sequence[PlanStep], *, as_json: bool) -> None:
+    """Print the steps with their differences, and the number of unchanged objects."""
     if as_json:
-        typer.echo(plan_output.as_json(steps, [step.rejection for step in steps]))
+        _print_json(steps)
     else:
-        plan_output.print_plan(steps, Console())
+        _print_steps(steps, Console())
+
+
+def _print_steps(steps: Sequence[PlanStep], console: Console) -> None:
+    for step in steps:
+        if step.action is not PlanAction.SAME:
+            mark, color, _ = _ACTIONS[step.action]
+            console.print(Text(f"{mark} {step.ref}", color))
+            for one in step.differences:
+                after = _format_value(one.after)
+                known = one.after == HIDDEN or step.action is PlanAction.CREATE
+                change = after if known else f"{_format_value(one.before)} -> {after}"
+                console.print(Text(f"    {one.name}: {change}"), soft_wrap=True)
+    counts = Counter(step.action for step in steps)
+    _print_counts(counts, [f"{counts[action]} to {action}" for action in _ACTIONS if counts[action]], [], console)
+
+
+def _print_results(executor: PlanExecutor, steps: Sequence[PlanStep], *, as_json: bool) -> list[PlanStep]:
+    """Print the steps that succeeded; failed ones are in the error of the command."""
+    results = [executor.results[step.ref] for step in steps if step.ref in executor.results]
+    if as_json:
+        _print_json(results)
+        return results
+    console = Console()
+    done = [one for one in results if one.error is None]
+    for one in done:
+        if one.action is not PlanAction.SAME:
+            _, color, word = _ACTIONS[one.action]
+            console.print(Text(f"{word} {one.ref}", color))
+    counts = Counter(one.action for one in done)
+    failed = [f"{len(results) - len(done)} failed"] if len(results) > len(done) else []
+    words = [f"{counts[action]} {word}" for action, (_, _, word) in _ACTIONS.items() if counts[action]]
+    _print_counts(counts, words, failed, console)
+    return results
+
+
+def _print_counts(counts: Counter[PlanAction], changed: list[str], failed: list[str], console: Console) -> None:
+    same = counts[PlanAction.SAME]
+    if changed or failed:
+        console.print(", ".join([*changed, f"{same} unchanged", *failed]) + ".")
+    else:
+        console.print(f"No changes: {'1 object' if same == 1 else f'{same:,} objects'} up to date.")
+
+
+def _print_json(steps: Sequence[PlanStep]) -> None:
+    rows = [
+        {
+            "action": str(step.action),
+            "kind": step.ref.kind.name,
+            "tenant": step.ref.tenant,
+            "name": step.ref.name or step.ref.tenant,
+            "location": None if step.manifest is None else step.manifest.document.locate(),
+            "differences": [{"field": one.name, "before": one.before, "after": one.after} for one in step.differences],
+            "warnings": list(step.warnings),
+            "error": None if step.error is None else step.error.message,
+        }
+        for step in steps
+    ]
+    print_json({"steps": rows})
+
+
+def _raise_errors(steps: Sequence[PlanStep], *, executed: bool) -> None:
+    """Raise one error for all failed steps.
+
+    Args:
+        steps: of a plan, or its results.
+        executed: whether these are results.
+    """
+    failed = [(step, step.error) for step in steps if step.error is not None]
+    if not failed:
+        return
+    done = executed and any(step.error is None and step.action is not PlanAction.SAME for step in steps)
+    field_errors = [field_error for step, error in failed for field_error in _list_errors(step, error)]
+    reasons = [error for _, error in failed if not isinstance(error, Skipped)]
+    if done or len({find_exit_code(error) for error in reasons}) != 1:
+        raise PartiallyApplied(field_errors=field_errors)
+    # Nothing was applied, for a single reason, so its exit code says more.
+    if isinstance(reasons[0], InvalidInput):
+        raise InvalidInput(field_errors)
+    raise type(reasons[0])("; ".join(map(str, field_errors)), field_errors=field_errors)
+
+
+def _list_errors(step: PlanStep, error: LagscaleError) -> Iterator[FieldError]:
+    if isinstance(error, InvalidInput) and step.manifest is not None:
+        yield from (step.manifest.build_field_error(one.field, one.text) for one in error.field_errors)
+    else:
+        yield FieldError(_format_location(step), error.message)
+
+
+def _format_location(step: PlanStep) -> str:
+    return str(step.ref) if step.manifest is None else f"{step.manifest.document.locate()}: {step.ref}"
+
+
+def _format_value(value: Any) -> str:
+    if value is None:
+        return "unset"
+    return value if isinstance(value, str) and value == HIDDEN else json.dumps(value, ensure_ascii=False)

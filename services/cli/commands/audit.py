@@ -12,9 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from lagscale.errors import FieldError, InvalidInput
-from lagscale.settings import load
-from services.cli.client import ApiClient
-from services.cli.settings import CliSettings
+from services.cli.client import open_api
 
 #: Page size of the API.
 _MAX_EVENTS = 500
@@ -48,7 +46,7 @@ def list_audit_events(
     path = "/v1/audit" if tenant is None else f"/v1/tenants/{tenant}/audit"
     filters = {"actor": actor, "action": action, "object": thing, "since": since, "until": until}
     query = {name: text for name, text in filters.items() if text is not None}
-    with ApiClient(load(CliSettings)) as client:
+    with open_api() as client:
         if as_json:
             for line in client.stream_lines(f"{path}/export", query):
                 typer.echo(line)

@@ -15,11 +15,9 @@ from rich.text import Text
 
 from lagscale.domain.tenancy import is_name
 from lagscale.errors import FieldError, InvalidInput, LagscaleError, NotAuthenticated, StoreUnavailable
-from lagscale.settings import load
-from services.cli.client import ApiClient
+from services.cli.client import ApiClient, open_api
 from services.cli.commands.plot import PlotFrame, PlotPoint, draw_plot
 from services.cli.output import parse_time, parse_time_ms, print_json
-from services.cli.settings import CliSettings
 
 JsonObject = Mapping[str, Any]
 _PAGE_SIZE = 500
@@ -73,7 +71,7 @@ def compare_monitors(
 ) -> None:
     """Compare monitors with KEDA's kafka trigger on the stored samples; exit 1 if a monitor cannot be compared."""
     query = _build_query(keda or [], min_replicas, max_replicas)
-    with ApiClient(load(CliSettings), timeout=_TIMEOUT_SECONDS) as client:
+    with open_api(_TIMEOUT_SECONDS) as client:
         monitors = _select_monitors(client, selection, imported)
         answers = [
             (one, _fetch_comparison(client, one, {**one.query, **query, "hours": f"{hours:g}"})) for one in monitors

@@ -14,11 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from lagscale.clock import to_datetime
-from lagscale.settings import load
-from services.cli.client import ApiClient
+from services.cli.client import open_api
 from services.cli.commands.plot import PlotFrame, PlotPoint, draw_plot, join_cells
 from services.cli.output import (
     VERDICT_STYLES,
+    ApiJson,
     build_monitor_path,
     format_duration,
     format_number,
@@ -27,7 +27,6 @@ from services.cli.output import (
     parse_time_ms,
     print_json,
 )
-from services.cli.settings import CliSettings
 
 #: How long a decision is drawn if no other follows.
 _DECISION_VALID_MS = 360_000
@@ -59,11 +58,11 @@ def show_explanation(
         str | None,
         typer.Option(help="Point in time: 2030-01-31T12:00:00Z, or milliseconds since 1970. Default: now."),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the API response as JSON.")] = False,
+    as_json: ApiJson = False,
 ) -> None:
     """Explain a point in time: the evaluation of the samples, the rules that changed the value, and the answers to KEDA."""
     path = build_monitor_path(monitor)
-    with ApiClient(load(CliSettings)) as client:
+    with open_api() as client:
         explanation = client.get(f"{path}/explain", {} if at is None else {"at": at})
     if as_json:
         print_json(explanation)

@@ -12,9 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from lagscale.errors import FieldError, InvalidInput
-from lagscale.settings import load
-from services.cli.client import ApiClient
-from services.cli.settings import CliSettings
+from services.cli.client import open_api
 
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
 _PART: Final = re.compile(r"(\d{1,6})([smhd])")
@@ -31,8 +29,8 @@ def freeze_scaling(
 ) -> None:
     """Freeze scaling: KEDA keeps getting the last-known answer. Repeat to change the end and the reason."""
     body = {"forSeconds": parse_duration(duration), "reason": reason}
-    with ApiClient(load(CliSettings)) as client:
-        created = client.send("PUT", build_freeze_path(target, cluster), body)
+    with open_api() as client:
+        created, _ = client.send("PUT", build_freeze_path(target, cluster), body)
     name = _format_name(created["kind"], created["name"], target)
     console = Console(soft_wrap=True)
     console.print(f"{name} is frozen until {created['until']}: {created['reason']}", markup=False, highlight=False)
@@ -40,7 +38,7 @@ def freeze_scaling(
 
 def end_freeze(target: FreezeTarget, cluster: ClusterOption = None) -> None:
     """End a freeze now; other freezes of the same monitors stay in force."""
-    with ApiClient(load(CliSettings)) as client:
+    with open_api() as client:
         client.send("DELETE", build_freeze_path(target, cluster))
     kind, name = ("cluster", cluster) if cluster else ("monitor" if "/" in target else "tenant", target)
     Console(soft_wrap=True).print(f"The freeze of {kind} {name} has ended.", markup=False, highlight=False)
@@ -49,7 +47,7 @@ def end_freeze(target: FreezeTarget, cluster: ClusterOption = None) -> None:
 def list_freezes(tenant: Annotated[str, typer.Argument(help="The tenant.")]) -> None:
     """List the active freezes of a tenant."""
     table = Table("kind", "name", "since", "until", "frozen by", "reason")
-    with ApiClient(load(CliSettings)) as client:
+    with open_api() as client:
         for one in client.list_items(f"/v1/tenants/{quote(tenant, safe='')}/freezes"):
             table.add_row(one["kind"], one["name"] or "-", one["since"], one["until"], one["frozenBy"], one["reason"])
     Console().print(table)

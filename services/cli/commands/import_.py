@@ -10,12 +10,22 @@ from rich.console import Console
 
 from lagscale.domain.tenancy import NAME_FORM, is_name
 from lagscale.errors import FieldError, InvalidInput, LagscaleError
-from services.cli.commands.trigger_options import DEFAULT_ADDRESS, Address, Mtls, Push, parse_trigger_options
+from lagscale.settings import load
 from services.cli.importing.conversion import convert_all
-from services.cli.importing.options import DEFAULT_STUCK_AFTER_SECONDS, DEFAULT_SUSTAIN_SECONDS, ImportOptions
+from services.cli.importing.options import (
+    DEFAULT_ADDRESS,
+    DEFAULT_STUCK_AFTER_SECONDS,
+    DEFAULT_SUSTAIN_SECONDS,
+    Address,
+    ImportOptions,
+    Mtls,
+    Push,
+    parse_trigger_options,
+)
 from services.cli.importing.output import ReportData, build_files, check_directory, write_files
 from services.cli.importing.yaml_text import read_sources
 from services.cli.output import print_json
+from services.cli.settings import CliSettings
 
 
 class NotEverythingConverted(LagscaleError):
@@ -56,6 +66,7 @@ def import_manifests(
     as_json: Annotated[bool, typer.Option("--json", help="Print the report as JSON.")] = False,
 ) -> None:
     """Convert KEDA's kafka triggers to monitors; exit 1 if something could not be converted."""
+    load(CliSettings)
     if tenant is not None and not is_name(tenant):
         raise InvalidInput([FieldError("--tenant", NAME_FORM)])
     options = ImportOptions(

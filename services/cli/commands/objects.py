@@ -14,16 +14,13 @@ from rich.text import Text
 
 from lagscale.domain.tenancy import DEFAULT_INSTANCE, is_name
 from lagscale.errors import FieldError, InvalidInput
-from lagscale.settings import load
-from services.cli.client import ApiClient
-from services.cli.commands.apply import AsJson, Yes, confirm, execute_plan
-from services.cli.objects import plan_output
+from services.cli.client import open_api
+from services.cli.commands.apply import AsJson, Yes, confirm, execute_plan, print_plan
 from services.cli.objects.documents import read_documents
 from services.cli.objects.kinds import BINDING, KINDS, TENANT, ObjectKind, ObjectRef, parse_kind
 from services.cli.objects.manifests import build_manifest, dump_json, dump_manifests, read_refs
-from services.cli.objects.plan import PlanAction, PlanStep
-from services.cli.objects.requests import ApiObject, ObjectClient
-from services.cli.settings import CliSettings, environment
+from services.cli.objects.requests import ApiObject, ObjectClient, PlanAction, PlanStep
+from services.cli.settings import environment
 
 _MAX_ITEMS = 3
 _KIND_HELP = "tenant, cluster, monitor or binding, singular or plural."
@@ -49,7 +46,7 @@ def get_objects(
 ) -> None:
     """List or show objects as a table, or as YAML or JSON manifests."""
     object_kind = parse_kind(kind)
-    with ApiClient(load(CliSettings)) as client:
+    with open_api() as client:
         objects_api = ObjectClient(client)
         current = _fetch_objects(objects_api, object_kind, selection)
         if output is OutputFormat.TABLE:
@@ -84,7 +81,7 @@ def delete_objects(
     """Delete an object, or all objects declared in files. A missing object is ignored with -f; otherwise exit 3."""
     if (kind is None) == (file is None) or (kind is None) != (selection is None):
         raise InvalidInput([FieldError("KIND TENANT[/NAME]", "required, unless files are given with -f")])
-    with ApiClient(load(CliSettings)) as client:
+    with open_api() as client:
         objects_api = ObjectClient(client)
         if file is not None:
             steps = _plan_deletions(objects_api, file)
@@ -92,10 +89,7 @@ def delete_objects(
             ref = _parse_ref_argument(parse_kind(kind or ""), selection or "")
             steps = [PlanStep(PlanAction.DELETE, ref, version=objects_api.get_one(ref).get("version"))]
         if dry_run:
-            if as_json:
-                typer.echo(plan_output.as_json(steps, [None] * len(steps)))
-            else:
-                plan_output.print_plan(steps, Console())
+            print_plan(steps, as_json=as_json)
             return
         # An object given by its full name needs no confirmation.
         confirm([step for step in steps if step.action is PlanAction.DELETE], yes=yes or file is None)
@@ -116,7 +110,7 @@ def export_objects(
     """Export all objects of a tenant as manifests for `apply`. Secrets are not included."""
     if (tenant is None) != all_tenants:
         raise InvalidInput([FieldError("TENANT", "required, unless --all is given")])
-    with ApiClient(load(CliSettings)) as client:
+    with open_api() as client:
         objects_api = ObjectClient(client)
         current = _fetch_objects(objects_api, TENANT, tenant)
         for name in [ref.tenant for ref in current]:

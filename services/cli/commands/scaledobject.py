@@ -10,18 +10,16 @@ import typer
 from ruamel.yaml.comments import CommentedMap
 
 from lagscale.errors import FieldError, InvalidInput
-from lagscale.settings import load
-from services.cli.client import ApiClient
-from services.cli.commands.trigger_options import (
+from services.cli.client import ApiClient, open_api
+from services.cli.importing.options import (
     DEFAULT_ADDRESS,
     Address,
     Mtls,
     Push,
+    build_external_trigger,
     parse_trigger_options,
 )
-from services.cli.importing.options import build_external_trigger
-from services.cli.output import dump_yaml, parse_monitor_argument
-from services.cli.settings import CliSettings
+from services.cli.output import MonitorArgument, dump_yaml, parse_monitor_argument
 
 _KUBERNETES_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?")
 #: Kind as in `--target` -> apiVersion and kind; a Deployment is KEDA's default.
@@ -33,7 +31,7 @@ _TARGETS = {
 
 
 def print_scaled_object(
-    monitor: Annotated[str, typer.Argument(metavar="TENANT/MONITOR", help="The monitor.")],
+    monitor: MonitorArgument,
     *,
     name: Annotated[str | None, typer.Option(help="Name of the ScaledObject; default: the monitor's name.")] = None,
     namespace: Annotated[
@@ -57,7 +55,7 @@ def print_scaled_object(
     """Print a ScaledObject for a monitor, ready to apply."""
     tenant, monitor_name = parse_monitor_argument(monitor)
     trigger_options = parse_trigger_options(scaler_address, push, mtls_auth)
-    with ApiClient(load(CliSettings)) as client:
+    with open_api() as client:
         verdict = client.get(f"/v1/tenants/{tenant}/monitors/{monitor_name}/verdict")
         namespace = namespace or _find_namespace(client, tenant)
     max_replicas = max_replicas or _compute_max_replicas(verdict)

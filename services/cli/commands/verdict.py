@@ -1,4 +1,4 @@
-"""`lagscale verdict`: the verdict of a monitor with its reason. A module of its own, as each command has one."""
+"""`lagscale verdict` and `lagscale state`: the verdict of a monitor, and the status of its consumer group."""
 
 from __future__ import annotations
 
@@ -7,21 +7,33 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from lagscale.errors import Unknown
-from lagscale.settings import load
-from services.cli.client import ApiClient
-from services.cli.output import VERDICT_STYLES, build_monitor_path, format_optional, print_json
-from services.cli.settings import CliSettings
+from services.cli.client import open_api
+from services.cli.output import (
+    VERDICT_STYLES,
+    ApiJson,
+    MonitorArgument,
+    build_monitor_path,
+    format_optional,
+    print_json,
+)
+
+_STATUS_STYLES = {
+    "ok": "green",
+    "unknown": "yellow",
+    "warn": "yellow",
+    "stop": "bold red",
+    "stall": "bold red",
+    "rewind": "bold red",
+}
 
 
-def show_verdict(
-    monitor: Annotated[str, typer.Argument(metavar="TENANT/MONITOR", help="The monitor.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print the API response as JSON.")] = False,
-) -> None:
+def show_verdict(monitor: MonitorArgument, as_json: ApiJson = False) -> None:
     """Evaluate a monitor now and show the verdict with its reason; exit 7 if the verdict is unknown."""
     path = build_monitor_path(monitor)
-    with ApiClient(load(CliSettings)) as client:
+    with open_api() as client:
         verdict = client.get(f"{path}/verdict")
     if as_json:
         print_json(verdict)
@@ -29,6 +41,23 @@ def show_verdict(
         _print_verdict(verdict)
     if verdict["verdict"] == "unknown":
         raise Unknown(verdict["sentence"])
+
+
+def show_group_status(
+    monitor: MonitorArgument,
+    as_json: ApiJson = False,
+    show_all: Annotated[bool, typer.Option("--all", help="Include partitions with status ok.")] = False,
+) -> None:
+    """Show the status of a monitor's consumer group and of each partition; exit 7 if it is unknown."""
+    path = build_monitor_path(monitor)
+    with open_api() as client:
+        status = client.get(f"{path}/state")
+    if as_json:
+        print_json(status)
+    else:
+        _print_status(status, show_all=show_all)
+    if status["status"] == "unknown":
+        raise Unknown(status["partialReason"] or status["sentence"])
 
 
 def _print_verdict(verdict: dict[str, Any]) -> None:
@@ -49,3 +78,43 @@ def _print_verdict(verdict: dict[str, Any]) -> None:
     ):
         facts.add_row(label, format_optional(verdict[name]))
     console.print(facts)
+
+
+def _print_status(status: dict[str, Any], *, show_all: bool) -> None:
+    console = Console()
+    console.print(Text(f"{status['monitor']}: ").append(_format_status(status["status"])))
+    members, window = format_optional(status["members"]), f"{status['windowSeconds']:g} s"
+    console.print(f"consumer group {status['consumerGroup']}, members {members}, window {window}", markup=False)
+    if status["status"] != "unknown":  # Else the error shows it.
+        console.print(" ".join(filter(None, (status["sentence"], status["partialReason"]))), markup=False)
+    for topic in status["unmeasuredTopics"]:
+        console.print(f"no recent samples: {topic}", markup=False)
+    shown = [one for one in status["partitions"] if show_all or one["status"] != "ok" or one["stuck"] or one["hot"]]
+    if shown:
+        console.print(_build_table(shown))
+
+
+def _build_table(partitions: list[dict[str, Any]]) -> Table:
+    table = Table("topic", "partition", "status", "start lag", "lag", "committed", "unchanged since", "reason")
+    for one in partitions:
+        marks = "".join(f" {mark}" for mark in ("stuck", "hot") if one[mark])
+        since = one["unchangedSince"]
+        table.add_row(
+            Text(one["topic"]),
+            str(one["partition"]),
+            _format_status(one["status"]).append(marks, "bold magenta"),
+            _format_number(one["startLag"]),
+            _format_number(one["lag"]),
+            _format_number(one["commitDelta"], sign="+"),
+            "-" if since is None else f"{since}{' or earlier' if one['possiblyUnchangedEarlier'] else ''}",
+            Text(one["sentence"]),
+        )
+    return table
+
+
+def _format_status(word: str) -> Text:
+    return Text().append(word, _STATUS_STYLES.get(word, "white"))
+
+
+def _format_number(value: int | None, sign: str = "") -> str:
+    return "-" if value is None else f"{value:{sign},}"

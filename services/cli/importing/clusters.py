@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from lagscale.domain.policy.keda_keys import KEDA_KEYS, SECRETS, KeyTarget
-from services.cli.importing.conversion_log import ALSO_IN_KEDA, ConversionLog, KeyOutcome
 from services.cli.importing.triggers import KedaTrigger, SourcedValue
 
 _USER = ("username", "password")
@@ -83,50 +82,54 @@ def _canonical_text(cluster: ImportedCluster) -> str:
     )
 
 
-def build_cluster(trigger: KedaTrigger, tenant: str, log: ConversionLog) -> ImportedCluster:
+def build_cluster(trigger: KedaTrigger, tenant: str) -> ImportedCluster:
     """The cluster of a trigger; logs every key that belongs to it."""
+    log, values, missing = trigger.log, trigger.values, trigger.credentials.missing
     security: dict[str, SourcedValue] = {}
     secrets: dict[str, SourcedValue] = {}
-    sasl, required, optional = _find_sasl_keys(trigger, log)
+    sasl, required, optional = _find_sasl_keys(trigger)
     tls = trigger.text("tls")
     if tls not in {"enable", "disable"}:
-        log.field_errors.append(f"{trigger.key('tls')}: must be enable or disable{ALSO_IN_KEDA}")
-    tls_unresolved = _is_unresolved(trigger, "tls")
+        log.reject(trigger.key("tls"), "must be enable or disable")
     for name in ("sasl", "tls"):
-        if name in trigger.values:
-            security[name] = trigger.values[name]
-        elif trigger.credentials.missing:
+        if name in values:
+            security[name] = values[name]
+        elif missing:
             security[name] = SourcedValue(None, f"{trigger.credentials.source}, parameter {name}, if it has it")
     if sasl and sasl != "none":
         security["sasl"] = SourcedValue(sasl, "the trigger")
-    used = {*required, *optional, *(_TLS if tls == "enable" or tls_unresolved else ())}
-    for name in used & trigger.values.keys():
+    used = {*required, *optional, *(_TLS if tls == "enable" or _is_unresolved(trigger, "tls") else ())}
+    for name in used & values.keys():
         if KEDA_KEYS[name].target in {KeyTarget.SECURITY, KeyTarget.SECRET}:
-            (secrets if name in SECRETS else security)[name] = trigger.values[name]
-    pod_role = _uses_pod_role(trigger, required, security, secrets, log)
+            (secrets if name in SECRETS else security)[name] = values[name]
+    pod_role = _uses_pod_role(trigger, required, security, secrets)
     for name in required:
-        if name not in security and name not in secrets:
-            _add_missing(trigger, name, secrets if name in SECRETS else security, log)
-    if tls == "enable" and ("cert" in trigger.values) != ("key" in trigger.values):
-        log.field_errors.append(f"{trigger.path}: cert and key must be given together{ALSO_IN_KEDA}")
-    _log_keys(trigger, used, sasl, log)
-    servers = _parse_servers(trigger, log)
+        if name in security or name in secrets:
+            continue
+        # A missing key is an error, unless it may be in an authentication that is not among the manifests.
+        if missing:
+            source = SourcedValue(None, f"{trigger.credentials.source}, parameter {name}")
+            (secrets if name in SECRETS else security)[name] = source
+        else:
+            text = f"sasl {trigger.text('sasl')} requires {name}"
+            log.reject(trigger.path, text, "; add it to an authenticationRef")
+    if tls == "enable" and ("cert" in values) != ("key" in values):
+        log.reject(trigger.path, "cert and key must be given together")
+    _log_keys(trigger, used, sasl)
+    servers = _parse_servers(trigger)
     _drop_defaults(security)
     return ImportedCluster(tenant, servers, tuple(sorted(security.items())), tuple(sorted(secrets.items())), pod_role)
 
 
-def _find_sasl_keys(trigger: KedaTrigger, log: ConversionLog) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
+def _find_sasl_keys(trigger: KedaTrigger) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
     """The kind of SASL, its required and its optional keys; empty if the manifests do not contain it."""
     if _is_unresolved(trigger, "sasl") or (trigger.credentials.missing and "sasl" not in trigger.values):
-        every = tuple(
-            name for required, optional in (*_SASL_KEYS.values(), _MSK_KEYS) for name in (*required, *optional)
-        )
-        return "", (), every
+        return "", (), tuple(name for pair in (*_SASL_KEYS.values(), _MSK_KEYS) for names in pair for name in names)
     sasl = trigger.text("sasl")
     if sasl == "aws_msk_iam" or (sasl == "oauthbearer" and trigger.text("saslTokenProvider") == "aws_msk_iam"):
         return sasl, *_MSK_KEYS
     if sasl not in _SASL_KEYS:
-        log.field_errors.append(f"{trigger.key('sasl')}: must be one of {', '.join(_SASL_KEYS)}{ALSO_IN_KEDA}")
+        trigger.log.reject(trigger.key("sasl"), f"must be one of {', '.join(_SASL_KEYS)}")
         return sasl, (), ()
     return sasl, *_SASL_KEYS[sasl]
 
@@ -141,22 +144,19 @@ def _uses_pod_role(
     required: tuple[str, ...],
     security: dict[str, SourcedValue],
     secrets: dict[str, SourcedValue],
-    log: ConversionLog,
 ) -> bool:
     """Whether the AWS role of the pod is used."""
-    identity = trigger.credentials.identity
+    identity, role, log = trigger.credentials.identity, trigger.credentials.role, trigger.log
     msk = required == _MSK_KEYS[0]
     if identity:
         path = f"{trigger.path}.authenticationRef.podIdentity"
         if msk and identity in _AWS:
-            role = trigger.credentials.role
             if role:
                 security.setdefault("awsRoleArn", SourcedValue(role, ""))
             key = "awsRoleArn" if role else "awsPodRole"
-            log.add_key(path, KeyOutcome.CHANGED, f"becomes {key} of the cluster: the role of the Lagscale scraper")
+            log.change(path, f"becomes {key} of the cluster: the role of the Lagscale scraper")
         else:
-            reason = f"{identity} is the cloud identity of KEDA, which Lagscale does not use"
-            log.add_key(path, KeyOutcome.DROPPED, reason)
+            log.drop(path, f"{identity} is the cloud identity of KEDA, which Lagscale does not use")
     if not msk or "awsAccessKeyID" in secrets:
         return False
     log.add_task(
@@ -166,40 +166,28 @@ def _uses_pod_role(
     return "awsRoleArn" not in security
 
 
-def _add_missing(trigger: KedaTrigger, name: str, target: dict[str, SourcedValue], log: ConversionLog) -> None:
-    """A missing required key: an error, unless it may be in an authentication that is not among the manifests."""
-    if trigger.credentials.missing:
-        target[name] = SourcedValue(None, f"{trigger.credentials.source}, parameter {name}")
-    else:
-        sasl = trigger.text("sasl")
-        log.field_errors.append(
-            f"{trigger.path}: sasl {sasl} requires {name}{ALSO_IN_KEDA}; add it to an authenticationRef"
-        )
-
-
-def _log_keys(trigger: KedaTrigger, used: Iterable[str], sasl: str, log: ConversionLog) -> None:
+def _log_keys(trigger: KedaTrigger, used: Iterable[str], sasl: str) -> None:
+    log, source = trigger.log, trigger.credentials.source
     for name, given in trigger.values.items():
         key, path = KEDA_KEYS[name], trigger.key(name)
         if key.target is KeyTarget.NONE:
-            log.add_key(path, KeyOutcome.DROPPED, key.note)
+            log.drop(path, key.note)
         elif name in {"sasl", "tls"}:
-            log.add_key(path, KeyOutcome.CHANGED, _append_source("moved to the cluster, in KEDA's spelling", given))
+            log.change(path, _append_source("moved to the cluster, in KEDA's spelling", given))
         elif key.target in {KeyTarget.SECURITY, KeyTarget.SECRET}:
             if name in used:
                 where = "secrets" if name in SECRETS else "security"
-                log.add_key(path, KeyOutcome.CHANGED, _append_source(f"becomes {where}.{name} of the cluster", given))
+                log.change(path, _append_source(f"becomes {where}.{name} of the cluster", given))
             else:
-                log.add_key(path, KeyOutcome.DROPPED, f"not used with sasl {sasl or 'none'} and this tls")
+                log.drop(path, f"not used with sasl {sasl or 'none'} and this tls")
     if trigger.flag("unsafeSsl"):
         log.add_task(
             "A trigger does not verify certificates (unsafeSsl); Lagscale always does: set `ca` of that cluster, and "
             "`verifyHostname: false` if names differ."
         )
     if trigger.credentials.missing:
-        source = trigger.credentials.source
-        log.add_task(
-            f"{source} is not among the manifests; add it and repeat the import, or complete the cluster by hand."
-        )
+        advice = "add it and repeat the import, or complete the cluster by hand"
+        log.add_task(f"{source} is not among the manifests; {advice}.")
 
 
 def _append_source(text: str, given: SourcedValue) -> str:
@@ -217,13 +205,13 @@ def _drop_defaults(security: dict[str, SourcedValue]) -> None:
         security[name] = given if given.text is None else SourcedValue(given.text.strip(), "")
 
 
-def _parse_servers(trigger: KedaTrigger, log: ConversionLog) -> tuple[SourcedValue, ...]:
+def _parse_servers(trigger: KedaTrigger) -> tuple[SourcedValue, ...]:
     given = trigger.values.get("bootstrapServers", SourcedValue(None, "nowhere"))
     if given.text is None:
         return (given,)
     servers = sorted({part.strip() for part in given.text.split(",") if part.strip()})
     for number, server in enumerate(servers):
         if re.fullmatch(r"[^\s:/]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}", server) is None:
-            text = f"address {number}: expected HOST:PORT, for example kafka.example:9092{ALSO_IN_KEDA}"
-            log.field_errors.append(f"{trigger.key('bootstrapServers')}: {text}")
+            text = f"address {number}: expected HOST:PORT, for example kafka.example:9092"
+            trigger.log.reject(trigger.key("bootstrapServers"), text)
     return tuple(SourcedValue(one, "") for one in servers) or (SourcedValue(None, "nowhere"),)

@@ -1,20 +1,30 @@
-"""Converts all manifests to clusters, monitors, bindings and new objects. Pure; an error in one object does not affect others."""
+"""Converts all manifests to clusters, monitors, bindings and new objects. Pure; an error in one object does not affect others.
+
+Names of clusters and monitors are unique in a tenant, and stable for the same manifests in any order.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import hashlib
+import re
+from collections import Counter
+from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from lagscale.domain.tenancy import is_name
 from services.cli.importing.clusters import ImportedCluster, build_cluster
 from services.cli.importing.conversion_log import ConversionLog
 from services.cli.importing.manifest_index import ManifestIndex, ScaledResource
 from services.cli.importing.monitors import ImportedMonitor, build_monitor
-from services.cli.importing.naming import assign_names
 from services.cli.importing.options import ImportOptions
 from services.cli.importing.rewriting import build_replacement, build_rollback, log_unchanged_keys
 from services.cli.importing.triggers import read_trigger
 from services.cli.importing.yaml_text import ParsedDocument
+
+_MAX_NAME_LENGTH = 63
+_HASH_DIGITS = 8
+Item = TypeVar("Item", bound=Hashable)
 
 
 @dataclass(slots=True)
@@ -102,8 +112,8 @@ def _convert_object(manifests: ManifestIndex, resource: ScaledResource, options:
     log_unchanged_keys(resource, one.log)
     for trigger_index in resource.list_kafka_triggers():
         trigger = read_trigger(manifests, resource, trigger_index, one.log)
-        one.clusters[trigger_index] = build_cluster(trigger, one.tenant, one.log)
-        one.monitors[trigger_index] = build_monitor(trigger, resource, one.tenant, options, one.log)
+        one.clusters[trigger_index] = build_cluster(trigger, one.tenant)
+        one.monitors[trigger_index] = build_monitor(trigger, one.tenant, options)
     return one
 
 
@@ -153,3 +163,34 @@ def _note_similar_clusters(clusters: dict[ImportedCluster, str]) -> list[str]:
         for key, names in names_by_key.items()
         if len(names) > 1 and isinstance(key, tuple)
     ]
+
+
+def assign_names(candidates: Mapping[Item, tuple[str, Sequence[str]]]) -> dict[Item, str]:
+    """Item -> its name.
+
+    Each item takes its first candidate that no other item of its tenant has among its own; items without such a
+    candidate take their last one with digits of its hash.
+
+    Args:
+        candidates: item -> tenant and candidate names, the preferred ones first.
+    """
+    normalized = {
+        item: [(tenant, normalize_name(one)) for one in given] for item, (tenant, given) in candidates.items()
+    }
+    counts = Counter(name for names in normalized.values() for name in dict.fromkeys(names))
+    return {
+        item: next((name for tenant, name in names if name and counts[tenant, name] == 1), "")
+        or _append_hash(names[-1][1], candidates[item][1][-1])
+        for item, names in normalized.items()
+    }
+
+
+def normalize_name(text: str) -> str:
+    """A text as a name: lower-case letters, digits and hyphens; a long one is truncated, with digits of its hash."""
+    name = re.sub(r"[^a-z0-9]+", "-", text.lower()).strip("-")
+    return name if len(name) <= _MAX_NAME_LENGTH else _append_hash(name, text)
+
+
+def _append_hash(name: str, text: str) -> str:
+    digits = hashlib.sha256(text.encode()).hexdigest()[:_HASH_DIGITS]
+    return f"{name[: _MAX_NAME_LENGTH - _HASH_DIGITS - 1].strip('-') or 'monitor'}-{digits}"

@@ -4,10 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final
-
-#: Suffix of errors that are not Lagscale's own.
-ALSO_IN_KEDA: Final = " (KEDA rejects it too)"
 
 
 class KeyOutcome(StrEnum):
@@ -35,7 +31,7 @@ class ConversionLog:
     Attributes:
         entries: one per key.
         warnings: for its owner, each once.
-        field_errors: why it is not converted; KEDA rejects most of these too.
+        field_errors: why it is not converted.
         tasks: what remains to be done by hand, each once.
     """
 
@@ -44,9 +40,25 @@ class ConversionLog:
     field_errors: list[str] = field(default_factory=list)
     tasks: list[str] = field(default_factory=list)
 
-    def add_key(self, key: str, outcome: KeyOutcome, reason: str) -> None:
-        """Add the outcome of a key."""
-        self.entries.append(KeyNote(key, outcome, reason))
+    def keep(self, key: str, reason: str) -> None:
+        """Log a key that stays."""
+        self.entries.append(KeyNote(key, KeyOutcome.KEPT, reason))
+
+    def change(self, key: str, reason: str) -> None:
+        """Log a key that changes."""
+        self.entries.append(KeyNote(key, KeyOutcome.CHANGED, reason))
+
+    def drop(self, key: str, reason: str) -> None:
+        """Log a key that is removed."""
+        self.entries.append(KeyNote(key, KeyOutcome.DROPPED, reason))
+
+    def add(self, key: str, reason: str) -> None:
+        """Log a new key."""
+        self.entries.append(KeyNote(key, KeyOutcome.ADDED, reason))
+
+    def reject(self, key: str, text: str, advice: str = "") -> None:
+        """Add an error that KEDA reports too, with what to do."""
+        self.field_errors.append(f"{key}: {text} (KEDA rejects it too){advice}")
 
     def add_warning(self, text: str) -> None:
         """Add a warning, unless it is there."""

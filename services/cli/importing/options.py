@@ -1,14 +1,41 @@
-"""Options of an import and of the external triggers that replace KEDA's."""
+"""Options of an import, and of the external triggers that replace KEDA's: how KEDA finds Lagscale."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
-from typing import Final
+from typing import Annotated, Final
 
+import typer
 from ruamel.yaml.comments import CommentedMap
+
+from lagscale.errors import FieldError, InvalidInput
 
 DEFAULT_SUSTAIN_SECONDS: Final = 120
 DEFAULT_STUCK_AFTER_SECONDS: Final = 300
+
+
+DEFAULT_ADDRESS: Final = "lagscale-scaler.lagscale.svc:50051"
+_KINDS = {
+    "triggerauthentication": "TriggerAuthentication",
+    "clustertriggerauthentication": "ClusterTriggerAuthentication",
+}
+_ADDRESS = re.compile(r"[^\s:/]+:\d{1,5}")
+
+Address = Annotated[
+    str, typer.Option("--scaler-address", metavar="HOST:PORT", help="Address of the scaler, as KEDA reaches it.")
+]
+Push = Annotated[
+    bool, typer.Option("--push", help="Use triggers of type external-push, which activate without polling.")
+]
+Mtls = Annotated[
+    str | None,
+    typer.Option(
+        "--mtls-auth",
+        metavar="[KIND/]NAME",
+        help="TriggerAuthentication (or ClusterTriggerAuthentication/NAME) with KEDA's client certificate.",
+    ),
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +48,7 @@ class TriggerOptions:
         mtls: kind and name of the TriggerAuthentication with KEDA's client certificate.
     """
 
-    address: str = "lagscale-scaler.lagscale.svc:50051"
+    address: str = DEFAULT_ADDRESS
     push: bool = False
     mtls: tuple[str, str] | None = None
 
@@ -52,6 +79,28 @@ class ImportOptions:
     stuck_after_seconds: int = DEFAULT_STUCK_AFTER_SECONDS
     batch_size: int = 50
     with_tenants: bool = False
+
+
+def parse_trigger_options(address: str, push: bool, mtls: str | None) -> TriggerOptions:
+    """The options of a trigger.
+
+    Raises:
+        InvalidInput: an option is invalid.
+    """
+    field_errors = []
+    if _ADDRESS.fullmatch(address) is None:
+        field_errors.append(FieldError("--scaler-address", f"expected HOST:PORT, for example {DEFAULT_ADDRESS}"))
+    reference = None
+    if mtls is not None:
+        kind, _, name = mtls.rpartition("/")
+        kind_name = _KINDS.get(kind.lower() or "triggerauthentication")
+        if kind_name is None or not re.fullmatch(r"[a-z0-9]([a-z0-9.-]{0,251}[a-z0-9])?", name):
+            field_errors.append(FieldError("--mtls-auth", f"expected a name, or {' or '.join(_KINDS.values())}/NAME"))
+        else:
+            reference = (kind_name, name)
+    if field_errors:
+        raise InvalidInput(field_errors)
+    return TriggerOptions(address, push, reference)
 
 
 def build_external_trigger(monitor: str, options: TriggerOptions) -> CommentedMap:

@@ -12,7 +12,7 @@ from typing import Any
 from ruamel.yaml.comments import CommentedMap, CommentedSeq
 
 from lagscale.domain.policy.keda_keys import SECRETS
-from services.cli.importing.conversion_log import ALSO_IN_KEDA, ConversionLog, KeyOutcome
+from services.cli.importing.conversion_log import ConversionLog
 from services.cli.importing.manifest_index import KAFKA_TYPES, SCALED_JOB, Node, ScaledResource, get_map
 from services.cli.importing.options import TriggerOptions, build_authentication_ref, build_trigger_metadata
 from services.cli.importing.yaml_text import (
@@ -33,23 +33,22 @@ _STEP = 2
 
 
 def build_replacement(
-    node: CommentedMap, monitors: Mapping[int, str], trigger_options: TriggerOptions, log: ConversionLog
+    node: CommentedMap, monitors: Mapping[int, str], options: TriggerOptions, log: ConversionLog
 ) -> str:
     """The text of the new object.
 
     Args:
         node: the original with comments; it is not changed.
         monitors: index of a trigger -> the monitor's name.
-        trigger_options: of the new triggers.
+        options: of the new triggers.
         log: receives the outcome of the trigger's own keys.
     """
     new = copy.deepcopy(node)
     _drop_server_fields(new, log)
     triggers = new["spec"]["triggers"]
     for trigger_index, monitor in monitors.items():
-        triggers[trigger_index] = _rewrite_trigger(
-            triggers[trigger_index], f"triggers[{trigger_index}]", monitor, (trigger_options, log)
-        )
+        path = f"triggers[{trigger_index}]"
+        triggers[trigger_index] = _rewrite_trigger(triggers[trigger_index], path, monitor, options, log)
     return dump_node(new)
 
 
@@ -78,16 +77,16 @@ def _drop_server_fields(node: CommentedMap, log: ConversionLog) -> None:
     metadata = node.get("metadata")
     if "status" in node:
         _remove_key(node, "status")
-        log.add_key("status", KeyOutcome.DROPPED, "written by the server")
+        log.drop("status", "written by the server")
     if not isinstance(metadata, CommentedMap):
         return
     for name in _SERVER_FIELDS:
         if name in metadata:
             _remove_key(metadata, name)
-            log.add_key(f"metadata.{name}", KeyOutcome.DROPPED, "written by the server")
+            log.drop(f"metadata.{name}", "written by the server")
     annotations = metadata.get("annotations")
     if isinstance(annotations, CommentedMap) and _LAST_APPLIED in annotations:
-        log.add_key(f"metadata.annotations[{_LAST_APPLIED}]", KeyOutcome.DROPPED, "written by kubectl")
+        log.drop(f"metadata.annotations[{_LAST_APPLIED}]", "written by kubectl")
         if len(annotations) > 1:
             _remove_key(annotations, _LAST_APPLIED)
         else:
@@ -132,20 +131,18 @@ def _column(node: CommentedMap, key: str) -> int:
 
 
 def _rewrite_trigger(
-    old: CommentedMap, path: str, monitor: str, context: tuple[TriggerOptions, ConversionLog]
+    old: CommentedMap, path: str, monitor: str, options: TriggerOptions, log: ConversionLog
 ) -> CommentedMap:
-    trigger_options, log = context
     column = old.lc.col if isinstance(old.lc.col, int) else 0
-    metadata = build_trigger_metadata(monitor, trigger_options)
+    metadata = build_trigger_metadata(monitor, options)
     inside, after = collect_comments(old.get("metadata"))
     new = CommentedMap()
     if old.ca.comment:
         new.ca.comment = copy.copy(old.ca.comment)
-    order = list(old.items())
-    for key, value in order:
+    for key, value in old.items():
         if key == "type":
-            new["type"] = trigger_options.type
-            log.add_key(f"{path}.type", KeyOutcome.CHANGED, f"{value} becomes {trigger_options.type}")
+            new["type"] = options.type
+            log.change(f"{path}.type", f"{value} becomes {options.type}")
         elif key == "metadata":
             new["metadata"] = metadata
         elif key == "authenticationRef":
@@ -153,60 +150,56 @@ def _rewrite_trigger(
             inline, own_comments = read_value_comments(old, key)
             inside += [*([f"{key}: {inline}"] if inline else []), *more]
             after = [*after, *own_comments, *following]
-            _rewrite_authentication(new, value, path, context)
+            _rewrite_authentication(new, value, path, options, log)
             continue
         elif key == "metricType" and str(value) == "Utilization":
-            reason = f"Utilization is for cpu and memory only{ALSO_IN_KEDA}; AverageValue is the default"
-            log.add_key(f"{path}.metricType", KeyOutcome.DROPPED, reason)
+            reason = "Utilization is for cpu and memory only (KEDA rejects it too); AverageValue is the default"
+            log.drop(f"{path}.metricType", reason)
             continue
         else:
             new[key] = value
-            log.add_key(f"{path}.{key}", KeyOutcome.KEPT, _explain_unchanged_key(str(key), value))
+            log.keep(f"{path}.{key}", _explain_unchanged_key(_TRIGGER_REASONS, str(key), value))
         slots = old.ca.items.get(key)
         if slots and key != "metadata":
             new.ca.items[key] = copy.deepcopy(slots)
         elif slots:
             inline, following = read_value_comments(old, key)
             inside = [*([inline] if inline else []), *strip_markers(following), *inside]
-    if trigger_options.mtls is not None and "authenticationRef" not in new:
-        _rewrite_authentication(new, None, path, context)
+    if options.mtls is not None and "authenticationRef" not in new:
+        _rewrite_authentication(new, None, path, options, log)
     insert_before(metadata, "scalerAddress", [line for line in inside if line], column + _STEP)
-    _append_comments(new, after)
+    # The comments that followed removed keys.
+    _append_below_last(new, list(new.keys())[-1], after)
     return new
 
 
-def _append_comments(new: CommentedMap, lines: list[str]) -> None:
-    """Append the comments that followed removed keys to the last line of the trigger."""
-    if lines:
-        _append_below_last(new, list(new.keys())[-1], lines)
-
-
 def _rewrite_authentication(
-    new: CommentedMap, old: Any, path: str, context: tuple[TriggerOptions, ConversionLog]
+    new: CommentedMap, old: Any, path: str, options: TriggerOptions, log: ConversionLog
 ) -> None:
-    trigger_options, log = context
-    if trigger_options.mtls is None:
+    if options.mtls is None:
         reason = "the cluster has the credentials; KEDA does not send them to an external scaler"
-        log.add_key(f"{path}.authenticationRef", KeyOutcome.DROPPED, reason)
+        log.drop(f"{path}.authenticationRef", reason)
         return
-    kind, name = trigger_options.mtls
+    kind, name = options.mtls
     new["authenticationRef"] = build_authentication_ref(kind, name)
-    outcome = KeyOutcome.ADDED if old is None else KeyOutcome.CHANGED
-    log.add_key(f"{path}.authenticationRef", outcome, f"{kind} {name}: KEDA's client certificate for Lagscale")
+    log_key = log.add if old is None else log.change
+    log_key(f"{path}.authenticationRef", f"{kind} {name}: KEDA's client certificate for Lagscale")
 
 
-def _explain_unchanged_key(key: str, value: Any) -> str:
-    if key == "name":
-        return "unchanged, so formulas stay valid"
-    if key == "metricType" and str(value) == "Value":
-        return "unchanged: the HPA compares the whole value, not the value per replica, with the target"
-    if key == "metricType":
-        return "unchanged"
-    if key == "useCachedMetrics":
-        return "unchanged; the HPA gets the value of KEDA's last poll, up to pollingInterval old"
-    return "unchanged"
-
-
+#: Key of a trigger, or key and value -> its reason after "unchanged".
+_TRIGGER_REASONS = {
+    "name": ", so formulas stay valid",
+    "metricType=Value": ": the HPA compares the whole value, not the value per replica, with the target",
+    "useCachedMetrics": "; the HPA gets the value of KEDA's last poll, up to pollingInterval old",
+}
+#: Key of the spec -> its reason after "unchanged".
+_SPEC_REASONS = {
+    "cooldownPeriod": "; counts from the last active answer, and a group in progress is active",
+    "idleReplicaCount": ": KEDA scales to {value} while inactive; a group in progress is active (workSeconds)",
+    "fallback": "; the monitor has holdSeconds 0, because KEDA's fallback counts errors",
+    "scalingStrategy": "; it uses the value of Lagscale, which is 0 until lag is sustained",
+}
+_POLLING = "; needs no tuning: answers change only with a new sample, and the HPA polls every 15 s itself"
 _PAUSED = ("autoscaling.keda.sh/paused-replicas", "autoscaling.keda.sh/paused", "autoscaling.keda.sh/paused-scale-in", "autoscaling.keda.sh/paused-scale-out")  # fmt: skip
 RACE = (
     "At minReplicaCount 0 an error does not keep the replicas: KEDA up to 2.20.2 can treat an error of an HPA request "
@@ -225,16 +218,17 @@ FALLBACK_ZERO = (
 def log_unchanged_keys(resource: ScaledResource, log: ConversionLog) -> None:
     """Log every key of an object outside its triggers."""
     _log_metadata(resource, log)
+    reasons = _SPEC_REASONS | ({} if resource.kind == SCALED_JOB else {"pollingInterval": _POLLING})
     for name, value in resource.spec.items():
         if name == "triggers":
             for trigger_index, trigger in enumerate(resource.triggers):
                 if trigger_index not in resource.list_kafka_triggers():
                     kind = trigger.get("type") if isinstance(trigger, Mapping) else trigger
-                    log.add_key(f"triggers[{trigger_index}]", KeyOutcome.KEPT, f"a trigger of type {kind}, unchanged")
+                    log.keep(f"triggers[{trigger_index}]", f"a trigger of type {kind}, unchanged")
         elif name == "advanced":
             _log_advanced(resource, get_map(resource.spec, "advanced"), log)
         else:
-            log.add_key(name, KeyOutcome.KEPT, _describe_key(resource, name, value))
+            log.keep(name, _explain_unchanged_key(reasons, name, value))
     if resource.kind != SCALED_JOB:
         _warn_about_zero(resource, log)
 
@@ -262,12 +256,12 @@ def _log_metadata(resource: ScaledResource, log: ConversionLog) -> None:
         log.add_warning(f"No namespace; {resource.namespace} is assumed (--namespace), also for the binding.")
     for name in metadata:
         if name in {"name", "namespace", "labels", "finalizers", "ownerReferences"}:
-            log.add_key(f"metadata.{name}", KeyOutcome.KEPT, "unchanged")
+            log.keep(f"metadata.{name}", "unchanged")
     owner = str(get_map(metadata, "labels").get("app.kubernetes.io/managed-by") or "")
     for name, value in resource.annotations.items():
         if name.startswith("kubectl.kubernetes.io/"):
             continue
-        log.add_key(f"metadata.annotations[{name}]", KeyOutcome.KEPT, "unchanged")
+        log.keep(f"metadata.annotations[{name}]", "unchanged")
         if name in _PAUSED and str(value).lower() != "false":
             log.add_warning(f"Paused ({name}: {value}), and stays paused; the monitor is polled meanwhile.")
         if name.startswith(("meta.helm.sh/", "argocd.argoproj.io/", "kustomize.toolkit.fluxcd.io/")):
@@ -276,18 +270,9 @@ def _log_metadata(resource: ScaledResource, log: ConversionLog) -> None:
         log.add_warning(f"Managed by {owner}; make the change there, or it will be reverted.")
 
 
-def _describe_key(resource: ScaledResource, name: str, value: Any) -> str:
-    if name == "pollingInterval" and resource.kind != SCALED_JOB:
-        return "unchanged; needs no tuning: answers change only with a new sample, and the HPA polls every 15 s itself"
-    if name == "cooldownPeriod":
-        return "unchanged; counts from the last active answer, and a group in progress is active"
-    if name == "idleReplicaCount":
-        return f"unchanged: KEDA scales to {value} while inactive; a group in progress is active (workSeconds)"
-    if name == "fallback":
-        return "unchanged; the monitor has holdSeconds 0, because KEDA's fallback counts errors"
-    if name == "scalingStrategy":
-        return "unchanged; it uses the value of Lagscale, which is 0 until lag is sustained"
-    return "unchanged"
+def _explain_unchanged_key(reasons: Mapping[str, str], name: str, value: Any) -> str:
+    reason = reasons.get(f"{name}={value}") or reasons.get(name)
+    return "unchanged" if reason is None else "unchanged" + reason.format(value=value)
 
 
 def _log_advanced(resource: ScaledResource, advanced: Node, log: ConversionLog) -> None:
@@ -300,15 +285,15 @@ def _log_advanced(resource: ScaledResource, advanced: Node, log: ConversionLog) 
                 reason = "unchanged"
                 if part == "behavior":
                     reason += "; its windows apply to the answers of Lagscale, so scaleUpStabilization and scaleDownStabilization stay 0"
-                log.add_key(f"{path}.{part}", KeyOutcome.KEPT, reason)
+                log.keep(f"{path}.{part}", reason)
         else:
-            log.add_key(path, KeyOutcome.KEPT, "unchanged")
+            log.keep(path, "unchanged")
 
 
 def _log_modifiers(resource: ScaledResource, modifiers: Node, log: ConversionLog) -> None:
     formula = str(modifiers.get("formula") or "")
     for name in modifiers:
-        log.add_key(f"advanced.scalingModifiers.{name}", KeyOutcome.KEPT, "unchanged")
+        log.keep(f"advanced.scalingModifiers.{name}", "unchanged")
     trigger_names = [
         str(resource.triggers[trigger_index].get("name"))
         for trigger_index in resource.list_kafka_triggers()

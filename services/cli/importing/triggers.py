@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lagscale.domain.policy.keda_keys import FROM_ENV, KEDA_KEYS, SECRETS, KeyTarget
-from services.cli.importing.conversion_log import ALSO_IN_KEDA, ConversionLog, KeyOutcome
+from services.cli.importing.conversion_log import ConversionLog
 from services.cli.importing.manifest_index import SCALED_JOB, ManifestIndex, Node, ScaledResource, get_map, list_maps
 
 #: Parameters that are not secret, and their possible values. Only these are read from a Secret.
@@ -182,24 +182,36 @@ _EXCLUSIVE_KEYS = ("sasl", "tls")
 _UNKNOWN_KEY = "not a key of KEDA's kafka trigger"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class KedaTrigger:
     """A trigger to convert.
 
     Attributes:
-        trigger_index: in the list.
-        kind: `kafka` or `apache-kafka`.
-        node: the trigger, without comments.
+        resource: its object.
+        trigger_index: in the list of the object.
+        credentials: of its authentication.
+        log: of the object.
         values: of every key that is set, from any source.
         origin: key -> its path in the report.
     """
 
+    resource: ScaledResource
     trigger_index: int
-    kind: str
-    node: Node
-    values: Mapping[str, SourcedValue]
-    origin: Mapping[str, str]
     credentials: TriggerCredentials
+    log: ConversionLog
+    values: dict[str, SourcedValue] = field(default_factory=dict)
+    origin: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def node(self) -> Node:
+        """The trigger, without comments."""
+        node: Node = self.resource.triggers[self.trigger_index]
+        return node
+
+    @property
+    def kind(self) -> str:
+        """`kafka` or `apache-kafka`."""
+        return str(self.node["type"])
 
     @property
     def path(self) -> str:
@@ -218,95 +230,70 @@ class KedaTrigger:
     def text(self, key: str) -> str:
         """The value without surrounding whitespace; KEDA's default if it is not set or unknown."""
         given = self.values.get(key)
-        if given is None or given.text is None or not given.text.strip():
-            return KEDA_KEYS[key].default
-        return given.text.strip()
+        return ((given and given.text) or "").strip() or KEDA_KEYS[key].default
 
     def flag(self, key: str) -> bool:
         """The value of a boolean key."""
         return self.text(key) in TRUE
 
 
-@dataclass(slots=True)
-class _TriggerParser:
-    manifests: ManifestIndex
-    resource: ScaledResource
-    path: str
-    metadata: Node
-    log: ConversionLog
-    values: dict[str, SourcedValue] = field(default_factory=dict)
-    origin: dict[str, str] = field(default_factory=dict)
-
-    def set_value(self, name: str, given: SourcedValue, path: str) -> None:
-        self.values[name], self.origin[name] = given, path
-
-    def add_key(self, name: str, value: Any) -> None:
-        """Read one key of the trigger's metadata."""
-        path, text = f"{self.path}.metadata.{name}", _to_text(value)
-        base_name = name.removesuffix("FromEnv")
-        if _UNRENDERED.search(text):
-            self.log.field_errors.append(
-                f"{path}: template not rendered; render it, or use the output of `kubectl get -o yaml`"
-            )
-            # A placeholder, so that the key is not reported as missing too.
-            self.values[base_name] = SourcedValue(None, "a template")
-        elif name != base_name and base_name in FROM_ENV:
-            self.set_value(base_name, resolve_variable(self.manifests, self.resource, text.strip()), path)
-        elif name not in KEDA_KEYS:
-            self.log.add_key(path, KeyOutcome.DROPPED, _UNKNOWN_KEY)
-        elif name in SECRETS:
-            self.log.add_key(
-                path, KeyOutcome.DROPPED, "KEDA reads it from a TriggerAuthentication only; here it is in plain text"
-            )
-            self.log.add_warning(f"{path} contains a secret in plain text; remove it, and change that secret.")
-        elif name in FROM_ENV and self.metadata.get(f"{name}FromEnv"):
-            self.log.add_key(path, KeyOutcome.DROPPED, f"{name}FromEnv takes precedence")
-        else:
-            if not isinstance(value, str):
-                self.log.add_warning(f"{path} is not a string, which Kubernetes rejects; quote it.")
-            self.set_value(name, SourcedValue(text, "the trigger"), path)
-
-    def add_parameter(self, name: str, given: SourcedValue) -> None:
-        """Read one parameter of the trigger's authentication."""
-        path = f"{self.path}.authenticationRef.{name}"
-        if name not in KEDA_KEYS:
-            self.log.add_key(path, KeyOutcome.DROPPED, _UNKNOWN_KEY)
-        elif name not in self.values:
-            self.set_value(name, given, path)
-        elif name in _EXCLUSIVE_KEYS:
-            self.log.field_errors.append(f"{path}: set in the trigger too{ALSO_IN_KEDA}; remove one of the two")
-        else:
-            self.log.add_key(path, KeyOutcome.DROPPED, "the value in the trigger takes precedence")
-
-    def check(self) -> None:
-        """Log the values that KEDA rejects."""
-        for name in ("bootstrapServers", "consumerGroup"):
-            given = self.values.get(name)
-            if given is None or (given.text is not None and not given.text.strip()):
-                self.log.field_errors.append(f"{self.path}.metadata.{name}: is required{ALSO_IN_KEDA}")
-        for name, given in self.values.items():
-            error = _find_error(name, (given.text or "").strip())
-            if error:
-                self.log.field_errors.append(f"{self.path}.metadata.{name}: {error}{ALSO_IN_KEDA}")
-
-
-def read_trigger(
-    manifests: ManifestIndex, resource: ScaledResource, trigger_index: int, log: ConversionLog
-) -> KedaTrigger:
+def read_trigger(manifests: ManifestIndex, resource: ScaledResource, index: int, log: ConversionLog) -> KedaTrigger:
     """Read a trigger of an object; log the keys that KEDA does not know, and the values that it rejects."""
-    node = resource.triggers[trigger_index]
-    trigger_credentials = read_credentials(manifests, resource, node)
-    parser = _TriggerParser(manifests, resource, f"triggers[{trigger_index}]", get_map(node, "metadata"), log)
-    for name, value in parser.metadata.items():
-        parser.add_key(name, value)
-    for name, given in (trigger_credentials.parameters or {}).items():
-        parser.add_parameter(name, given)
-    for part in trigger_credentials.unknown:
-        log.add_warning(
-            f"{parser.path}: `{part}` of {trigger_credentials.source} is not supported; configure it by hand."
-        )
-    parser.check()
-    return KedaTrigger(trigger_index, str(node["type"]), node, parser.values, parser.origin, trigger_credentials)
+    credentials = read_credentials(manifests, resource, resource.triggers[index])
+    trigger = KedaTrigger(resource, index, credentials, log)
+    for name, value in get_map(trigger.node, "metadata").items():
+        _read_key(trigger, manifests, name, value)
+    for name, given in (credentials.parameters or {}).items():
+        _read_parameter(trigger, name, given)
+    for part in credentials.unknown:
+        log.add_warning(f"{trigger.path}: `{part}` of {credentials.source} is not supported; configure it by hand.")
+    for name in ("bootstrapServers", "consumerGroup"):
+        required = trigger.values.get(name)
+        if required is None or (required.text is not None and not required.text.strip()):
+            log.reject(f"{trigger.path}.metadata.{name}", "is required")
+    for name, given in trigger.values.items():
+        error = _find_error(name, (given.text or "").strip())
+        if error:
+            log.reject(f"{trigger.path}.metadata.{name}", error)
+    return trigger
+
+
+def _read_key(trigger: KedaTrigger, manifests: ManifestIndex, name: str, value: Any) -> None:
+    """Read one key of the trigger's metadata."""
+    log, path, text = trigger.log, f"{trigger.path}.metadata.{name}", _to_text(value)
+    base_name = name.removesuffix("FromEnv")
+    if _UNRENDERED.search(text):
+        advice = "render it, or use the output of `kubectl get -o yaml`"
+        log.field_errors.append(f"{path}: template not rendered; {advice}")
+        # A placeholder, so that the key is not reported as missing too.
+        trigger.values[base_name] = SourcedValue(None, "a template")
+    elif name != base_name and base_name in FROM_ENV:
+        trigger.values[base_name] = resolve_variable(manifests, trigger.resource, text.strip())
+        trigger.origin[base_name] = path
+    elif name not in KEDA_KEYS:
+        log.drop(path, _UNKNOWN_KEY)
+    elif name in SECRETS:
+        log.drop(path, "KEDA reads it from a TriggerAuthentication only; here it is in plain text")
+        log.add_warning(f"{path} contains a secret in plain text; remove it, and change that secret.")
+    elif name in FROM_ENV and get_map(trigger.node, "metadata").get(f"{name}FromEnv"):
+        log.drop(path, f"{name}FromEnv takes precedence")
+    else:
+        if not isinstance(value, str):
+            log.add_warning(f"{path} is not a string, which Kubernetes rejects; quote it.")
+        trigger.values[name], trigger.origin[name] = SourcedValue(text, "the trigger"), path
+
+
+def _read_parameter(trigger: KedaTrigger, name: str, given: SourcedValue) -> None:
+    """Read one parameter of the trigger's authentication."""
+    path = f"{trigger.path}.authenticationRef.{name}"
+    if name not in KEDA_KEYS:
+        trigger.log.drop(path, _UNKNOWN_KEY)
+    elif name not in trigger.values:
+        trigger.values[name], trigger.origin[name] = given, path
+    elif name in _EXCLUSIVE_KEYS:
+        trigger.log.reject(path, "set in the trigger too", "; remove one of the two")
+    else:
+        trigger.log.drop(path, "the value in the trigger takes precedence")
 
 
 def _to_text(value: Any) -> str:

@@ -213,10 +213,8 @@ def collect_comments(node: Any, path: str = "") -> tuple[list[str], list[str]]:
         last = []
         name = f"{path}.{key}" if path else str(key)
         slots = node.ca.items.get(key) or []
-        inside += _read_lines(slots[_BEFORE]) if len(slots) > _BEFORE else []
-        inline, following = _split_token(slots[0] if isinstance(node, CommentedSeq) and slots else None)
-        if isinstance(node, CommentedMap) and len(slots) > _AFTER:
-            inline, following = _split_token(slots[_AFTER])
+        inside += read_key_comments(node, key)
+        inline, following = read_value_comments(node, key)
         if inline:
             inside.append(f"{name}: {inline}")
         if len(slots) > _BELOW:
@@ -241,10 +239,10 @@ def read_value_comments(node: Any, key: Any) -> tuple[str, list[str]]:
     return _split_token(slots[slot]) if len(slots) > slot else ("", [])
 
 
-def read_key_comments(node: CommentedMap, key: Any) -> list[str]:
+def read_key_comments(node: Any, key: Any) -> list[str]:
     """The comment lines before a key, without `#`."""
     slots = node.ca.items.get(key) or []
-    return _read_lines(slots[_BEFORE]) if len(slots) > _BEFORE and slots[_BEFORE] else []
+    return _read_lines(slots[_BEFORE]) if len(slots) > _BEFORE else []
 
 
 def _value_slot(node: Any) -> int:

@@ -1,21 +1,37 @@
-"""Plans: desired state against current state, as objects to create, change and delete. Changes nothing."""
+"""Plans: desired state against current state, as objects to create, change and delete; built, then executed."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from enum import StrEnum
 from typing import Any
 
 from lagscale.domain.policy.keys import KEYS_BY_NAME
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import suggest_names
-from lagscale.errors import FieldError, InvalidInput, LagscaleError, NotAuthenticated, StoreUnavailable
+from lagscale.errors import (
+    Conflict,
+    FieldError,
+    InvalidInput,
+    LagscaleError,
+    NotAuthenticated,
+    NotFound,
+    QuotaExceeded,
+    StoreUnavailable,
+)
 from services.cli.objects.documents import walk_leaves
 from services.cli.objects.kinds import BINDING, CLUSTER, KINDS, MONITOR, TENANT, ObjectRef
 from services.cli.objects.manifests import DeclaredObjects, Manifest
-from services.cli.objects.requests import ApiObject, ObjectClient, ObjectWriteResult
+from services.cli.objects.requests import (
+    ApiObject,
+    FieldChange,
+    ObjectClient,
+    ObjectWriteResult,
+    PlanAction,
+    PlanStep,
+    Skipped,
+)
 from services.cli.objects.schemas import format_policy_value
 
 #: Secrets in fields where they do not belong are hidden too, until the API rejects them.
@@ -25,54 +41,12 @@ HIDDEN = "(hidden)"
 _AUTOMATIC = "autoRegistered"
 
 
-class PlanAction(StrEnum):
-    """Action of a step."""
-
-    CREATE = "create"
-    CHANGE = "change"
-    DELETE = "delete"
-    SAME = "same"
-
-
-@dataclass(frozen=True, slots=True)
-class FieldChange:
-    """A field that differs; None if it is not set."""
-
-    name: str
-    before: Any
-    after: Any
-
-
-@dataclass(frozen=True, slots=True)
-class PlanStep:
-    """Action for one object.
-
-    Attributes:
-        manifest: desired state; None for an object to delete.
-        version: the version that was read.
-        differences: by field.
-        rejection: why the API would reject the step now.
-        warnings: problems that do not prevent the step.
-    """
-
-    action: PlanAction
-    ref: ObjectRef
-    manifest: Manifest | None = None
-    version: int | None = None
-    differences: tuple[FieldChange, ...] = ()
-    rejection: LagscaleError | None = None
-    warnings: tuple[str, ...] = ()
-
-
 @dataclass(slots=True)
 class _CurrentState:
     """Objects that were read from the API."""
 
     objects: dict[ObjectRef, ApiObject] = field(default_factory=dict)
     clusters: dict[str, set[str]] = field(default_factory=dict)
-
-    def has(self, ref: ObjectRef) -> bool:
-        return ref in self.objects
 
 
 class PlanBuilder:
@@ -140,7 +114,7 @@ class PlanBuilder:
         tenant = ObjectRef(TENANT, ref.tenant)
         if ref.kind is MONITOR:
             yield from _check_policy(manifest, _find_tenant(ref, declared, current))
-        if not current.has(tenant) and tenant not in declared:
+        if tenant not in current.objects and tenant not in declared:
             if not complete:
                 return
             text = f"tenant {ref.tenant} not found, or not visible with this API key, and not declared in these files"
@@ -152,7 +126,7 @@ class PlanBuilder:
             available = current.clusters.get(ref.tenant, set()) | {
                 one.name for one in declared if one[:2] == cluster[:2]
             }
-            if complete and not current.has(cluster) and cluster not in declared and name not in available:
+            if complete and cluster not in current.objects and cluster not in declared and name not in available:
                 near = suggest_names(name, available, 1)
                 text = f"cluster {name} not found in tenant {ref.tenant}, and not declared in these files"
                 yield manifest.build_error(("spec", "cluster"), text + (f"; did you mean {near[0]}?" if near else ""))
@@ -169,31 +143,24 @@ class PlanBuilder:
         self, manifests: Sequence[Manifest], current: _CurrentState, field_errors: list[FieldError]
     ) -> list[PlanStep]:
         steps: dict[ObjectRef, PlanStep] = {}
-        dry_run_candidates: list[Manifest] = []
+        candidates: list[PlanStep] = []
         for manifest in manifests:
             step = self._build_step(manifest, current.objects.get(manifest.ref))
             steps[manifest.ref] = step
             if step.action is not PlanAction.SAME and self._can_dry_run(manifest, current):
-                dry_run_candidates.append(manifest)
+                candidates.append(step)
             else:
                 self._advance()
-        results = self._objects_api.dry_run_all(
-            dry_run_candidates, lambda *_: self._advance(), lambda ref: steps[ref].version
-        )
-        for manifest, dry_result in zip(dry_run_candidates, results, strict=True):
-            if isinstance(dry_result, NotAuthenticated | StoreUnavailable):
-                raise dry_result
-            if isinstance(dry_result, InvalidInput):
-                field_errors += [
-                    manifest.build_field_error(field_error.field, field_error.text)
-                    for field_error in dry_result.field_errors
-                ]
-            elif isinstance(dry_result, LagscaleError):
-                steps[manifest.ref] = replace(steps[manifest.ref], rejection=dry_result)
+        results = self._objects_api.write_all(candidates, lambda *_: self._advance(), dry_run=True)
+        for step, result in zip(candidates, results, strict=True):
+            if isinstance(result, NotAuthenticated | StoreUnavailable):
+                raise result
+            if isinstance(result, InvalidInput) and step.manifest is not None:
+                field_errors += [step.manifest.build_field_error(one.field, one.text) for one in result.field_errors]
+            elif isinstance(result, LagscaleError):
+                steps[step.ref] = replace(step, error=result)
             else:
-                steps[manifest.ref] = self._apply_dry_run(
-                    steps[manifest.ref], dry_result, current.objects.get(manifest.ref)
-                )
+                steps[step.ref] = self._apply_dry_run(step, result, current.objects.get(step.ref))
         return list(steps.values())
 
     def _build_step(self, manifest: Manifest, existing: ApiObject | None) -> PlanStep:
@@ -219,13 +186,11 @@ class PlanBuilder:
         return PlanStep(action, manifest.ref, manifest, version, differences)
 
     def _can_dry_run(self, manifest: Manifest, current: _CurrentState) -> bool:
-        ref = manifest.ref
-        needed = [] if ref.kind is TENANT else [ObjectRef(TENANT, ref.tenant)]
-        if ref.kind is MONITOR:
-            name = str(manifest.spec["cluster"])
-            if name not in current.clusters.get(ref.tenant, set()):
-                needed.append(ObjectRef(CLUSTER, ref.tenant, name))
-        return self._schemas.supports_dry_run(ref.kind) and all(current.has(one) for one in needed)
+        clusters = current.clusters.get(manifest.ref.tenant, set())
+        return self._schemas.supports_dry_run(manifest.ref.kind) and all(
+            ref in current.objects or (ref.kind is CLUSTER and ref.name in clusters)
+            for ref in _list_requirements(manifest.ref, manifest.spec)
+        )
 
     def _apply_dry_run(self, step: PlanStep, dry_result: ObjectWriteResult, existing: ApiObject | None) -> PlanStep:
         """The step corrected by the result of its dry run."""
@@ -246,6 +211,80 @@ class PlanBuilder:
             # Changes that are not fields of the spec.
             shown += [one for one in step.differences if one.after == HIDDEN or one.name == _AUTOMATIC]
         return replace(step, differences=tuple(shown), warnings=warnings)
+
+
+class PlanExecutor:
+    """Executes a plan in dependency order; a failed step does not stop independent ones.
+
+    `results` grows with each step, so that an interrupted run can still print them.
+    """
+
+    def __init__(self, objects_api: ObjectClient, advance: Callable[[], None]) -> None:
+        """Prepare for the API; `advance` is called after each step."""
+        self._objects_api = objects_api
+        self._advance = advance
+        self.results: dict[ObjectRef, PlanStep] = {}
+
+    def run(self, steps: Sequence[PlanStep]) -> None:
+        """Write, then delete, then retry the writes that a deleted object prevented.
+
+        New objects are created before old ones are deleted, so that nothing is unregistered in between. If that is
+        not possible (a quota is exhausted, a binding excludes the new one), the second attempt succeeds.
+        """
+        self.results |= {step.ref: step for step in steps if step.action is PlanAction.SAME}
+        writing = [step for step in steps if step.action in {PlanAction.CREATE, PlanAction.CHANGE}]
+        self._write(writing)
+        deleting = [step for step in steps if step.action is PlanAction.DELETE]
+        for kind in reversed(KINDS):
+            self._objects_api.delete_all([step for step in deleting if step.ref.kind is kind], self._set_result)
+        if any(self.results[step.ref].error is None for step in deleting):
+            retryable = (Conflict, QuotaExceeded, Skipped)
+            self._write([step for step in writing if isinstance(self.results[step.ref].error, retryable)])
+
+    def _write(self, steps: Sequence[PlanStep]) -> None:
+        for kind in KINDS:
+            writable = []
+            for step in (step for step in steps if step.ref.kind is kind):
+                failed_requirement = self._find_failed_requirement(step)
+                if failed_requirement is None:
+                    writable.append(step)
+                else:
+                    self._set_result(step, Skipped(f"skipped: requires {failed_requirement}, which failed"))
+            self._objects_api.write_all(writable, self._set_result)
+
+    def _find_failed_requirement(self, step: PlanStep) -> ObjectRef | None:
+        """An object that the step requires and that could not be created."""
+        for ref in _list_requirements(step.ref, step.spec):
+            result = self.results.get(ref)
+            # An existing object that could not be changed still satisfies the requirement.
+            if result is not None and result.error is not None and result.action is PlanAction.CREATE:
+                return ref
+        return None
+
+    def _set_result(self, step: PlanStep, result: object) -> None:
+        self._advance()
+        self.results[step.ref] = _describe_result(step, result)
+
+
+def _describe_result(step: PlanStep, result: object) -> PlanStep:
+    """The step with the action that was taken, or with its error."""
+    if isinstance(result, NotFound) and step.action is PlanAction.DELETE:
+        # Deleted by somebody else in the meantime.
+        return replace(step, action=PlanAction.SAME)
+    if isinstance(result, LagscaleError):
+        return replace(step, error=result)
+    if not isinstance(result, ObjectWriteResult):
+        return step
+    # Only the API can compare secrets.
+    existing = PlanAction.SAME if result.same else PlanAction.CHANGE
+    warnings = tuple(dict.fromkeys((*step.warnings, *result.warnings)))
+    return replace(step, action=PlanAction.CREATE if result.created else existing, error=None, warnings=warnings)
+
+
+def _list_requirements(ref: ObjectRef, spec: Mapping[str, Any]) -> list[ObjectRef]:
+    """The objects that must exist before this one."""
+    required = [] if ref.kind is TENANT else [ObjectRef(TENANT, ref.tenant)]
+    return [*required, ObjectRef(CLUSTER, ref.tenant, str(spec["cluster"]))] if ref.kind is MONITOR else required
 
 
 def _list_cluster_names(manifests: Iterable[Manifest], tenant: str) -> set[str]:

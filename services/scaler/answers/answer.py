@@ -1,17 +1,19 @@
-"""The answer to KEDA for one monitor: measured, last-known, activation, frozen, or an error."""
+"""The answer to KEDA for one monitor: measured, last-known, activation, frozen, or an error; and its rate limit."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from math import ceil
 from typing import Final
 
 import structlog
 from cachetools import TTLCache
 
-from lagscale.domain.quotas import Quota
+from lagscale.domain.quotas import DEFAULT_QUOTAS, Quota, describe_excess
 from lagscale.domain.verdict.contract import Answer, Judgment, Reason, VerdictRequest
 from lagscale.domain.verdict.freezes import Freeze
 from lagscale.domain.verdict.hold import apply_partial_coverage, choose_answer
@@ -25,14 +27,14 @@ from lagscale.errors import (
     StoreTimeout,
     StoreUnavailable,
 )
-from lagscale.store.registrations.inline import InlineMonitor
+from lagscale.rate_limit import TokenBuckets
+from lagscale.store.registrations.load import InlineMonitor
 from services.scaler import deadlines, metrics
 from services.scaler.answers.decision_log import DecisionLog
 from services.scaler.answers.frozen import FrozenAnswerCache
 from services.scaler.answers.last_known import LastKnownAnswers
-from services.scaler.answers.rate_limit import CallRateLimiter
 from services.scaler.answers.snapshots import Snapshot, SnapshotCache
-from services.scaler.triggers.directory import ResolvedMonitor
+from services.scaler.triggers.directory import ResolvedMonitor, ResolvedTrigger
 from services.scaler.triggers.registrations import RegistrationStore
 
 log = structlog.get_logger(__name__)
@@ -69,6 +71,38 @@ class MonitorAnswer:
     judgment: Judgment | None
 
 
+class CallRateLimiter:
+    """Counts the calls of each tenant in this replica: a token bucket each; a call counts once per monitor."""
+
+    def __init__(self, limit_of: Callable[[int], int | None], clock: Callable[[], float] = time.monotonic) -> None:
+        """`limit_of` returns a tenant's quota of calls per second by its id; None while it is unknown."""
+        self._limit_of = limit_of
+        self._buckets = TokenBuckets(clock)
+
+    def count_calls(self, monitor: ResolvedMonitor, calls: int = 1) -> RateExceeded | None:
+        """Count calls; returns the error if they exceed the quota."""
+        limit = self._limit_of(monitor.tenant_id) or DEFAULT_QUOTAS[Quota.CALLS]
+        wait = self._buckets.take(monitor.tenant_id, limit, limit * deadlines.CALL_BURST_SECONDS, calls)
+        if wait == 0.0:
+            return None
+        return RateExceeded(
+            describe_excess(Quota.CALLS, limit), quota=Quota.CALLS.value, retry_after_seconds=ceil(wait)
+        )
+
+    def admit_stream(self, resolved: ResolvedTrigger) -> None:
+        """Count the opening of a stream; its later evaluations are not calls.
+
+        Raises:
+            LagscaleError: the tenant exceeds its call quota, or none of the monitors exists.
+        """
+        monitors = [entry for entry in resolved.entries if isinstance(entry, ResolvedMonitor)]
+        if not monitors:
+            list(resolved.iter_monitors())
+        error: LagscaleError | None = self.count_calls(monitors[0], len(monitors)) if monitors else None
+        if error is not None:
+            raise error
+
+
 class AnswerService:
     """Answers for one monitor at a time, within the caller's deadline (event loop time)."""
 
@@ -82,12 +116,8 @@ class AnswerService:
         *,
         call_limiter: CallRateLimiter,
     ) -> None:
-        self._snapshots = snapshots
-        self._registrations = registrations
-        self._last = last
-        self._decision_log = decision_log
-        self._frozen = frozen
-        self._call_limiter = call_limiter
+        self._snapshots, self._registrations, self._last = snapshots, registrations, last
+        self._decision_log, self._frozen, self._call_limiter = decision_log, frozen, call_limiter
         # The outcome of registering an inline monitor, so that the calls of one poll do not try again.
         self._registering: TTLCache[tuple[int, str], asyncio.Task[None]] = TTLCache(
             _CACHE_SIZE, deadlines.REGISTRATION_TTL_SECONDS
@@ -97,11 +127,9 @@ class AnswerService:
     async def get_answer(
         self, monitor: ResolvedMonitor, deadline: float, *, begins_poll: bool = False, counted: bool = True
     ) -> MonitorAnswer:
-        """The answer for the monitor.
+        """The answer for the monitor by the deadline, which is event loop time.
 
         Args:
-            monitor: the monitor.
-            deadline: event loop time by which the answer or error is due.
             begins_poll: True for `GetMetrics`, which KEDA calls before `IsActive`.
             counted: whether the call counts against the tenant's quota; evaluations of open streams do not.
 
@@ -124,9 +152,8 @@ class AnswerService:
             self._decision_log.record_error(monitor, error)
             raise
         metrics.ANSWERS.labels(answer.source.value).inc()
-        self._decision_log.record_answer(
-            monitor, answer.answer, answer.judgment, frozen=answer.source is AnswerSource.FROZEN
-        )
+        frozen = answer.source is AnswerSource.FROZEN
+        self._decision_log.record_answer(monitor, answer.answer, answer.judgment, frozen=frozen)
         return answer
 
     async def _answer_from_store(

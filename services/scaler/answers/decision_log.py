@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Final, Protocol
 
 import structlog
@@ -31,11 +31,9 @@ class DecisionStore(Protocol):
 
     async def append(self, decisions: list[Decision]) -> None:
         """Store the decisions."""
-        ...
 
     async def mark_asked(self, monitor_ids: list[int]) -> None:
         """Record that these monitors were requested just now."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,12 +49,7 @@ class _LoggedDecision:
 
     def is_change_from(self, other: _LoggedDecision | None) -> bool:
         """Whether the change is logged; values alone change all the time."""
-        return other is None or (self.verdict, self.code, self.active, self.last_known) != (
-            other.verdict,
-            other.code,
-            other.active,
-            other.last_known,
-        )
+        return other is None or replace(self, value=other.value, reason=other.reason) != other
 
 
 @dataclass(slots=True)
@@ -122,34 +115,16 @@ class DecisionLog:
         if now_ms - last.requested_ms > deadlines.REQUEST_REPEAT_MS:
             last.requested_ms = now_ms
             self._requested.add(monitor_id)
-        if (decision, monitor.key) == (
-            last.decision,
-            last.key,
-        ) and now_ms - last.decided_ms < deadlines.DECISION_REPEAT_MS:
+        same = (decision, monitor.key) == (last.decision, last.key)
+        if same and now_ms - last.decided_ms < deadlines.DECISION_REPEAT_MS:
             return
         if decision.is_change_from(last.decision):
             log.info("decision_changed", tenant=monitor.tenant, monitor=monitor.name, **asdict(decision))
         last.decision, last.key, last.decided_ms = decision, monitor.key, now_ms
         decided_ms = self._decided_ms[monitor_id] = max(now_ms, self._decided_ms.get(monitor_id, 0) + 1)
-        self._enqueue(
-            [
-                Decision(
-                    decided_ms,
-                    monitor.tenant_id,
-                    monitor_id,
-                    self._replica,
-                    snapshot_ms,
-                    decision.verdict,
-                    decision.value,
-                    decision.active,
-                    decision.last_known,
-                    decision.reason,
-                    decision.code,
-                    monitor.version,
-                    monitor.overrides,
-                )
-            ]
-        )
+        row = decided_ms, monitor.tenant_id, monitor_id, self._replica, snapshot_ms
+        outcome = decision.verdict, decision.value, decision.active, decision.last_known, decision.reason, decision.code
+        self._enqueue([Decision(*(*row, *outcome, monitor.version, monitor.overrides))])
 
     def _enqueue(self, decisions: list[Decision]) -> None:
         self._queue.extend(decisions)
@@ -160,11 +135,8 @@ class DecisionLog:
     def compute_last_known_ratio(self) -> float:
         """Ratio of monitors whose latest answer is last-known (0 to 1); frozen monitors do not count as such."""
         decisions = [last.decision for last in self._last.values() if last.decision is not None]
-        return (
-            sum(decision.last_known and decision.reason != FROZEN for decision in decisions) / len(decisions)
-            if decisions
-            else 0.0
-        )
+        last_known = sum(decision.last_known and decision.reason != FROZEN for decision in decisions)
+        return last_known / max(len(decisions), 1)
 
     async def run(self) -> None:
         """Write queued decisions, without end."""

@@ -21,7 +21,7 @@ from lagscale.domain.verdict.freezes import Freeze, select_active
 from lagscale.domain.verdict.hold import build_frozen_request
 from lagscale.domain.wording.answers import describe_freezes
 from lagscale.errors import DataUnavailable, LagscaleError
-from lagscale.store.registrations.frozen_answers import FrozenAnswer, FrozenAnswerKey
+from lagscale.store.registrations.answers import FrozenAnswer, FrozenAnswerKey
 from services.scaler import metrics
 from services.scaler.answers.last_known import LastKnownAnswers
 from services.scaler.answers.snapshots import VerdictSource
@@ -39,11 +39,9 @@ class FreezeStore(Protocol):
 
     async def find_answer(self, key: FrozenAnswerKey, freeze_ids: Sequence[str]) -> FrozenAnswer | None:
         """The answer stored under one of these freezes; None without any."""
-        ...
 
     async def store_first(self, key: FrozenAnswerKey, freeze_ids: Sequence[str], answer: FrozenAnswer) -> FrozenAnswer:
         """Store the answer under these freezes unless there is one; returns the stored answer."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +70,7 @@ class FrozenAnswerCache:
         return select_active(monitor.freezes, self._last.clock.now_ms()) if monitor.freezes else ()
 
     async def get_answer(self, monitor: ResolvedMonitor, freezes: Sequence[Freeze], deadline: float) -> Answer:
-        """The answer of a frozen monitor.
-
-        Args:
-            monitor: the monitor.
-            freezes: the active ones, the oldest first; at least one.
-            deadline: event loop time.
+        """The answer of a monitor with these active freezes, the oldest first, by the deadline in event loop time.
 
         Raises:
             DataUnavailable: there was no last-known answer at the freeze.
@@ -90,19 +83,18 @@ class FrozenAnswerCache:
         Raises:
             DataUnavailable: there was no last-known answer at the freeze.
         """
-        if monitor.request is None or monitor.monitor_id is None or monitor.partial:
+        key = _build_key(monitor)
+        if key is None:
             return None
-        stored = self._stored.get(FrozenAnswerKey(monitor.tenant_id, monitor.monitor_id, _render_overrides(monitor)))
+        stored = self._stored.get(key)
         if stored is not None and any(one.freeze_id in stored.freeze_ids for one in freezes):
             return _require_answer(stored.answer.last_known, freezes)
         return self._last.find_frozen_answer(monitor.key, monitor.policy, freezes[0].since_ms)
 
     async def _find_answer(self, monitor: ResolvedMonitor, freezes: Sequence[Freeze], deadline: float) -> Answer | None:
-        request = monitor.request
-        # An answer for some of the topics is not a last-known answer of the monitor.
-        if request is None or monitor.monitor_id is None or monitor.partial:
+        request, key = monitor.request, _build_key(monitor)
+        if request is None or key is None:
             return None
-        key = FrozenAnswerKey(monitor.tenant_id, monitor.monitor_id, _render_overrides(monitor))
         names = frozenset(one.freeze_id for one in freezes)
         stored = self._stored.get(key)
         if stored is not None and stored.freeze_ids & names:
@@ -119,41 +111,31 @@ class FrozenAnswerCache:
             return self._last.find_frozen_answer(monitor.key, monitor.policy, freezes[0].since_ms)
 
     def _start(
-        self,
-        key: FrozenAnswerKey,
-        request: VerdictRequest,
-        freezes: Sequence[Freeze],
-        stored_answer: FrozenAnswer | None,
+        self, key: FrozenAnswerKey, request: VerdictRequest, freezes: Sequence[Freeze], stored: FrozenAnswer | None
     ) -> asyncio.Task[FrozenAnswer]:
         """The task that fetches the answer; one at a time for each monitor and overrides."""
         task = self._pending.get(key)
         if task is None:
-            task = asyncio.get_running_loop().create_task(self._run(key, request, freezes, stored_answer))
+            task = asyncio.get_running_loop().create_task(self._run(key, request, freezes, stored))
             self._pending[key] = task
             task.add_done_callback(lambda done: self._finish(key, done))
         return task
 
     async def _run(
-        self,
-        key: FrozenAnswerKey,
-        request: VerdictRequest,
-        freezes: Sequence[Freeze],
-        stored_answer: FrozenAnswer | None,
+        self, key: FrozenAnswerKey, request: VerdictRequest, freezes: Sequence[Freeze], stored: FrozenAnswer | None
     ) -> FrozenAnswer:
         names = [one.freeze_id for one in freezes]
         async with self._slots:
-            answer = stored_answer or await self._store.find_answer(key, names)
+            answer = stored or await self._store.find_answer(key, names)
             if answer is None:
                 since_ms = freezes[0].since_ms
-                answer = FrozenAnswer(await self._compute_answer(build_frozen_request(request, since_ms)), since_ms)
+                request = build_frozen_request(request, since_ms)
+                (judgment,) = await self._verdicts.judge([request])
+                answer = FrozenAnswer(await self._verdicts.find_last_known(request, judgment), since_ms)
             answer = await self._store.store_first(key, names, answer)
         self._stored[key] = _StoredAnswer(frozenset(names), answer)
         self.dirty = True
         return answer
-
-    async def _compute_answer(self, request: VerdictRequest) -> Answer | None:
-        (judgment,) = await self._verdicts.judge([request])
-        return await self._verdicts.find_last_known(request, judgment)
 
     def _finish(self, key: FrozenAnswerKey, task: asyncio.Task[FrozenAnswer]) -> None:
         self._pending.pop(key, None)
@@ -214,5 +196,9 @@ def _require_answer(last_known: Answer | None, freezes: Sequence[Freeze]) -> Ans
     return last_known
 
 
-def _render_overrides(monitor: ResolvedMonitor) -> str:
-    return json.dumps(dict(monitor.overrides), sort_keys=True) if monitor.overrides else ""
+def _build_key(monitor: ResolvedMonitor) -> FrozenAnswerKey | None:
+    # An answer for some of the topics is not a last-known answer of the monitor.
+    if monitor.request is None or monitor.monitor_id is None or monitor.partial:
+        return None
+    overrides = json.dumps(dict(monitor.overrides), sort_keys=True) if monitor.overrides else ""
+    return FrozenAnswerKey(monitor.tenant_id, monitor.monitor_id, overrides)

@@ -48,11 +48,9 @@ class VerdictSource(Protocol):
         Raises:
             StoreUnavailable: the store did not answer in time.
         """
-        ...
 
     async def find_last_known(self, request: VerdictRequest, judgment: Judgment) -> Answer | None:
         """The last-known answer for an unknown judgment, from the samples; None without one."""
-        ...
 
 
 class SnapshotCache:
@@ -68,11 +66,8 @@ class SnapshotCache:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """At most `slots` queries run at once; a snapshot is valid for `seconds`; `on_judgment` receives each judgment."""
-        self._clock = clock
-        self._store = store
-        self._free = slots
-        self._on_judgment = on_judgment
-        self._seconds = seconds
+        self._store, self._free, self._seconds = store, slots, seconds
+        self._on_judgment, self._clock = on_judgment, clock
         self._snapshots: TTLCache[VerdictRequest, tuple[float, Snapshot | LagscaleError | None]] = TTLCache(
             _CACHE_SIZE, seconds, timer=clock
         )

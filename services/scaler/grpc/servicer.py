@@ -13,14 +13,13 @@ import structlog
 
 from lagscale.errors import DataUnavailable, LagscaleError
 from services.scaler import metrics
-from services.scaler.answers.answer import AnswerService
-from services.scaler.answers.rate_limit import CallRateLimiter
-from services.scaler.grpc.callers import CallerIdentifier
+from services.scaler.answers.answer import AnswerService, CallRateLimiter
 from services.scaler.grpc.proto import externalscaler_pb2 as pb
 from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
 from services.scaler.grpc.status_codes import find_code, render_status_text
 from services.scaler.grpc.streams import Streams
-from services.scaler.triggers.directory import MonitorDirectory, ResolvedMonitor, ResolvedTrigger
+from services.scaler.grpc.tls import CallerIdentifier
+from services.scaler.triggers.directory import ResolvedMonitor, ResolvedTrigger
 from services.scaler.triggers.metadata import TriggerReader
 from services.scaler.triggers.registrations import RegistrationsCache
 
@@ -45,13 +44,8 @@ class Servicer(pb_grpc.ExternalScalerServicer):  # type: ignore[misc]
         call_limiter: CallRateLimiter,
         identify_caller: CallerIdentifier,
     ) -> None:
-        self._reader = reader
-        self._identify_caller = identify_caller
-        self._call_limiter = call_limiter
-        self._registrations = registrations
-        self._answers = answers
-        self._streams = streams
-        self._call_seconds = call_seconds
+        self._reader, self._registrations, self._answers, self._streams = reader, registrations, answers, streams
+        self._call_seconds, self._call_limiter, self._identify_caller = call_seconds, call_limiter, identify_caller
         #: Event loop time of the latest call.
         self.called_at = 0.0
 
@@ -99,12 +93,12 @@ class Servicer(pb_grpc.ExternalScalerServicer):  # type: ignore[misc]
 
     def _bind_resolver(self, ref: Any, context: Context) -> Callable[[float], Coroutine[Any, Any, ResolvedTrigger]]:
         """A function that resolves a stream's trigger, which streams call repeatedly because registrations change."""
-        metadata, instance = dict(ref.scalerMetadata), self._identify_caller(context)
-        namespace, name = ref.namespace, ref.name
+        metadata = dict(ref.scalerMetadata)
+        caller = self._identify_caller(context), ref.namespace, ref.name
 
         async def resolve(deadline: float) -> ResolvedTrigger:
             trigger = self._reader.read(metadata)
-            return (await self._registrations.wait_for_directory(deadline)).resolve(trigger, instance, namespace, name)
+            return (await self._registrations.wait_for_directory(deadline)).resolve(trigger, *caller)
 
         return resolve
 
@@ -118,9 +112,7 @@ class Servicer(pb_grpc.ExternalScalerServicer):  # type: ignore[misc]
         failure: Exception
         try:
             trigger = self._reader.read(ref.scalerMetadata)
-            directory: MonitorDirectory = self._registrations.directory or await self._registrations.wait_for_directory(
-                deadline
-            )
+            directory = self._registrations.directory or await self._registrations.wait_for_directory(deadline)
             resolved = directory.resolve(trigger, self._identify_caller(context), ref.namespace, ref.name)
             return await respond(resolved, deadline)
         except LagscaleError as error:
@@ -170,16 +162,9 @@ def build_spec(resolved: ResolvedTrigger) -> Any:
     Raises:
         LagscaleError: the error of the first monitor that cannot be resolved.
     """
-    return pb.GetMetricSpecResponse(
-        metricSpecs=[
-            pb.MetricSpec(
-                metricName=monitor.name,
-                targetSize=_round_up(monitor.policy.target_lag),
-                targetSizeFloat=monitor.policy.target_lag,
-            )
-            for monitor in resolved.iter_monitors()
-        ]
-    )
+    targets = [(monitor.name, monitor.policy.target_lag) for monitor in resolved.iter_monitors()]
+    specs = [pb.MetricSpec(metricName=name, targetSize=_round_up(lag), targetSizeFloat=lag) for name, lag in targets]
+    return pb.GetMetricSpecResponse(metricSpecs=specs)
 
 
 def _build_value(name: str, value: float) -> Any:

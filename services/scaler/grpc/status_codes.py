@@ -9,7 +9,7 @@ from grpc import StatusCode
 
 from lagscale import errors
 
-CODES: Final[Mapping[type[errors.LagscaleError], StatusCode]] = {
+CODES: Final[Mapping[type[BaseException], StatusCode]] = {
     errors.LagscaleError: StatusCode.INTERNAL,
     errors.InvalidInput: StatusCode.INVALID_ARGUMENT,
     errors.NotFound: StatusCode.NOT_FOUND,
@@ -39,9 +39,7 @@ _INTERNAL_ERROR: Final = "Internal error in the Lagscale scaler; see its logs."
 
 def find_code(error: BaseException) -> StatusCode:
     """The status code of an error; INTERNAL for a defect."""
-    return (
-        CODES.get(type(error), StatusCode.INTERNAL) if isinstance(error, errors.LagscaleError) else StatusCode.INTERNAL
-    )
+    return CODES.get(type(error), StatusCode.INTERNAL)
 
 
 def render_status_text(error: BaseException) -> str:

@@ -19,10 +19,9 @@ from lagscale.domain.verdict.contract import VerdictRequest
 from lagscale.errors import LagscaleError, NotFound
 from services.scaler import deadlines, metrics
 from services.scaler.answers.snapshots import SnapshotCache
-from services.scaler.broadcast import Broadcast
 from services.scaler.grpc.status_codes import find_code, render_status_text
 from services.scaler.triggers.directory import ResolvedMonitor, ResolvedTrigger
-from services.scaler.triggers.registrations import RegistrationsCache
+from services.scaler.triggers.registrations import Broadcast, RegistrationsCache
 
 log = structlog.get_logger(__name__)
 
@@ -56,11 +55,8 @@ class Streams:
     ) -> None:
         """`is_frozen` returns a true value for a monitor whose answer cannot change: it is not read."""
         self.samples = Broadcast()
-        self._snapshots = snapshots
-        self._is_frozen = is_frozen
-        self._registrations = registrations
-        self._ages = ages
-        self._call_seconds = call_seconds
+        self._snapshots, self._registrations, self._is_frozen = snapshots, registrations, is_frozen
+        self._ages, self._call_seconds = ages, call_seconds
         self._watched: Counter[VerdictRequest] = Counter()
         self._refreshed = Broadcast()
         self._ending = asyncio.Event()

@@ -1,4 +1,4 @@
-"""TLS of the gRPC server: certificate, key and client authorities, loaded from files and reloaded on rotation.
+"""TLS of the gRPC server: its certificates, reloaded on rotation, and the caller's, which identifies the KEDA instance.
 
 Kubernetes replaces mounted Secrets by swapping a link, so that for a moment the files may come from two rotations.
 Files that do not match are rejected, and the server continues with the loaded ones. Open connections are not affected.
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
+from lagscale.domain.tenancy import DEFAULT_INSTANCE
 from lagscale.errors import SettingsInvalid
 from services.scaler import deadlines, metrics
 
@@ -29,6 +31,12 @@ CERTIFICATE: Final = "LAGSCALE_SCALER_TLS_CERTIFICATE_FILE"
 KEY: Final = "LAGSCALE_SCALER_TLS_KEY_FILE"
 CLIENT_CA: Final = "LAGSCALE_SCALER_TLS_CLIENT_CA_FILE"
 _MAX_BYTES: Final = 1024 * 1024
+Context = Any  # grpc has no types
+#: Returns the KEDA instance of a call; None for a certificate that no binding can match.
+CallerIdentifier = Callable[[Context], str | None]
+_CERTIFICATE: Final = "x509_pem_cert"
+#: Cached certificates: each KEDA instance has one, or two during rotation.
+_CACHE_SIZE: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,12 +65,11 @@ class CertificateBundle:
     expires_at: datetime
     client_ca_expires_at: datetime | None
 
-    def configuration(self, *, requires_client_certificate: bool) -> Any:
+    def configuration(self, requires_client: bool) -> Any:
         """A new configuration for gRPC, which takes ownership of it."""
-        pair = (self.content.key, self.content.certificate)
-        return grpc.ssl_server_certificate_configuration(
-            [pair], self.content.client_ca if requires_client_certificate else None
-        )
+        content = self.content
+        pairs = [(content.key, content.certificate)]
+        return grpc.ssl_server_certificate_configuration(pairs, content.client_ca if requires_client else None)
 
 
 def read(files: CertificateFiles) -> CertificateContent:
@@ -79,11 +86,7 @@ def read(files: CertificateFiles) -> CertificateContent:
 
 
 def check(content: CertificateContent, now: datetime | None = None) -> CertificateBundle:
-    """Check that certificate, key and authorities are usable together.
-
-    Args:
-        content: of the files.
-        now: if given, the certificate and one of the authorities must be valid then.
+    """Check that certificate, key and authorities are usable together, and if `now` is given, that they are valid then.
 
     Raises:
         SettingsInvalid: they are not; the text names the setting, and contains nothing of the content.
@@ -121,17 +124,10 @@ class CertificateReloader:
         except SettingsInvalid as error:
             log.warning("certificate_not_valid", reason=error.message)
 
-    def credentials(self, *, requires_client_certificate: bool) -> Any:
-        """Credentials of one listener; it uses reloaded certificates from the next handshake on.
-
-        Args:
-            requires_client_certificate: whether clients must present a certificate of the authorities.
-        """
-        return grpc.dynamic_ssl_server_credentials(
-            self.bundle.configuration(requires_client_certificate=requires_client_certificate),
-            self._build_fetcher(requires_client_certificate),
-            requires_client_certificate,
-        )
+    def credentials(self, requires_client: bool) -> Any:
+        """Credentials of one listener; it uses reloaded certificates from the next handshake on."""
+        configuration = self.bundle.configuration(requires_client)
+        return grpc.dynamic_ssl_server_credentials(configuration, self._build_fetcher(requires_client), requires_client)
 
     def reload(self) -> bool:
         """Read the files, and load them if they changed; True if they were loaded. Blocks: call it in a thread."""
@@ -144,13 +140,11 @@ class CertificateReloader:
         settled, self._last_read = current == self._last_read, current
         if current == self.bundle.content:
             self._set_rejected("")
-            return False
-        if not settled:
-            return False
-        if isinstance(current, str):
-            self._set_rejected(current)
+        if current == self.bundle.content or not settled:
             return False
         try:
+            if isinstance(current, str):
+                raise SettingsInvalid(current)
             # Validity depends on the time, so it is checked at every read.
             bundle = check(current, datetime.now(UTC))
             _check_servable(bundle)
@@ -169,7 +163,7 @@ class CertificateReloader:
             await asyncio.sleep(deadlines.CERTIFICATE_POLL_SECONDS)
             await asyncio.to_thread(self.reload)
 
-    def _build_fetcher(self, requires_client_certificate: bool) -> Callable[[], Any]:
+    def _build_fetcher(self, requires_client: bool) -> Callable[[], Any]:
         served = self.bundle
 
         def fetch() -> Any:
@@ -179,7 +173,7 @@ class CertificateReloader:
             if newest is served:
                 return None
             served = newest
-            return newest.configuration(requires_client_certificate=requires_client_certificate)
+            return newest.configuration(requires_client)
 
         return fetch
 
@@ -206,11 +200,11 @@ def _check_servable(bundle: CertificateBundle) -> None:
         SettingsInvalid: it cannot. At a rotation gRPC would only log that, and continue with the old one.
     """
     content = bundle.content
-    pair = [(content.key, content.certificate)]
+    pairs = [(content.key, content.certificate)]
     server = grpc.server(ThreadPoolExecutor(1))
     try:
-        requires = content.client_ca is not None
-        server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials(pair, content.client_ca, requires))
+        requires_client = content.client_ca is not None
+        server.add_secure_port("127.0.0.1:0", grpc.ssl_server_credentials(pairs, content.client_ca, requires_client))
     except RuntimeError:
         raise SettingsInvalid(
             f"{CERTIFICATE}: cannot be served by the TLS library; use an RSA key, or an EC key of P-256 or P-384."
@@ -251,3 +245,38 @@ def _check_validity(setting: str, certificates: list[x509.Certificate], now: dat
         raise SettingsInvalid(
             f"{setting}: is not currently valid (expires {latest:%Y-%m-%dT%H:%M:%SZ}); renew it or correct the clock."
         )
+
+
+def identify_default(_context: Context) -> str | None:
+    """For a scaler that requests no client certificates: the one default instance."""
+    return DEFAULT_INSTANCE
+
+
+def identify_by_certificate(context: Context) -> str | None:
+    """For a scaler that requires client certificates at one of its two addresses."""
+    return identify_by_required_certificate(context) if context.auth_context().get(_CERTIFICATE) else DEFAULT_INSTANCE
+
+
+def identify_by_required_certificate(context: Context) -> str | None:
+    """For a scaler that requires client certificates at every address."""
+    certificates = list(context.auth_context().get(_CERTIFICATE, ()))
+    return read_instance(certificates[0]) if certificates else None
+
+
+@lru_cache(maxsize=_CACHE_SIZE)
+def read_instance(certificate: bytes) -> str | None:
+    """The first URI of a verified client certificate's alternative names (PEM), else its first DNS name, unchanged.
+
+    None without such a name, and for `default`, which only callers without a certificate may have.
+    """
+    try:
+        extensions = x509.load_pem_x509_certificate(certificate).extensions
+        names = extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+    except (ValueError, x509.ExtensionNotFound, x509.DuplicateExtension, x509.InvalidVersion) as error:
+        log.warning("client_certificate_without_name", reason=type(error).__name__)
+        return None
+    candidates = names.get_values_for_type(x509.UniformResourceIdentifier) or names.get_values_for_type(x509.DNSName)
+    if not candidates or not candidates[0] or candidates[0] == DEFAULT_INSTANCE:
+        log.warning("client_certificate_without_name", reason="certificate has no URI or DNS name that can be bound")
+        return None
+    return candidates[0]

@@ -23,8 +23,7 @@ from lagscale.domain.tenancy import build_inline_name, compute_content_hash, fin
 from lagscale.domain.verdict.contract import VerdictRequest
 from lagscale.domain.verdict.freezes import Freeze, Freezes
 from lagscale.errors import FieldError, InvalidInput, LagscaleError, NotFound
-from lagscale.store.records import Registration, Registrations, TenantEntry
-from lagscale.store.registrations.inline import InlineMonitor
+from lagscale.store.registrations.load import InlineMonitor, Registration, Registrations, TenantEntry
 from lagscale.store.registry.monitor_spec import MonitorDraft, apply_rules
 from services.scaler.triggers.metadata import TriggerMetadata, TriggerReader
 
@@ -53,9 +52,9 @@ class ResolvedMonitor:
         request: None while an inline monitor has no registration yet; then `inline` is the monitor to create.
         topics: topic name by target id, for messages.
         key: short hash of tenant, targets and policy, equal in every replica.
-        version: version of the registration.
+        version: of the registration.
         overrides: policy keys set in the trigger next to `serviceType`, None without any.
-        freezes: freezes of the monitor as of loading; some may have ended since.
+        freezes: as of loading; some may have ended since.
         partial: why the targets cover only some of the monitor's topics; empty when they cover all.
         over_quota: why some of the targets are not sampled; empty when all are.
     """
@@ -98,9 +97,7 @@ class ResolvedTrigger:
         if all(not isinstance(entry, ResolvedMonitor) or entry.inline is None for entry in self.entries):
             return self
         names = {"instance": instance, "namespace": namespace, "scaled_object": scaled_object}
-        printable = {
-            name: "".join(filter(str.isprintable, text))[:_MAX_REQUESTER_LENGTH] for name, text in names.items()
-        }
+        printable = {of: "".join(filter(str.isprintable, text))[:_MAX_REQUESTER_LENGTH] for of, text in names.items()}
         return ResolvedTrigger(
             tuple(
                 replace(entry, inline=replace(entry.inline, registered_by=printable))
@@ -155,11 +152,8 @@ class MonitorDirectory:
     ) -> ResolvedTrigger:
         """The monitors that the trigger requests for (KEDA instance, Kubernetes namespace).
 
-        Args:
-            trigger: as parsed.
-            instance: None for a caller that no binding can match.
-            namespace: of the ScaledObject.
-            scaled_object: stored with the inline monitors that it registers, otherwise unused.
+        `instance` is None for a caller that no binding can match; `scaled_object` is stored with the inline monitors
+        that it registers, otherwise unused.
 
         Raises:
             NotFound: the namespace is not bound to a tenant, or not to the one that the trigger names.
@@ -181,9 +175,8 @@ class MonitorDirectory:
 
     def _resolve_trigger(self, trigger: TriggerMetadata, tenant: TenantEntry) -> ResolvedTrigger | LagscaleError:
         try:
-            return (
-                self._resolve_services(trigger, tenant) if trigger.services else self._resolve_inline(trigger, tenant)
-            )
+            resolve = self._resolve_services if trigger.services else self._resolve_inline
+            return resolve(trigger, tenant)
         except LagscaleError as error:
             return error.with_traceback(None)
 
@@ -264,9 +257,7 @@ class MonitorDirectory:
 def build_not_found(name: str, visible: Iterable[str] = ()) -> NotFound:
     """The one error for a monitor that is missing, another tenant's, or requested from an unbound namespace.
 
-    Args:
-        name: as the caller wrote it.
-        visible: monitor names of the caller's own tenant; similar ones are suggested.
+    Similar names among `visible`, the monitors of the caller's own tenant, are suggested.
     """
     return NotFound(f"Monitor {name[:63]!r} not found for this namespace; {_HINT}.{_suggest(name, visible)}")
 

@@ -91,14 +91,10 @@ _ACCEPTED: Final = _READ | frozenset(EXTERNAL_SCALER_KEYS) | frozenset(IGNORED_K
 
 @dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class TriggerMetadata:
-    """A parsed trigger: the monitors that it selects, and its policy keys as given, stripped.
+    """A parsed trigger: the monitors that it selects, and its policy keys as written, stripped.
 
-    Compared by identity, because equal metadata is parsed once.
-
-    Attributes:
-        services: names of registered monitors; empty for an inline trigger.
-        given: policy keys as written.
-        policies: cache of the policies that `given` resolves to, by the tenant's minimum interval in seconds.
+    Compared by identity, because equal metadata is parsed once. `services` is empty for an inline trigger; `policies`
+    caches what `given` resolves to, by the tenant's minimum interval in seconds.
     """
 
     services: tuple[str, ...]
@@ -153,12 +149,7 @@ class TriggerReader:
         return cached
 
     def resolve_policy(self, trigger: TriggerMetadata, minimum_interval: int, rules: PolicyRules = NO_RULES) -> Policy:
-        """The trigger's own policy, with every default resolved.
-
-        Args:
-            trigger: as parsed.
-            minimum_interval: the tenant's minimum `samplingInterval`, in seconds.
-            rules: the tenant's policy rules.
+        """The trigger's own policy, with every default resolved; `minimum_interval` is the tenant's, in seconds.
 
         Raises:
             InvalidInput: the given keys conflict with the tenant's minimum or with one of its defaults.

@@ -12,15 +12,40 @@ from typing import Protocol
 import structlog
 
 from lagscale.errors import LagscaleError, StoreUnavailable
-from lagscale.store.records import Registrations
-from lagscale.store.registrations.inline import InlineMonitor
+from lagscale.store.registrations.load import InlineMonitor, Registrations
 from services.scaler import deadlines, metrics
-from services.scaler.broadcast import Broadcast
 from services.scaler.local_cache import LocalCache
 from services.scaler.triggers.directory import MonitorDirectory
 from services.scaler.triggers.metadata import TriggerReader
 
 log = structlog.get_logger(__name__)
+
+
+class Broadcast:
+    """A signal without data that many tasks wait for; counts notifications, so that a waiter
+    that passes the last sequence number it handled misses none.
+    """
+
+    def __init__(self) -> None:
+        self.sequence = 0
+        self._event = asyncio.Event()
+
+    def notify(self) -> None:
+        """Wake all waiters."""
+        self.sequence += 1
+        event, self._event = self._event, asyncio.Event()
+        event.set()
+
+    async def wait(self, seconds: float, after: int | None = None) -> bool:
+        """Wait for a notification after number `after` (None: the next one); False after `seconds` without one."""
+        if after is not None and after != self.sequence:
+            return True
+        try:
+            async with asyncio.timeout(seconds):
+                await self._event.wait()
+        except TimeoutError:
+            return False
+        return True
 
 
 class RegistrationStore(Protocol):
@@ -32,7 +57,6 @@ class RegistrationStore(Protocol):
         Raises:
             StoreUnavailable: the store did not answer.
         """
-        ...
 
     async def load(self) -> Registrations:
         """All registrations of all tenants, from one snapshot.
@@ -40,7 +64,6 @@ class RegistrationStore(Protocol):
         Raises:
             StoreUnavailable: the store did not answer.
         """
-        ...
 
     async def register(self, monitor: InlineMonitor) -> None:
         """Create the monitor and its targets unless its content exists.
@@ -50,7 +73,6 @@ class RegistrationStore(Protocol):
             NotFound: the tenant or its cluster no longer exists.
             StoreUnavailable: the store did not answer, or the tenant's rules have changed.
         """
-        ...
 
 
 class RegistrationsCache:
@@ -63,8 +85,8 @@ class RegistrationsCache:
         self.changed = Broadcast()
         self.change_hinted = Broadcast()
         #: Called with the database's clock whenever the registrations were loaded.
-        self.on_clock: Callable[[int], None] = _ignore_clock
-        self.on_store_change: Callable[[bool], Awaitable[None]] = _ignore_store_change
+        self.on_clock: Callable[[int], None] | None = None
+        self.on_store_change: Callable[[bool], Awaitable[None]] | None = None
         self._store = store
         self._reader = reader
         self._local_cache = local_cache
@@ -108,7 +130,7 @@ class RegistrationsCache:
             directory = self.directory
             if not self._loaded or directory is None or version != directory.registrations.version:
                 registrations = await self._store.load()
-                if registrations.now_ms is not None:
+                if registrations.now_ms is not None and self.on_clock is not None:
                     self.on_clock(registrations.now_ms)
                 self._apply(registrations)
                 self._loaded = True
@@ -133,17 +155,10 @@ class RegistrationsCache:
         else:
             log.warning("store_unavailable", reason=type(error).__name__)
         self.store_up = up
-        await self.on_store_change(up)
+        if self.on_store_change is not None:
+            await self.on_store_change(up)
 
     def _apply(self, registrations: Registrations) -> None:
         self.directory = MonitorDirectory(registrations, self._reader)
         metrics.REGISTRATIONS.set(len(registrations.monitors))
         self.changed.notify()
-
-
-def _ignore_clock(_now_ms: int) -> None:
-    """The default: nobody follows the clock."""
-
-
-async def _ignore_store_change(_up: bool) -> None:
-    """The default: nobody follows the store."""

@@ -15,11 +15,11 @@ import structlog
 
 from lagscale.errors import LagscaleError
 from lagscale.store.connection import ScraperDatabase
-from lagscale.store.records import Lease
-from services.scraper.deadlines import LARGE_IDLE_SECONDS, LARGE_PAUSE_FACTOR, LARGE_ROUND_SECONDS
+from lagscale.store.scraping.leases import Lease
+from services.scraper import deadlines
 from services.scraper.engine.options import EngineOptions
 from services.scraper.planning.plan import ClusterPlan, GroupPlan, Slot
-from services.scraper.polling.poll import ClientOpener, PollClient
+from services.scraper.polling.poll import ClientOpener, DatabaseClock, PollClient, poll_slot
 from services.scraper.worker_reports import send_report
 
 log = structlog.get_logger(__name__)
@@ -28,14 +28,9 @@ _LargeKey = tuple[int, str]
 
 
 class LargeGroupPoller(threading.Thread):
-    """Polls oversized groups and writes their rows while this scraper leads.
+    """Polls oversized groups and writes their rows while this scraper leads, that is while `lease` returns one.
 
-    Args:
-        options: of the stream.
-        database: a connection of its own.
-        opener: of the clusters' clients.
-        lease: the current lease; None while another scraper leads.
-        clock: seconds, for what is due.
+    The connection to the database is its own; the clock returns seconds.
     """
 
     def __init__(
@@ -74,61 +69,50 @@ class LargeGroupPoller(threading.Thread):
         lease = self._lease()
         if not waiting or lease is None:
             return False
-        plan, group = min(
-            waiting,
-            key=lambda one: (
-                self._served_at.get(one[0].cluster.tenant_id, 0.0),
-                self._due_at.get(_build_key(*one), 0.0),
-            ),
-        )
-        self._served_at = {
-            one.cluster.tenant_id: self._served_at.get(one.cluster.tenant_id, 0.0) for one in self._plans
+
+        def rank(one: tuple[ClusterPlan, GroupPlan]) -> tuple[float, float]:
+            return self._served_at.get(one[0].cluster.tenant_id, 0.0), self._due_at.get(_build_key(*one), 0.0)
+
+        plan, group = min(waiting, key=rank)
+        tenants = {one.cluster.tenant_id for one in self._plans}
+        self._served_at = {tenant: self._served_at.get(tenant, 0.0) for tenant in tenants} | {
+            plan.cluster.tenant_id: now
         }
-        self._served_at[plan.cluster.tenant_id] = now
         key = _build_key(plan, group)
         real_ms = int((now - self._started_at.get(key, now)) * 1000)
         self._started_at[key] = now
         self._poll_round(replace(plan, groups=(replace(group, interval_ms=max(group.interval_ms, real_ms)),)), lease)
         elapsed = self._clock() - now
-        self._due_at[key] = now + max(group.interval_ms / 1000, (1 + LARGE_PAUSE_FACTOR) * elapsed)
+        self._due_at[key] = now + max(group.interval_ms / 1000, (1 + deadlines.LARGE_PAUSE_FACTOR) * elapsed)
         return True
 
     def _poll_round(self, plan: ClusterPlan, lease: Lease) -> None:
         from services.scraper.engine.rows import build_rows
-        from services.scraper.engine.worker import DatabaseClock
         from services.scraper.engine.write import write_rows
-        from services.scraper.polling.poll import poll_slot
 
         started_at = time.monotonic()
         clock = DatabaseClock.learn(self._database)
-        results = poll_slot(Slot((plan,), LARGE_ROUND_SECONDS), self._opener, clock, clock.error_ms)
-        part = write_rows(self._options.holder, build_rows(results, lease.epoch, clock()), self._database)
+        results = poll_slot(Slot((plan,), deadlines.LARGE_ROUND_SECONDS), self._opener, clock)
+        part = write_rows(self._options.holder, build_rows(results, lease.epoch, clock.now_ms()), self._database)
         if part.store_error or part.lost_lease:
             log.warning("large_group_write_failed", reason=part.store_error or "lease lost")
-        send_report(
-            self._options.reports,
-            "large",
-            seconds=time.monotonic() - started_at,
-            stored=part.stored,
-            samples=part.samples,
-            codes=part.codes,
-        )
+        facts = {"stored": part.stored, "samples": part.samples, "codes": part.codes}
+        send_report(self._options.reports, "large", seconds=time.monotonic() - started_at, **facts)
 
     def run(self) -> None:
         """Poll until `stop`."""
-        pause = LARGE_IDLE_SECONDS
+        pause = deadlines.LARGE_IDLE_SECONDS
         while not self._stop_asked.wait(pause):
-            started_at = time.monotonic()
+            started_at, polled = time.monotonic(), False
             try:
                 polled = self.run_once()
             except LagscaleError as error:
-                polled = False
                 log.info("large_group_poll_failed", reason=error.message)
             except Exception:
                 # Without this thread oversized groups are never polled.
-                polled = False
                 log.exception("large_group_poll_failed")
-            pause = LARGE_PAUSE_FACTOR * (time.monotonic() - started_at) if polled else LARGE_IDLE_SECONDS
+            elapsed = time.monotonic() - started_at
+            pause = deadlines.LARGE_PAUSE_FACTOR * elapsed if polled else deadlines.LARGE_IDLE_SECONDS
         self._database.close()
 
 

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
 from typing import Any
 
 import structlog
 
 from lagscale.errors import LagscaleError
 from lagscale.store.connection import ScraperDatabase
-from lagscale.store.records import Lease
 from lagscale.store.scraping import leases, targets
-from services.scraper.deadlines import (
-    BACKGROUND_CLIENTS_DIVISOR,
-    MAX_PROBES,
-    MIN_BACKGROUND_CLIENTS,
-    RESERVED_CLIENTS_DIVISOR,
-    compute_lease_seconds,
-)
+from lagscale.store.scraping.leases import Lease
+from services.scraper import deadlines
 from services.scraper.engine.large_groups import LargeGroupPoller
-from services.scraper.engine.options import EngineOptions, build_opener
+from services.scraper.engine.options import EngineOptions
+from services.scraper.kafka.open import ClusterOpener, build_opener
 from services.scraper.planning.plan import Slot
 from services.scraper.planning.planner import PollPlanner
 from services.scraper.topics.discovery import DiscoveryLimits, TopicDiscovery
@@ -34,22 +28,28 @@ class Leader:
     def __init__(self, options: EngineOptions) -> None:
         self._options = options
         self._database = ScraperDatabase(options.database_url, application="lagscale-scraper-plan")
-        self._planner = PollPlanner(options.tick_ms, options.slots, options.tenant_partitions, _count_probes(options))
+        # Unresponsive clusters polled at one tick: as many as have a client reserved.
+        probes = min(deadlines.MAX_PROBES, options.clients_limit // deadlines.RESERVED_CLIENTS_DIVISOR)
+        self._planner = PollPlanner(options.tick_ms, options.slots, options.tenant_partitions, probes)
         self._polling = targets.PollInventory(-1)
         self.lease: Lease | None = None
-        self._discovery = _build_discovery(options, lambda: self.lease)
-        self._discovery.start()
-        self._large_poller = LargeGroupPoller(
-            options,
-            ScraperDatabase(options.database_url, application="lagscale-scraper-large"),
-            build_opener(options, _count_background_clients(options)),
+        limits = DiscoveryLimits(options.topics_seconds, options.topics_limit)
+        database, opener = _build_background(options, "topics")
+        self._discovery = TopicDiscovery(
+            database,
+            opener,
+            limits,
             lambda: self.lease,
+            on_pass=lambda counts: send_report(options.reports, "topics", counts=dict(counts)),
         )
+        self._discovery.start()
+        database, opener = _build_background(options, "large")
+        self._large_poller = LargeGroupPoller(options, database, opener, lambda: self.lease)
         self._large_poller.start()
 
     def keep_lease(self) -> bool:
         """Renew the lease, or take it if it is free; whether this scraper leads."""
-        seconds = compute_lease_seconds(self._options.tick_ms / 1000)
+        seconds = deadlines.compute_lease_seconds(self._options.tick_ms / 1000)
         try:
             self.lease = leases.acquire(self._database, self._options.holder, seconds)
         except LagscaleError as error:
@@ -90,24 +90,8 @@ class Leader:
         send_report(self._options.reports, "plan", leading=self.lease is not None, epoch=epoch, **facts)
 
 
-def _count_probes(options: EngineOptions) -> int:
-    """Unresponsive clusters polled at one tick: as many as have a client reserved."""
-    return min(MAX_PROBES, options.clients_limit // RESERVED_CLIENTS_DIVISOR)
-
-
-def _count_background_clients(options: EngineOptions) -> int:
-    """Clients of each background thread."""
-    return max(options.clients_limit // BACKGROUND_CLIENTS_DIVISOR, MIN_BACKGROUND_CLIENTS)
-
-
-def _build_discovery(options: EngineOptions, lease: Callable[[], Lease | None]) -> TopicDiscovery:
-    def on_pass(counts: Mapping[str, int]) -> None:
-        send_report(options.reports, "topics", counts=dict(counts))
-
-    return TopicDiscovery(
-        ScraperDatabase(options.database_url, application="lagscale-scraper-topics"),
-        build_opener(options, _count_background_clients(options)),
-        DiscoveryLimits(options.topics_seconds, options.topics_limit),
-        lease,
-        on_pass=on_pass,
-    )
+def _build_background(options: EngineOptions, name: str) -> tuple[ScraperDatabase, ClusterOpener]:
+    """A connection and an opener of its own for a background thread."""
+    clients = max(options.clients_limit // deadlines.BACKGROUND_CLIENTS_DIVISOR, deadlines.MIN_BACKGROUND_CLIENTS)
+    database = ScraperDatabase(options.database_url, application=f"lagscale-scraper-{name}")
+    return database, build_opener(options, clients)

@@ -4,11 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from services.scraper.kafka.open import ClusterOpener
 
 
 @dataclass(frozen=True, slots=True)
@@ -16,17 +11,15 @@ class EngineOptions:
     """The options. Spark redacts names with `url`, `secret` or `reports` in what it prints.
 
     Attributes:
-        database_url: the store.
         secret_keys: keys that decrypt stored secrets, the newest first.
-        tick_ms: the tick of the system.
         slots: tasks for responsive clusters.
         holder: name under which this scraper holds the lease.
         reports: address of the service's `WorkerReports`.
         topics_seconds: minimum interval between two topic discoveries on a cluster.
         topics_limit: maximum number of topics of a monitor that does not list them.
         addresses: `AddressRules.text` of the addresses that clusters may have.
-        secret_directory: directory of tenants' secret files; empty for none.
-        clients_limit: maximum number of Kafka clients of one process.
+        secret_directory: of tenants' secret files; empty for none.
+        clients_limit: of Kafka clients of one process.
         tenant_partitions: maximum number of partitions polled per tenant and tick.
     """
 
@@ -53,23 +46,3 @@ class EngineOptions:
     def to_texts(self) -> dict[str, str]:
         """As options of the stream."""
         return {field.name: str(getattr(self, field.name)) for field in fields(self)}
-
-
-def build_opener(options: EngineOptions, limit: int) -> ClusterOpener:
-    """An opener with at most `limit` clients.
-
-    Tenants' secret variables are those of this process, so executors need them too.
-    """
-    # Spark's planning and committing processes read the options, too, and need no Kafka client for it.
-    from lagscale.kafka.addresses import AddressRules
-    from lagscale.kafka.secrets import SecretSources
-    from lagscale.settings import read_tenant_variables
-    from lagscale.store.encryption import Keyring
-    from services.scraper.kafka.clients import Clients
-    from services.scraper.kafka.open import ClusterOpener
-
-    rules = AddressRules.from_text(options.addresses)
-    directory = Path(options.secret_directory) if options.secret_directory else None
-    return ClusterOpener(
-        Clients(limit, rules), Keyring(options.secret_keys), SecretSources(directory, read_tenant_variables()), rules
-    )

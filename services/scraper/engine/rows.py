@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from lagscale.domain.lag.samples import Offsets
 from services.scraper.polling.poll import ClusterPollResult, TargetPollResult
-from services.scraper.polling.round import PolledRound
+from services.scraper.polling.round import PolledRound, PollProblem
 
 Row = dict[str, Any]
 
@@ -51,18 +51,9 @@ def build_rows(results: Iterable[ClusterPollResult], epoch: int, planned_ms: int
     common = {"epoch": epoch, "planned_ms": planned_ms}
     rows: list[Row] = []
     for result in results:
-        rows.append(
-            common
-            | {
-                "kind": CLUSTER,
-                "id": result.cluster_id,
-                "tenant_id": result.tenant_id,
-                "cluster_id": result.cluster_id,
-                "code": result.problem.code.value,
-                "message": result.problem.message,
-            }
-        )
-        rows.extend(common | _build_target_row(target, result.cluster_id) for target in result.targets)
+        of_cluster = common | {"cluster_id": result.cluster_id}
+        rows.append(of_cluster | _build_state(CLUSTER, result.cluster_id, result.tenant_id, result.problem))
+        rows.extend(of_cluster | _build_target_row(target) for target in result.targets)
     return rows
 
 
@@ -72,17 +63,13 @@ def build_batches(rows: Sequence[Row]) -> Iterator[pa.RecordBatch]:
         yield pa.RecordBatch.from_pylist(rows[begin : begin + _ROWS_PER_BATCH], schema=ARROW_SCHEMA)
 
 
-def _build_target_row(result: TargetPollResult, cluster_id: int) -> Row:
+def _build_state(kind: int, number: int, tenant_id: int, problem: PollProblem) -> Row:
+    return {"kind": kind, "id": number, "tenant_id": tenant_id, "code": problem.code.value, "message": problem.message}
+
+
+def _build_target_row(result: TargetPollResult) -> Row:
     target, polled = result.target, result.polled
-    row: Row = {
-        "kind": TARGET,
-        "id": target.target_id,
-        "tenant_id": target.tenant_id,
-        "cluster_id": cluster_id,
-        "code": result.problem.code.value,
-        "message": result.problem.message,
-        "partitions": result.partitions,
-    }
+    row = _build_state(TARGET, target.target_id, target.tenant_id, result.problem) | {"partitions": result.partitions}
     if polled is None:
         return row
     row |= {name: getattr(polled, name) for name in _ROUND_COLUMNS}

@@ -3,51 +3,23 @@
 from __future__ import annotations
 
 import gc
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass
-from math import ceil
 
 import pyarrow as pa
 import structlog
 
 from lagscale.errors import LagscaleError
 from lagscale.store.connection import ScraperDatabase
-from services.scraper.deadlines import POLL_THREADS, compute_start_delay_seconds
-from services.scraper.engine.options import EngineOptions, build_opener
+from services.scraper import deadlines
+from services.scraper.engine.options import EngineOptions
 from services.scraper.engine.rows import build_batches, build_rows
-from services.scraper.kafka.open import ClusterOpener
+from services.scraper.kafka.open import ClusterOpener, build_opener
 from services.scraper.planning.plan import Slot
-from services.scraper.polling.poll import poll_slot
+from services.scraper.polling.poll import DatabaseClock, poll_slot
 from services.scraper.worker_reports import send_report
 
 log = structlog.get_logger(__name__)
-
-
-@dataclass(slots=True)
-class DatabaseClock:
-    """The database's clock: the monotonic clock plus an offset that is measured at each tick.
-
-    `error_ms` is the maximum error of the offset: the database may have read its clock at any time of the round trip.
-    """
-
-    offset_ms: float = 0.0
-    error_ms: int = 0
-
-    @classmethod
-    def learn(cls, database: ScraperDatabase) -> DatabaseClock:
-        """Measure the offset; the answer is assumed to take half of the round trip.
-
-        Raises:
-            StoreUnavailable: it did not answer.
-        """
-        before = time.monotonic()
-        at_ms, _ = database.now_ms()
-        after = time.monotonic()
-        return cls(at_ms - (before + after) * 500, ceil((after - before) * 500))
-
-    def __call__(self) -> int:
-        return int(time.monotonic() * 1000 + self.offset_ms)
 
 
 @dataclass(slots=True)
@@ -80,28 +52,21 @@ def close_resources(options: EngineOptions) -> None:
 def run_task(options: EngineOptions, slot: Slot | None, epoch: int, planned_ms: float) -> Iterator[pa.RecordBatch]:
     """Poll one slot, unless the task starts too late. Without a slot the task only warms up the process."""
     resources = get_resources(options)
+    clusters = 0 if slot is None else len(slot.clusters)
     try:
         clock = DatabaseClock.learn(resources.database)
     except LagscaleError as error:
-        send_report(
-            options.reports, "skipped", reason=error.message, clusters=0 if slot is None else len(slot.clusters)
-        )
+        send_report(options.reports, "skipped", reason=error.message, clusters=clusters)
         return
     if slot is None:
         return
-    started_ms = clock()
-    if started_ms - planned_ms > compute_start_delay_seconds(options.tick_ms / 1000) * 1000:
-        send_report(options.reports, "skipped", reason="the task started too late", clusters=len(slot.clusters))
+    started_ms = clock.now_ms()
+    if started_ms - planned_ms > deadlines.compute_start_delay_seconds(options.tick_ms / 1000) * 1000:
+        send_report(options.reports, "skipped", reason="the task started too late", clusters=clusters)
         return
-    threads = min(POLL_THREADS, options.clients_limit)
-    results = poll_slot(slot, resources.opener, clock, clock.error_ms, threads)
-    send_report(
-        options.reports,
-        "polled",
-        milliseconds=clock() - started_ms,
-        clusters=len(results),
-        clients_open=len(resources.opener.clients),
-    )
+    results = poll_slot(slot, resources.opener, clock, min(deadlines.POLL_THREADS, options.clients_limit))
+    took, clients_open = clock.now_ms() - started_ms, len(resources.opener.clients)
+    send_report(options.reports, "polled", milliseconds=took, clusters=len(results), clients_open=clients_open)
     yield from build_batches(build_rows(results, epoch, int(planned_ms)))
 
 

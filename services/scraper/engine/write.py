@@ -12,9 +12,9 @@ from lagscale.domain.lag.rounds import SampleRow
 from lagscale.domain.state_codes import StateCode
 from lagscale.errors import LagscaleError, LeaseLost
 from lagscale.store.connection import ScraperDatabase
-from lagscale.store.records import AppendResult, Lease
-from lagscale.store.samples.write import PostgresSamples, TopicIncarnation
+from lagscale.store.samples.write import AppendResult, PostgresSamples, TopicIncarnation
 from lagscale.store.scraping import targets
+from lagscale.store.scraping.leases import Lease
 from services.scraper.engine.rows import CLUSTER, TARGET, Row, read_polled
 from services.scraper.polling.round import build_next_row
 from services.scraper.worker_reports import BatchPart
@@ -25,10 +25,7 @@ _KINDS = {CLUSTER: "cluster", TARGET: "target"}
 def write_rows(holder: str, rows: Sequence[Row], database: ScraperDatabase) -> BatchPart:
     """Store the rows of one task: one transaction for the samples, one for the states, one for the notification.
 
-    Args:
-        holder: name under which this scraper holds the lease.
-        rows: all of one epoch.
-        database: a connection that no other thread uses.
+    `holder` holds the lease, all rows are of one epoch, and no other thread uses the connection.
     """
     part = BatchPart()
     if not rows:

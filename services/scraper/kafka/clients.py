@@ -14,13 +14,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
-from services.scraper.deadlines import (
-    MAX_CLIENT_LIFETIME_SECONDS,
-    MIN_CLIENT_LIFETIME_SECONDS,
-    OPENER_THREADS,
-    RESERVED_CLIENTS_DIVISOR,
-    UNRESPONSIVE_CLIENTS_DIVISOR,
-)
+from services.scraper import deadlines
 from services.scraper.kafka.cluster import KafkaCluster
 
 #: A cluster, and the version of its settings.
@@ -36,21 +30,12 @@ class _BackgroundOpener:
         self._unresponsive: set[ClientKey] = set()
 
     def open(self, key: ClientKey, make: Callable[[], KafkaCluster], *, responsive: bool = True) -> KafkaCluster | None:
-        """The client that an earlier call requested; None while it is being opened.
-
-        Args:
-            key: the cluster, and the version of its settings and token.
-            make: opens the client.
-            responsive: whether the cluster answered its last poll.
-
-        Raises:
-            ValueError: from `make`.
-        """
+        """The client that an earlier call requested; None while it is being opened. Raises what `make` raises."""
         for other in [other for other in self._pending if other[0] == key[0] and other != key]:
             self._pending.pop(other).cancel()
         pending = self._pending.get(key)
         if pending is None:
-            self._threads = self._threads or ThreadPoolExecutor(OPENER_THREADS, "opener")
+            self._threads = self._threads or ThreadPoolExecutor(deadlines.OPENER_THREADS, "opener")
             self._pending[key] = self._threads.submit(make)
             self._unresponsive &= self._pending.keys()
             if not responsive:
@@ -111,8 +96,8 @@ class Clients:
         """At most `limit` clients, including retired ones whose last requests are under way."""
         self._limit = limit
         self._rules = rules
-        self._unresponsive_reserved = max(1, limit // RESERVED_CLIENTS_DIVISOR)
-        self._unresponsive_limit = max(1, limit // UNRESPONSIVE_CLIENTS_DIVISOR)
+        self._unresponsive_reserved = max(1, limit // deadlines.RESERVED_CLIENTS_DIVISOR)
+        self._unresponsive_limit = max(1, limit // deadlines.UNRESPONSIVE_CLIENTS_DIVISOR)
         self._cached: OrderedDict[ClientKey, _CachedClient] = OrderedDict()
         # A client with requests under way must not be destroyed: the library crashes. They end by themselves.
         self._retired: list[_CachedClient] = []
@@ -131,15 +116,10 @@ class Clients:
     ) -> KafkaCluster | None:
         """The cluster's client with these settings and secrets, until `release`; None while none is free.
 
-        Args:
-            cluster_id: the cluster.
-            version: changes with the settings and the secrets.
-            config: builds the client's settings.
-            tenant_id: the tenant whose share of the clients it takes.
-            responsive: whether the cluster answered its last poll.
-            token: number of the access token. A client with a token is opened in another thread; until then the result
-                is None. A new token gets a new client, and the previous one serves until that is open: librdkafka 2.16
-                can abort its process when it sends a new token on a connection in use.
+        `version` changes with the settings and the secrets, `config` builds the former; the client takes from the
+        tenant's share, and `token` is the number of its access token. A client with a token is opened in another thread;
+        until then the result is None. A new token gets a new client, and the previous one serves until that is open:
+        librdkafka 2.16 can abort its process when it sends a new token on a connection in use.
 
         Raises:
             ValueError: the client refuses the settings, or `config` does.
@@ -196,13 +176,10 @@ class Clients:
         # A client that is being opened has its room already.
         if request.opener_key not in self._opener and not self._make_room(request, to_close):
             return None
-        # A cluster that stays silent, as a lost coordinator may for hours, gets a new client less and less often.
-        is_expired = cached is not None and cached.client.needs_replacement
-        lifetime = (
-            min(2 * cached.client.lifetime_seconds, MAX_CLIENT_LIFETIME_SECONDS)
-            if cached is not None and is_expired
-            else MIN_CLIENT_LIFETIME_SECONDS
-        )
+        lifetime = deadlines.MIN_CLIENT_LIFETIME_SECONDS
+        if cached is not None and cached.client.needs_replacement:
+            # A cluster that stays silent, as a lost coordinator may for hours, gets a new client less and less often.
+            lifetime = min(2 * cached.client.lifetime_seconds, deadlines.MAX_CLIENT_LIFETIME_SECONDS)
 
         def make() -> KafkaCluster:
             return KafkaCluster(config(), lifetime, self._rules)
@@ -224,9 +201,9 @@ class Clients:
             not request.responsive and self._count_unresponsive() >= self._unresponsive_limit
         ):
             victim = self._select_victim(request.tenant_id, request.responsive, now)
-            if victim is None or victim == request.key:
+            if victim is None or victim.key == request.key:
                 return False
-            to_close.append(self._cached.pop(victim))
+            to_close.append(self._cached.pop(victim.key))
         return True
 
     def _retire_others(self, key: ClientKey, to_close: list[_CachedClient]) -> None:
@@ -236,10 +213,8 @@ class Clients:
         # Only this cluster's: closing takes time.
         self._release_idle([cached for cached in self._retired if cached.key[0] == key[0]], to_close, time.monotonic())
 
-    def _release_idle(
-        self, candidates_to_close: list[_CachedClient], to_close: list[_CachedClient], now: float
-    ) -> None:
-        idle = [cached for cached in candidates_to_close if cached.is_idle(now)]
+    def _release_idle(self, retired: list[_CachedClient], to_close: list[_CachedClient], now: float) -> None:
+        idle = [cached for cached in retired if cached.is_idle(now)]
         to_close += idle
         self._retired = [cached for cached in self._retired if cached not in idle]
 
@@ -247,24 +222,17 @@ class Clients:
         cached = sum(not one.responsive for one in (*self._cached.values(), *self._retired))
         return cached + self._opener.count_unresponsive()
 
-    def _select_victim(self, tenant_id: int, responsive: bool, now: float) -> ClientKey | None:
+    def _select_victim(self, tenant_id: int, responsive: bool, now: float) -> _CachedClient | None:
         """The client to close for another one: the longest unused one of the tenant with the most clients."""
-        idle = {key: cached for key, cached in self._cached.items() if cached.is_idle(now)}
-        unresponsive = {key: cached for key, cached in idle.items() if not cached.responsive}
-        responsive_idle = {key: cached for key, cached in idle.items() if cached.responsive}
+        idle = [one for one in self._cached.values() if one.is_idle(now)]
+        silent, answering = [one for one in idle if not one.responsive], [one for one in idle if one.responsive]
         counts = Counter(cached.tenant_id for cached in self._cached.values())
         counts[tenant_id] += 1
         if not responsive and self._count_unresponsive() < self._unresponsive_reserved:
-            candidates = responsive_idle or unresponsive
+            candidates = answering or silent
         else:
             # A tenant with more clients than the others never takes one of theirs: it waits, or closes one of its own.
-            candidates = {
-                key: cached for key, cached in unresponsive.items() if counts[cached.tenant_id] >= counts[tenant_id]
-            }
+            candidates = [one for one in silent if counts[one.tenant_id] >= counts[tenant_id]]
             if responsive and not candidates:
-                candidates = {
-                    key: cached
-                    for key, cached in responsive_idle.items()
-                    if counts[cached.tenant_id] >= counts[tenant_id]
-                }
-        return max(candidates, key=lambda key: counts[candidates[key].tenant_id], default=None)
+                candidates = [one for one in answering if counts[one.tenant_id] >= counts[tenant_id]]
+        return max(candidates, key=lambda one: counts[one.tenant_id], default=None)

@@ -28,20 +28,9 @@ from confluent_kafka.admin import OffsetSpec as _Spec
 
 from lagscale.domain.state_codes import StateCode
 from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
-from lagscale.kafka.errors import ERROR_STATES, ROOT_CAUSES
+from lagscale.kafka.client import ERROR_STATES, ROOT_CAUSES
 from lagscale.kafka.resolver_guard import open_admin
-from services.scraper.deadlines import (
-    ABANDONED_SECONDS,
-    CLIENT_LOG_SECONDS,
-    CLIENT_MARGIN_SECONDS,
-    COORDINATOR_CHECK_SHARE,
-    COORDINATOR_OK_SECONDS,
-    GROUP_KIND_SECONDS,
-    MAX_UNLISTED_GROUPS,
-    MIN_CLIENT_LIFETIME_SECONDS,
-    MIN_TIMEOUT_SECONDS,
-    REASON_MAX_AGE_SECONDS,
-)
+from services.scraper import deadlines
 from services.scraper.kafka.coordinators import (
     DEFAULT_OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,
@@ -50,8 +39,7 @@ from services.scraper.kafka.coordinators import (
     find_offsets_partition,
     pick_group_per_partition,
 )
-from services.scraper.kafka.status import PollProblem
-from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, TopicDescription
+from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, PollProblem, TopicDescription
 
 _EARLIEST: Any = _Spec.earliest()
 _LATEST: Any = _Spec.latest()
@@ -69,7 +57,7 @@ class _ClientLogThrottle(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         kind = str(record.args[0] if isinstance(record.args, tuple) and record.args else record.msg)[:40]
         now = time.monotonic()
-        if now - self._logged_at.get(kind, -CLIENT_LOG_SECONDS) < CLIENT_LOG_SECONDS:
+        if now - self._logged_at.get(kind, -deadlines.CLIENT_LOG_SECONDS) < deadlines.CLIENT_LOG_SECONDS:
             return False
         self._logged_at[kind] = now
         return True
@@ -88,15 +76,10 @@ class KafkaCluster:
     def __init__(
         self,
         config: Mapping[str, Any],
-        lifetime_seconds: float = MIN_CLIENT_LIFETIME_SECONDS,
+        lifetime_seconds: float = deadlines.MIN_CLIENT_LIFETIME_SECONDS,
         rules: AddressRules = ANY_ADDRESS,
     ) -> None:
-        """Create a client; nothing is connected yet.
-
-        Args:
-            config: the client's settings.
-            lifetime_seconds: the client serves this long even if its requests are not answered.
-            rules: addresses that it may connect to.
+        """Create a client; nothing is connected yet. It serves for its lifetime even if its requests are not answered.
 
         Raises:
             ValueError: the client refuses the settings, or this build of it cannot enforce the address rules.
@@ -111,9 +94,8 @@ class KafkaCluster:
         self._share_groups: frozenset[str] = frozenset()
         self._kind_checked_at: dict[str, float] = {}
         self._coordinator_ok_at: dict[int, float] = {}
-        settings: dict[str, Any] = {**config, "error_cb": self._on_error}
         try:
-            self._admin, self._guard = open_admin(settings, rules, _open_client_log())
+            self._admin, self._guard = open_admin({**config, "error_cb": self._on_error}, rules, _open_client_log())
         except (KafkaException, ValueError, TypeError, RuntimeError) as refused:
             raise ValueError("the client refuses the settings") from refused
 
@@ -161,12 +143,13 @@ class KafkaCluster:
         due = {
             offsets_partition: group
             for offsets_partition, group in pick_group_per_partition(groups, partition_count).items()
-            if now - self._coordinator_ok_at.get(offsets_partition, float("-inf")) > COORDINATOR_OK_SECONDS
+            if now - self._coordinator_ok_at.get(offsets_partition, float("-inf")) > deadlines.COORDINATOR_OK_SECONDS
         }
         if not due:
             return {}
         # Groups of an offsets partition without a leader have no coordinator, perhaps for hours; the others have one.
-        descriptions = self.request_groups(list(due.values()), now + (until - now) * COORDINATOR_CHECK_SHARE)()
+        check_until = now + (until - now) * deadlines.COORDINATOR_CHECK_SHARE
+        descriptions = self.request_groups(list(due.values()), check_until)()
         moving = {
             offsets_partition: answer
             for offsets_partition, group in due.items()
@@ -200,12 +183,7 @@ class KafkaCluster:
 
         def ask(requested: Iterable[TopicPartition], spec: Any, level: IsolationLevel) -> Mapping[Any, Future[Any]]:
             specs = dict.fromkeys(requested, spec)
-            if not specs:
-                return {}
-            asked: Mapping[Any, Future[Any]] = self._admin.list_offsets(
-                specs, isolation_level=level, request_timeout=timeout
-            )
-            return asked
+            return self._admin.list_offsets(specs, isolation_level=level, request_timeout=timeout) if specs else {}
 
         starts = ask(every, _EARLIEST, IsolationLevel.READ_UNCOMMITTED)
         highs = ask(every, _LATEST, IsolationLevel.READ_UNCOMMITTED)
@@ -233,17 +211,15 @@ class KafkaCluster:
         groups names it with the state Dead, and it has no commits, unlike a group of Kafka Streams.
         """
         now = time.monotonic()
-        due = [
-            name for name in names if now - self._kind_checked_at.get(name, -GROUP_KIND_SECONDS) >= GROUP_KIND_SECONDS
-        ]
+        period = deadlines.GROUP_KIND_SECONDS
+        due = [name for name in names if now - self._kind_checked_at.get(name, -period) >= period]
         if not due:
             return self._share_groups
-        listed = self._await_result(
-            self._admin.list_consumer_groups(request_timeout=_compute_timeout(until)), until, _read_group_names
-        )
+        pending = self._admin.list_consumer_groups(request_timeout=_compute_timeout(until))
+        listed = self._await_result(pending, until, lambda listing: {one.group_id for one in listing.valid})
         if isinstance(listed, PollProblem):
             return self._share_groups
-        unlisted = [name for name in due if name not in listed][:MAX_UNLISTED_GROUPS]
+        unlisted = [name for name in due if name not in listed][: deadlines.MAX_UNLISTED_GROUPS]
         shares = {name for name in unlisted if self._is_unsupported_group(name, until)}
         if shares:
             committed = self.request_commits(dict.fromkeys(shares, ()), until)()
@@ -267,11 +243,8 @@ class KafkaCluster:
     def _check_addresses(self, until: float) -> PollProblem | None:
         """Why no request may be sent: an address of the cluster is denied, or its addresses cannot be read."""
         try:
-            return (
-                PollProblem(StateCode.ADDRESS_REFUSED)
-                if self._guard.check_listeners(self._admin, _compute_timeout(until))
-                else None
-            )
+            refused = self._guard.check_listeners(self._admin, _compute_timeout(until))
+            return PollProblem(StateCode.ADDRESS_REFUSED) if refused else None
         except KafkaException as failed:
             return self._to_problem(failed.args[0])
 
@@ -285,7 +258,7 @@ class KafkaCluster:
 
     def _await_result(self, future: Future[Any] | None, until: float, read: Callable[[Any], Any]) -> Any:
         if future is None:
-            return self._explain_silence(StateCode.TIMEOUT, "")
+            return self._explain_silence(StateCode.TIMEOUT)
         try:
             answer = future.result(timeout=max(until - time.monotonic(), 0.0))
             self._answered = True
@@ -293,12 +266,12 @@ class KafkaCluster:
         except KafkaException as failed:
             return self._to_problem(failed.args[0])
         except FutureTimeout:
-            return self._explain_silence(StateCode.TIMEOUT, "")
+            return self._explain_silence(StateCode.TIMEOUT)
 
     def _to_problem(self, error: KafkaError) -> PollProblem:
         code = ERROR_STATES.get(error.code(), StateCode.FAILED)
         if code in {StateCode.TIMEOUT, StateCode.UNREACHABLE}:
-            return self._explain_silence(code, "")
+            return self._explain_silence(code)
         return PollProblem(code, error.name() if code is StateCode.FAILED else "")
 
     @property
@@ -309,21 +282,22 @@ class KafkaCluster:
         """
         return self._silent and time.monotonic() - self._opened_at > self.lifetime_seconds
 
-    def _explain_silence(self, code: StateCode, detail: str) -> PollProblem:
+    def _explain_silence(self, code: StateCode) -> PollProblem:
         self._mark_silent()
         # This serves callbacks, which alone report errors of connections.
         self._admin.poll(0)
-        if self._guard.refused(REASON_MAX_AGE_SECONDS):
+        if self._guard.refused(deadlines.REASON_MAX_AGE_SECONDS):
             return PollProblem(StateCode.ADDRESS_REFUSED)
-        recent = time.monotonic() - REASON_MAX_AGE_SECONDS
+        recent = time.monotonic() - deadlines.REASON_MAX_AGE_SECONDS
         for reason in ROOT_CAUSES:
             if self._reasons.get(reason, recent) > recent:
-                return PollProblem(reason, detail)
-        return PollProblem(code, detail)
+                return PollProblem(reason)
+        return PollProblem(code)
 
     def _mark_silent(self) -> None:
         self._silent = True
-        self._abandoned_until = time.monotonic() + (ABANDONED_SECONDS if self._answered else 2 * MIN_TIMEOUT_SECONDS)
+        seconds = deadlines.ABANDONED_SECONDS if self._answered else 2 * deadlines.MIN_TIMEOUT_SECONDS
+        self._abandoned_until = time.monotonic() + seconds
 
     @property
     def busy_until(self) -> float:
@@ -341,7 +315,7 @@ class KafkaCluster:
 
 
 def _compute_timeout(until: float) -> float:
-    return max(until - time.monotonic() - CLIENT_MARGIN_SECONDS, MIN_TIMEOUT_SECONDS)
+    return max(until - time.monotonic() - deadlines.CLIENT_MARGIN_SECONDS, deadlines.MIN_TIMEOUT_SECONDS)
 
 
 def _read_topic(described: Any) -> TopicDescription:
@@ -358,10 +332,6 @@ def _read_commits(answer: Any) -> Committed:
         for part in answer.topic_partitions
         if part.error is None
     }
-
-
-def _read_group_names(listing: Any) -> set[str]:
-    return {one.group_id for one in listing.valid}
 
 
 def _read_group(described: Any) -> GroupDescription:

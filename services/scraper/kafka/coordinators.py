@@ -16,9 +16,8 @@ from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
 from lagscale.domain.state_codes import StateCode
-from services.scraper.deadlines import MAX_PENDING_REQUESTS, MIN_LIBRARY_TIMEOUT_SECONDS
-from services.scraper.kafka.status import PollProblem
-from services.scraper.polling.round import GroupDescription
+from services.scraper import deadlines
+from services.scraper.polling.round import GroupDescription, PollProblem
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 #: Partitions of that topic, unless a cluster is configured otherwise.
@@ -88,14 +87,14 @@ class CoordinatorRequests:
             Collects the answers with a function that reads a future, which may not be done, or None where no request
             was sent.
         """
-        timeout = max(MIN_LIBRARY_TIMEOUT_SECONDS, 2 * (until - time.monotonic()))
+        timeout = max(deadlines.MIN_LIBRARY_TIMEOUT_SECONDS, 2 * (until - time.monotonic()))
         abandoned = self._update_abandoned({})
         free = [group for group in groups if group not in abandoned]
         waiting = deque(sorted(free, key=lambda group: group not in self._late))
         asked: deque[tuple[str, Future[Any]]] = deque()
 
         def send_more() -> None:
-            while waiting and len(asked) < MAX_PENDING_REQUESTS and time.monotonic() < until:
+            while waiting and len(asked) < deadlines.MAX_PENDING_REQUESTS and time.monotonic() < until:
                 group = waiting.popleft()
                 future = send(group, timeout)
                 self._pending.add(future)

@@ -1,4 +1,7 @@
-"""Opens the client of a cluster from its registration and its secrets."""
+"""Opens the client of a cluster from its registration and its secrets.
+
+Apart from the options of the stream, which Spark's planning and committing processes read without a Kafka client.
+"""
 
 from __future__ import annotations
 
@@ -7,18 +10,22 @@ import json
 import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
 from lagscale.domain.state_codes import StateCode
 from lagscale.errors import SecretReferenceBroken, SecretsUnreadable, TokenUnavailable
 from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
 from lagscale.kafka.client import FeatureMissing, build_client_config
 from lagscale.kafka.secrets import SecretSources, resolve_secrets
-from lagscale.kafka.tokens import TokenCache, TokenSource, build_token_fetcher
+from lagscale.kafka.tokens import TokenCache, build_token_fetcher
+from lagscale.settings import read_tenant_variables
 from lagscale.store.encryption import Keyring
 from lagscale.store.scraping.targets import ClusterEntry
+from services.scraper.engine.options import EngineOptions
 from services.scraper.kafka.clients import Clients
 from services.scraper.kafka.cluster import KafkaCluster
-from services.scraper.kafka.status import PollProblem
+from services.scraper.polling.round import PollProblem
 
 #: Secrets are compared by digests with a key that ends with the process.
 _DIGEST_KEY = os.urandom(32)
@@ -32,15 +39,7 @@ _CODES: Mapping[type[Exception], StateCode] = {
 
 @dataclass(frozen=True, slots=True)
 class ClusterOpener:
-    """Opens the clients of one process.
-
-    Attributes:
-        clients: keeps them.
-        keyring: decrypts stored secrets.
-        secret_sources: files and variables that secret references name.
-        rules: addresses that token endpoints may have.
-        tokens: keeps and renews access tokens.
-    """
+    """Opens the clients of one process; the rules apply to token endpoints."""
 
     clients: Clients
     keyring: Keyring
@@ -75,29 +74,29 @@ class ClusterOpener:
         secret_values = resolve_secrets(cluster.tenant, secret_values, cluster.references, self.secret_sources)
         # A rotated secret file is another version too, although the registration did not change.
         version = (cluster.version, _compute_digest(secret_values))
-        source = self._build_token_source(cluster, version, secret_values)
+        make = build_token_fetcher(cluster.security, secret_values, self.rules)
+        source = None if make is None else self.tokens.source(cluster.cluster_id, version, cluster.tenant_id, make)
         if source is not None and source.token() is None:
             return PollProblem(StateCode.TOKEN_PENDING)
-        number = None if source is None else source.generation
-        provide_token = None if source is None else source.provide_token
-        return self.clients.get(
-            cluster.cluster_id,
-            version,
-            lambda: build_client_config(
-                cluster.bootstrap, cluster.security, secret_values, cluster.properties, provide_token
-            ),
-            tenant_id=cluster.tenant_id,
-            responsive=responsive,
-            token=number,
-        )
+        number, provide_token = (None, None) if source is None else (source.generation, source.provide_token)
 
-    def _build_token_source(
-        self, cluster: ClusterEntry, version: tuple[int, bytes], secret_values: Mapping[str, str]
-    ) -> TokenSource | None:
-        make = build_token_fetcher(cluster.security, secret_values, self.rules)
-        if make is None:
-            return None
-        return self.tokens.source(cluster.cluster_id, version, cluster.tenant_id, make)
+        def build_config() -> dict[str, Any]:
+            settings = cluster.security, secret_values, cluster.properties
+            return build_client_config(cluster.bootstrap, *settings, provide_token)
+
+        key, tenant_id = (cluster.cluster_id, version), cluster.tenant_id
+        return self.clients.get(*key, build_config, tenant_id=tenant_id, responsive=responsive, token=number)
+
+
+def build_opener(options: EngineOptions, limit: int) -> ClusterOpener:
+    """An opener with at most `limit` clients.
+
+    Tenants' secret variables are those of this process, so executors need them too.
+    """
+    rules = AddressRules.from_text(options.addresses)
+    directory = Path(options.secret_directory) if options.secret_directory else None
+    secret_sources = SecretSources(directory, read_tenant_variables())
+    return ClusterOpener(Clients(limit, rules), Keyring(options.secret_keys), secret_sources, rules)
 
 
 def _compute_digest(secret_values: Mapping[str, str]) -> bytes:

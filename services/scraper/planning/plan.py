@@ -9,14 +9,10 @@ from lagscale.store.scraping.targets import ClusterEntry, TargetEntry
 
 @dataclass(frozen=True, slots=True)
 class GroupPlan:
-    """One group of a round.
+    """One group of a round, and its topics that are measured.
 
-    Attributes:
-        name: the consumer group.
-        targets: its topics that are measured.
-        interval_ms: the real polling interval.
-        describe: whether members and state are read in this round.
-        large: polled out of band, so it may have any number of partitions.
+    `interval_ms` is the real polling interval; with `describe` members and state are read in this round; a `large` group
+    is polled out of band, so it may have any number of partitions.
     """
 
     name: str

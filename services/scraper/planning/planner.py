@@ -9,18 +9,7 @@ from dataclasses import dataclass, replace
 from operator import itemgetter
 
 from lagscale.store.scraping.targets import PollInventory, TargetEntry
-from services.scraper.deadlines import (
-    DESCRIBE_GROUPS,
-    DESCRIBE_SECONDS,
-    LARGE_PARTITIONS,
-    MAX_PROBES,
-    MAX_TICK_GAP,
-    MIN_SPLIT_GROUPS,
-    OVER_QUOTA_SECONDS,
-    PROBED_GROUPS,
-    compute_slot_seconds,
-)
-from services.scraper.planning.backoff import ClusterBackoff
+from services.scraper import deadlines
 from services.scraper.planning.plan import ClusterPlan, GroupPlan, Slot
 from services.scraper.planning.quotas import apply_quotas, interleave
 
@@ -47,20 +36,59 @@ class _GroupSchedule:
     @property
     def is_large(self) -> bool:
         """Whether it is polled out of band."""
-        return self.partitions > LARGE_PARTITIONS and self.targets[0].fits
+        return self.partitions > deadlines.LARGE_PARTITIONS and self.targets[0].fits
+
+
+class ClusterBackoff:
+    """Which of the clusters that do not answer, or never did, are polled at a tick.
+
+    Polling a dead cluster costs a client, threads and time, so few are polled at once, each less and less often, and the
+    tenants take turns: a tenant with hundreds of dead clusters does not delay another tenant's cluster. No library fits:
+    the pauses are counted in ticks, and the tenants share the probes of a tick.
+    """
+
+    def __init__(self, tick_ms: int, probes: int = deadlines.MAX_PROBES) -> None:
+        self._max_pause = max(1, deadlines.MAX_BACKOFF_SECONDS * 1000 // tick_ms)
+        self._probes = probes
+        self._failures: dict[int, tuple[int, int]] = {}
+        self._probed: set[int] = set()
+        self._served: dict[int, int] = {}
+
+    def select_clusters(self, waiting: Mapping[int, int], unresponsive: Collection[int], tick: int) -> list[int]:
+        """The clusters to poll at this tick, among those with due groups, which are given with their tenants.
+
+        `unresponsive` are all clusters whose last poll failed, or that were never polled.
+        """
+        answered = len(self._probed.difference(unresponsive))
+        self._failures = {cluster: of for cluster, of in self._failures.items() if cluster in unresponsive}
+        due = [cluster for cluster in waiting if self._next_tick(cluster) <= tick]
+        # The cluster of a tenant that waited longest, and the tenant that was served longest ago.
+        due.sort(key=lambda one: (self._served.get(waiting[one], -1), self._next_tick(one), one))
+        probed = interleave(due, waiting.__getitem__)[: max(self._probes, 2 * answered)]
+        for cluster in probed:
+            self._served[waiting[cluster]] = tick
+            polls = self._failures.get(cluster, (0, 0))[0]
+            self._failures[cluster] = (min(polls + 1, 30), tick + self._compute_pause(cluster, polls))
+        self._served = {tenant: at for tenant, at in self._served.items() if tick - at <= self._max_pause}
+        self._probed = set(probed)
+        return probed
+
+    def _next_tick(self, cluster: int) -> int:
+        return self._failures.get(cluster, (0, -1))[1]
+
+    def _compute_pause(self, cluster: int, polls: int) -> int:
+        pause: int = min(2 ** max(0, polls - deadlines.IMMEDIATE_POLLS), self._max_pause)
+        chance = zlib.crc32(f"{cluster}/{polls}/{self._failures.get(cluster, (0, 0))[1]}".encode()) / 2**32
+        return max(1, int(pause * (1 - deadlines.BACKOFF_JITTER * chance) + 0.5))
 
 
 class PollPlanner:
     """Plans each tick. It remembers the tick before, so that a late tick leaves no group out.
 
-    Args:
-        tick_ms: the tick of the system.
-        slots: tasks for responsive clusters.
-        tenant_partitions: partitions of one tenant that are polled at one tick.
-        probes: see `ClusterBackoff`.
+    `slots` is the number of tasks for responsive clusters; `tenant_partitions` are polled of one tenant at one tick.
     """
 
-    def __init__(self, tick_ms: int, slots: int, tenant_partitions: int, probes: int = MAX_PROBES) -> None:
+    def __init__(self, tick_ms: int, slots: int, tenant_partitions: int, probes: int = deadlines.MAX_PROBES) -> None:
         self._tick_ms = tick_ms
         self._slots = slots
         self._tick: int | None = None
@@ -76,12 +104,9 @@ class PollPlanner:
         self.large: tuple[ClusterPlan, ...] = ()
 
     def plan(self, polling: PollInventory, unresponsive: Collection[int], at_ms: float) -> list[Slot]:
-        """The slots of one tick.
+        """The slots of one tick, whose time is in milliseconds by the database's clock.
 
-        Args:
-            polling: what is registered.
-            unresponsive: clusters whose last poll failed, or that were never polled.
-            at_ms: time of the tick in milliseconds, by the database's clock.
+        `unresponsive` are the clusters whose last poll failed, or that were never polled.
         """
         first, last = self._advance_to(at_ms)
         if polling.version != self._version:
@@ -95,9 +120,8 @@ class PollPlanner:
                 due[cluster] = selected
         tenants = {cluster: polling.clusters[cluster].tenant_id for cluster in self._groups}
         waiting = {cluster: tenants[cluster] for cluster in due if cluster in unresponsive}
-        probed = {
-            one: due[one][:PROBED_GROUPS] for one in self._cluster_backoff.select_clusters(waiting, unresponsive, last)
-        }
+        chosen = self._cluster_backoff.select_clusters(waiting, unresponsive, last)
+        probed = {one: due[one][: deadlines.PROBED_GROUPS] for one in chosen}
         responsive = self._limit_tenants({one: groups for one, groups in due.items() if one not in waiting}, tenants)
         taken = {id(group) for groups in (*probed.values(), *responsive.values()) for group in groups}
         self._overdue = {
@@ -106,7 +130,7 @@ class PollPlanner:
             for group in groups
             if id(group) not in taken
         }
-        always = len(taken) <= DESCRIBE_GROUPS
+        always = len(taken) <= deadlines.DESCRIBE_GROUPS
 
         def build_plans(groups_of: Mapping[int, Sequence[_GroupSchedule]], *, responsive: bool) -> list[ClusterPlan]:
             plans = {
@@ -116,13 +140,14 @@ class PollPlanner:
 
         self.large = tuple(self._plan_large(polling, unresponsive, last))
         tick_seconds = self._tick_ms / 1000
-        slots = [
-            Slot(tuple(_interleave_tenants(part)), compute_slot_seconds(tick_seconds))
-            for part in _pack_slots(build_plans(responsive, responsive=True), self._slots)
-        ]
+        seconds = deadlines.compute_slot_seconds(tick_seconds)
+        packed = _pack_slots(build_plans(responsive, responsive=True), self._slots)
+        # Round robin over the tenants, so that one tenant's many clusters do not take all the time.
+        slots = [Slot(tuple(interleave(part, lambda plan: plan.cluster.tenant_id)), seconds) for part in packed]
         unresponsive_plans = build_plans(probed, responsive=False)
         if unresponsive_plans:
-            slots.append(Slot(tuple(unresponsive_plans), compute_slot_seconds(tick_seconds, responsive=False)))
+            seconds = deadlines.compute_slot_seconds(tick_seconds, responsive=False)
+            slots.append(Slot(tuple(unresponsive_plans), seconds))
         return slots
 
     def _plan_large(self, polling: PollInventory, unresponsive: Collection[int], tick: int) -> Iterator[ClusterPlan]:
@@ -169,7 +194,7 @@ class PollPlanner:
 
     def _advance_to(self, at_ms: float) -> tuple[int, int]:
         """First and last tick since the previous call, in whole ticks, so that jitter skips none."""
-        if self._tick is None or abs(at_ms - self._at_ms) > MAX_TICK_GAP * self._tick_ms:
+        if self._tick is None or abs(at_ms - self._at_ms) > deadlines.MAX_TICK_GAP * self._tick_ms:
             first = last = int(at_ms // self._tick_ms)
         else:
             first = self._tick + 1
@@ -178,7 +203,7 @@ class PollPlanner:
         return first, last
 
     def _plan_group(self, group: _GroupSchedule, tick: int, always: bool) -> GroupPlan:
-        describe_every = max(1, DESCRIBE_SECONDS * 1000 // (group.ticks * self._tick_ms))
+        describe_every = max(1, deadlines.DESCRIBE_SECONDS * 1000 // (group.ticks * self._tick_ms))
         describe = always or (tick // group.ticks + group.phase) % describe_every == 0
         return GroupPlan(group.name, group.targets, group.ticks * self._tick_ms, describe)
 
@@ -191,7 +216,7 @@ def _group_targets(polling: PollInventory, tick_ms: int) -> dict[int, list[_Grou
     grouped: dict[int, list[_GroupSchedule]] = defaultdict(list)
     for (cluster_id, name, fits), targets in selected.items():
         interval = min(target.sampling_ms for target in targets)
-        ticks = max(1, (interval if fits else max(interval, OVER_QUOTA_SECONDS * 1000)) // tick_ms)
+        ticks = max(1, (interval if fits else max(interval, deadlines.OVER_QUOTA_SECONDS * 1000)) // tick_ms)
         phase = zlib.crc32(f"{cluster_id}/{name}".encode())
         grouped[cluster_id].append(_GroupSchedule(name, tuple(targets), ticks, phase))
     return dict(grouped)
@@ -202,15 +227,10 @@ def _is_due(group: _GroupSchedule, first: int, last: int) -> bool:
     return (last - group.phase) // group.ticks > (first - 1 - group.phase) // group.ticks
 
 
-def _interleave_tenants(plans: list[ClusterPlan]) -> list[ClusterPlan]:
-    """Round robin over the tenants, so that one tenant's many clusters do not take all the time."""
-    return interleave(plans, lambda plan: plan.cluster.tenant_id)
-
-
 def _pack_slots(clusters: list[ClusterPlan], slots: int) -> list[list[ClusterPlan]]:
     """At most `slots` slots with about the same number of groups; large clusters are split."""
     total = sum(len(plan.groups) for plan in clusters)
-    if total <= MIN_SPLIT_GROUPS or slots == 1:
+    if total <= deadlines.MIN_SPLIT_GROUPS or slots == 1:
         return [clusters] if clusters else []
     share = -(-total // slots)
     packed: list[list[ClusterPlan]] = [[]]

@@ -10,10 +10,9 @@ from typing import TypeVar
 from lagscale.domain.quotas import Quota, describe_excess
 from lagscale.domain.state_codes import StateCode
 from lagscale.store.scraping.targets import TargetEntry
-from services.scraper.deadlines import LARGE_PARTITIONS
-from services.scraper.kafka.status import PollProblem
+from services.scraper import deadlines
 from services.scraper.planning.plan import GroupPlan
-from services.scraper.polling.round import TopicDescription
+from services.scraper.polling.round import PollProblem, TopicDescription
 
 Item = TypeVar("Item")
 Owner = TypeVar("Owner", bound=Hashable)
@@ -34,11 +33,8 @@ def interleave(items: Iterable[Item], owner: Callable[[Item], Owner]) -> list[It
 def apply_quotas(targets: Iterable[TargetEntry], quotas: Mapping[int, int]) -> list[TargetEntry]:
     """The targets with `left` and `quota` set: what the tenant's older targets that fit leave of its quota.
 
-    A target whose partitions were never counted takes nothing, so its first poll shows whether it fits.
-
-    Args:
-        targets: of all tenants.
-        quotas: of partitions, by tenant; a tenant without an entry has no limit.
+    A target whose partitions were never counted takes nothing, so its first poll shows whether it fits. `quotas` are of
+    partitions, by tenant; a tenant without an entry has no limit.
     """
     left = dict(quotas)
     limited: list[TargetEntry] = []
@@ -81,6 +77,6 @@ def _find_problem(
     if target.left is not None and target.quota is not None and count > target.left:
         size = f"the topic has {count} partitions, {max(target.left, 0)} are left"
         return PollProblem(StateCode.OVER_QUOTA, text=describe_excess(Quota.PARTITIONS, target.quota, size))
-    if count > LARGE_PARTITIONS and not group.large:
+    if count > deadlines.LARGE_PARTITIONS and not group.large:
         return PollProblem(StateCode.LARGE, f"{count} partitions")
     return None

@@ -10,16 +10,25 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
+from math import ceil
 from typing import Protocol, TypeVar
 
 from lagscale.domain.lag.samples import Offsets
 from lagscale.domain.state_codes import StateCode
+from lagscale.store.connection import ScraperDatabase
 from lagscale.store.scraping.targets import ClusterEntry, TargetEntry
-from services.scraper.deadlines import MAX_SPREAD_SECONDS, POLL_THREADS, SLICE_GROUPS
-from services.scraper.kafka.status import PollProblem
+from services.scraper import deadlines
 from services.scraper.planning.plan import ClusterPlan, GroupPlan, Slot
 from services.scraper.planning.quotas import filter_by_quota
-from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, PolledRound, TopicDescription
+from services.scraper.polling.round import (
+    Committed,
+    Ends,
+    GroupDescription,
+    Partition,
+    PolledRound,
+    PollProblem,
+    TopicDescription,
+)
 
 ClientT_co = TypeVar("ClientT_co", covariant=True)
 
@@ -31,13 +40,11 @@ class GroupClient(Protocol):
         self, groups: Mapping[str, Sequence[Partition]], until: float
     ) -> Callable[[], Mapping[str, Committed | PollProblem]]:
         """Committed offsets, of all topics where no partition is named; call the result to collect."""
-        ...
 
     def request_groups(
         self, names: Sequence[str], until: float
     ) -> Callable[[], Mapping[str, GroupDescription | PollProblem]]:
         """States and member counts; call the result to collect."""
-        ...
 
 
 class ClientOpener(Protocol[ClientT_co]):
@@ -45,11 +52,9 @@ class ClientOpener(Protocol[ClientT_co]):
 
     def open(self, cluster: ClusterEntry, *, responsive: bool) -> ClientT_co | PollProblem | None:
         """The client until `release`, or why there is none; None while none is free."""
-        ...
 
     def release(self, client: object) -> None:
         """End one use of a client."""
-        ...
 
 
 class PollClient(GroupClient, Protocol):
@@ -57,17 +62,14 @@ class PollClient(GroupClient, Protocol):
 
     def describe_topics(self, names: Sequence[str], until: float) -> Mapping[str, TopicDescription | PollProblem]:
         """Ids and partitions of topics."""
-        ...
 
     def request_ends(
         self, partitions: Iterable[Partition], committed_only: Iterable[Partition], until: float
     ) -> Callable[[], Ends]:
         """Log starts and end offsets; call the result to collect."""
-        ...
 
     def find_share_groups(self, names: Sequence[str], until: float) -> frozenset[str]:
         """Which of the groups are share groups."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,47 +92,48 @@ class ClusterPollResult:
     targets: tuple[TargetPollResult, ...]
 
 
-ClockMs = Callable[[], int]
-
-
 @dataclass(frozen=True, slots=True)
-class PollTimer:
-    """The database's clock and its maximum error: bounds of durations that must not be reported too short or too long."""
+class DatabaseClock:
+    """The database's clock in whole milliseconds, and its maximum error.
 
-    clock: ClockMs
+    With it, durations are bounded that must not be reported too short or too long.
+    """
+
+    now_ms: Callable[[], int]
     error_ms: int
+
+    @classmethod
+    def learn(cls, database: ScraperDatabase) -> DatabaseClock:
+        """The monotonic clock plus an offset; the database may have read its clock at any time of the round trip.
+
+        Raises:
+            StoreUnavailable: it did not answer.
+        """
+        before = time.monotonic()
+        at_ms, _ = database.now_ms()
+        after = time.monotonic()
+        offset_ms = at_ms - (before + after) * 500
+        return cls(lambda: int(time.monotonic() * 1000 + offset_ms), ceil((after - before) * 500))
 
     def measure_min_ms(self, since_ms: int) -> int:
         """Lower bound of the milliseconds since a time of that clock; below 0 where it is unknown."""
-        return self.clock() - self.error_ms - since_ms
+        return self.now_ms() - self.error_ms - since_ms
 
     def measure_max_ms(self, since_ms: int) -> int:
         """Upper bound of the milliseconds since a time of that clock."""
         # The clock truncates parts of a millisecond.
-        return self.clock() + 1 + self.error_ms - since_ms
+        return self.now_ms() + 1 + self.error_ms - since_ms
 
 
 def poll_slot(
-    slot: Slot,
-    opener: ClientOpener[PollClient],
-    clock: ClockMs,
-    clock_error_ms: int,
-    threads: int = POLL_THREADS,
+    slot: Slot, opener: ClientOpener[PollClient], clock: DatabaseClock, threads: int = deadlines.POLL_THREADS
 ) -> list[ClusterPollResult]:
-    """Poll all clusters of the slot at once; it ends soon after the slot's time limit.
+    """Poll all clusters of the slot, `threads` at once; it ends soon after the slot's time limit.
 
     A cluster that had no turn in that time, or for which no client was free, has no result: nothing is known about it,
     and it must not look like one that does not answer.
-
-    Args:
-        slot: what to poll.
-        opener: of the clusters' clients.
-        clock: the database's clock in whole milliseconds.
-        clock_error_ms: maximum error of that clock.
-        threads: clusters polled at once.
     """
     until = time.monotonic() + slot.seconds
-    timer = PollTimer(clock, clock_error_ms)
 
     def poll_one(plan: ClusterPlan) -> ClusterPollResult | None:
         if time.monotonic() >= until:
@@ -139,7 +142,7 @@ def poll_slot(
         if client is None or isinstance(client, PollProblem):
             return None if client is None else _build_failure(plan, client)
         try:
-            return _poll_cluster(plan, client, timer, until)
+            return _poll_cluster(plan, client, clock, until)
         finally:
             opener.release(client)
 
@@ -151,7 +154,7 @@ def poll_slot(
     return [answer for answer in answers if answer is not None]
 
 
-def _poll_cluster(plan: ClusterPlan, client: PollClient, timer: PollTimer, until: float) -> ClusterPollResult:
+def _poll_cluster(plan: ClusterPlan, client: PollClient, clock: DatabaseClock, until: float) -> ClusterPollResult:
     topics = client.describe_topics(sorted({t.topic for group in plan.groups for t in group.targets}), until)
     common = _find_common_problem(topics)
     if common is not None:
@@ -162,19 +165,15 @@ def _poll_cluster(plan: ClusterPlan, client: PollClient, timer: PollTimer, until
         TargetPollResult(t, None, refused) for group in plan.groups if group.name in shares for t in group.targets
     ]
     measured, rejected = filter_by_quota([group for group in plan.groups if group.name not in shares], topics)
-    answers += [
-        TargetPollResult(target, None, problem, _count_partitions(target, topics)) for target, problem in rejected
-    ]
-    pending: Callable[[], list[TargetPollResult]] | None = None
-    for begin in range(0, len(measured), SLICE_GROUPS):
-        groups = measured[begin : begin + SLICE_GROUPS]
+    answers += [TargetPollResult(one, None, problem, _count_partitions(one, topics)) for one, problem in rejected]
+    pending: Callable[[], list[TargetPollResult]] = list
+    for begin in range(0, len(measured), deadlines.SLICE_GROUPS):
+        groups = measured[begin : begin + deadlines.SLICE_GROUPS]
         # The end offsets of the previous slice are under way while the commits of this one are requested.
-        following = _GroupSlice(client, groups, topics, timer, until)
-        if pending is not None:
-            answers += pending()
-        pending = following.request_ends()
-    if pending is not None:
+        following = _GroupSlice(client, groups, topics, clock, until)
         answers += pending()
+        pending = following.request_ends()
+    answers += pending()
     return ClusterPollResult(plan.cluster.cluster_id, plan.cluster.tenant_id, PollProblem(StateCode.OK), tuple(answers))
 
 
@@ -188,11 +187,8 @@ def _find_common_problem(topics: Mapping[str, TopicDescription | PollProblem]) -
 
 
 def _build_failure(plan: ClusterPlan, problem: PollProblem) -> ClusterPollResult:
-    targets = tuple(
-        TargetPollResult(target, None, PollProblem(StateCode.CLUSTER))
-        for group in plan.groups
-        for target in group.targets
-    )
+    unread = PollProblem(StateCode.CLUSTER)
+    targets = tuple(TargetPollResult(target, None, unread) for group in plan.groups for target in group.targets)
     return ClusterPollResult(plan.cluster.cluster_id, plan.cluster.tenant_id, problem, targets)
 
 
@@ -204,12 +200,12 @@ class _GroupSlice:
         client: PollClient,
         groups: Sequence[GroupPlan],
         topics: Mapping[str, TopicDescription | PollProblem],
-        timer: PollTimer,
+        clock: DatabaseClock,
         until: float,
     ) -> None:
         self._client, self._groups, self._topics, self._until = client, groups, topics, until
         requested = {group.name: sorted({p for t in group.targets for p in self._list_readable(t)}) for group in groups}
-        self._timer, self._at_ms = timer, timer.clock()
+        self._clock, self._at_ms = clock, clock.now_ms()
         self._read_ms: tuple[int | None, int | None] = (None, None)
         self._commits = client.request_commits({name: parts for name, parts in requested.items() if parts}, until)
         self._collect_groups = client.request_groups([group.name for group in groups if group.describe], until)
@@ -219,16 +215,18 @@ class _GroupSlice:
         """Collect the commits, then request the end offsets; call the result to collect."""
         commits = self._commits()
         answered_at = time.monotonic()
-        asked_ms = self._timer.measure_min_ms(self._at_ms)
+        asked_ms = self._clock.measure_min_ms(self._at_ms)
         partitions = {partition for parts in self._requested.values() for partition in parts}
         stable = {
             p for group in self._groups for t in group.targets if t.read_committed for p in self._list_readable(t)
         }
-        asked = self._client.request_ends(partitions, stable, min(self._until, answered_at + MAX_SPREAD_SECONDS))
+        asked = self._client.request_ends(
+            partitions, stable, min(self._until, answered_at + deadlines.MAX_SPREAD_SECONDS)
+        )
 
         def collect() -> list[TargetPollResult]:
             ends = asked()
-            self._read_ms = asked_ms, self._timer.measure_max_ms(self._at_ms)
+            self._read_ms = asked_ms, self._clock.measure_max_ms(self._at_ms)
             described = self._collect_groups()
             return [
                 self._build_result(group, target, commits.get(group.name, {}), ends, described.get(group.name))
@@ -254,10 +252,12 @@ class _GroupSlice:
         described: GroupDescription | PollProblem | None,
     ) -> TargetPollResult:
         topic = self._topics.get(target.topic, PollProblem(StateCode.TIMEOUT))
-        members = described if isinstance(described, GroupDescription) else None
-        if isinstance(topic, PollProblem) and topic.code is not StateCode.NO_TOPIC:
-            return TargetPollResult(target, None, topic)
+        members, state = None, None
+        if isinstance(described, GroupDescription):
+            members, state = described.members, described.state
         if isinstance(topic, PollProblem):
+            if topic.code is not StateCode.NO_TOPIC:
+                return TargetPollResult(target, None, topic)
             offsets: tuple[Offsets | None, ...] = ()
             topic_id, problem = None, topic
         else:
@@ -267,21 +267,11 @@ class _GroupSlice:
                 [_build_offsets((target.topic, n), target.read_committed, group_commits, ends) for n in range(count)]
             )
             topic_id = topic.topic_id
-            complete = None not in offsets
-            problem = PollProblem(StateCode.OK) if complete else PollProblem(StateCode.INCOMPLETE)
+            problem = PollProblem(StateCode.INCOMPLETE if None in offsets else StateCode.OK)
             if isinstance(commits, PollProblem):
                 problem = commits
-        polled = PolledRound(
-            self._at_ms,
-            topic_id,
-            offsets,
-            group.interval_ms,
-            target.stale_after_ms,
-            target.limitation,
-            None if members is None else members.members,
-            None if members is None else members.state,
-            *self._read_ms,
-        )
+        limits = group.interval_ms, target.stale_after_ms, target.limitation
+        polled = PolledRound(self._at_ms, topic_id, offsets, *limits, members, state, *self._read_ms)
         return TargetPollResult(target, polled, problem, _count_partitions(target, self._topics))
 
 

@@ -18,14 +18,7 @@ from pyspark.sql import SparkSession
 from tenacity import Retrying, retry_if_exception_type, stop_when_event_set, wait_exponential_jitter
 from tenacity.nap import sleep_using_event
 
-from services.scraper import metrics
-from services.scraper.deadlines import (
-    MAX_RESTART_PAUSE_SECONDS,
-    MIN_RESTART_PAUSE_SECONDS,
-    QUERY_CHECK_SECONDS,
-    SPARK_STOP_SECONDS,
-    STABLE_QUERY_SECONDS,
-)
+from services.scraper import deadlines, metrics
 from services.scraper.engine.options import EngineOptions
 from services.scraper.engine.rows import COLUMNS
 from services.scraper.spark.datasource import FORMAT, LagDataSource
@@ -35,13 +28,7 @@ log = structlog.get_logger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class SparkSettings:
-    """How the session is started.
-
-    Attributes:
-        master: Spark master URL.
-        driver_memory: heap size of the driver.
-        directory: for checkpoints and blocks; its contents may be lost at any time.
-    """
+    """How the session is started. The directory is for checkpoints and blocks; its contents may be lost at any time."""
 
     master: str
     driver_memory: str
@@ -53,13 +40,7 @@ class _QueryEnded(Exception):
 
 
 class QueryThread(threading.Thread):
-    """Starts Spark, keeps a query running, and stops both.
-
-    Args:
-        options: of the stream.
-        spark: of the session.
-        stop: set from outside to stop, and by this thread when Spark is lost.
-    """
+    """Starts Spark, keeps a query running, and stops both when `stop` is set; sets it itself when Spark is lost."""
 
     def __init__(self, options: EngineOptions, spark: SparkSettings, stop: threading.Event) -> None:
         super().__init__(name="query", daemon=True)
@@ -80,7 +61,9 @@ class QueryThread(threading.Thread):
                 # After a stable run the pauses begin with the shortest again.
                 Retrying(
                     retry=retry_if_exception_type(_QueryEnded),
-                    wait=wait_exponential_jitter(MIN_RESTART_PAUSE_SECONDS, MAX_RESTART_PAUSE_SECONDS),
+                    wait=wait_exponential_jitter(
+                        deadlines.MIN_RESTART_PAUSE_SECONDS, deadlines.MAX_RESTART_PAUSE_SECONDS
+                    ),
                     stop=stop_when_event_set(self._stop_asked),
                     sleep=sleep_using_event(self._stop_asked),
                     reraise=True,
@@ -100,14 +83,14 @@ class QueryThread(threading.Thread):
         """
         started_at = time.monotonic()
         runner.start()
-        while not self._stop_asked.wait(QUERY_CHECK_SECONDS):
+        while not self._stop_asked.wait(deadlines.QUERY_CHECK_SECONDS):
             for phase, milliseconds in runner.read_phases().items():
                 metrics.PHASE_SECONDS.labels(phase).set(milliseconds / 1000)
             if not runner.is_active():
                 metrics.RESTARTS.inc()
                 log.error("query_failed", reason=runner.describe_failure())
                 runner.stop_query()
-                if time.monotonic() - started_at > STABLE_QUERY_SECONDS:
+                if time.monotonic() - started_at > deadlines.STABLE_QUERY_SECONDS:
                     return
                 raise _QueryEnded
 
@@ -194,7 +177,7 @@ def _open_session(spark: SparkSettings, directory: Path) -> SparkSession:
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "1",
         "spark.sql.streaming.minBatchesToRetain": "2",
-        "spark.sql.streaming.stopTimeout": str(round(SPARK_STOP_SECONDS * 1000)),
+        "spark.sql.streaming.stopTimeout": str(round(deadlines.SPARK_STOP_SECONDS * 1000)),
         "spark.sql.streaming.numRecentProgressUpdates": "2",
         "spark.sql.streaming.noDataProgressEventInterval": "60000",
         "spark.sql.ui.retainedExecutions": "1",

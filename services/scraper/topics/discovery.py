@@ -19,22 +19,14 @@ import structlog
 from lagscale.domain.state_codes import StateCode
 from lagscale.errors import LagscaleError, LeaseLost
 from lagscale.store.connection import ScraperDatabase
-from lagscale.store.records import Lease
 from lagscale.store.scraping import topic_links
+from lagscale.store.scraping.leases import Lease
 from lagscale.store.scraping.targets import ClusterEntry
 from lagscale.store.scraping.topic_links import ScopeEntry, ScopeState
-from services.scraper.deadlines import (
-    MAX_DISCOVERY_SECONDS,
-    MAX_TOPIC_PROBES,
-    SCOPE_WRITE_SECONDS,
-    TOPIC_QUERY_SECONDS,
-    TOPIC_QUERY_THREADS,
-    TOPIC_RETRY_SECONDS,
-    UNRESPONSIVE_TOPIC_QUERY_SECONDS,
-)
-from services.scraper.kafka.status import PollProblem
+from services.scraper import deadlines
 from services.scraper.planning.quotas import interleave
 from services.scraper.polling.poll import ClientOpener, GroupClient
+from services.scraper.polling.round import PollProblem
 from services.scraper.topics.links import compute_links, keep_links
 
 log = structlog.get_logger(__name__)
@@ -45,7 +37,6 @@ class TopicClient(GroupClient, Protocol):
 
     def list_topics(self, until: float) -> frozenset[str] | PollProblem:
         """Names of all topics; `until` is in `time.monotonic()` seconds."""
-        ...
 
 
 TopicsAnswer = frozenset[str] | PollProblem
@@ -68,15 +59,10 @@ class _TopicQuery:
 
 
 class TopicDiscovery(threading.Thread):
-    """Discovers topics while this scraper leads.
+    """Discovers topics while this scraper leads, that is while `lease` returns one.
 
-    Args:
-        database: a connection of its own.
-        opener: of the clusters' clients.
-        limits: interval, and topics of one monitor.
-        lease: the current lease; None while another scraper leads.
-        on_pass: called after each pass with the number of monitors by state.
-        clock: seconds, for what is due.
+    The connection to the database is its own, `on_pass` is called after each pass with the number of monitors by state,
+    and the clock returns seconds.
     """
 
     def __init__(
@@ -90,11 +76,8 @@ class TopicDiscovery(threading.Thread):
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         super().__init__(name="topic-discovery", daemon=True)
-        self._database, self._opener = database, opener
-        self._limits = limits
-        self._lease = lease
-        self._on_pass = on_pass
-        self._clock = clock
+        self._database, self._opener, self._limits, self._lease = database, opener, limits, lease
+        self._on_pass, self._clock = on_pass, clock
         self._queried_at: dict[_TopicQuery, float] = {}
         self._failed: frozenset[_TopicQuery] = frozenset()
         #: Clusters that answered their last query.
@@ -132,9 +115,8 @@ class TopicDiscovery(threading.Thread):
         # A query for which no client was free is due again.
         for query in due - answers.keys():
             self._queried_at.pop(query, None)
-        self._store_answers(
-            [(self._refresh(entry), answers[_build_query(entry)]) for entry in queried], int(at_ms), lease
-        )
+        answered = [(self._refresh(entry), answers[_build_query(entry)]) for entry in queried]
+        self._store_answers(answered, int(at_ms), lease)
         live = {entry.monitor_id for entry in entries}
         self._states = {number: state for number, state in self._states.items() if number in live}
         self._on_pass(Counter(state.code for state in self._states.values()))
@@ -157,24 +139,20 @@ class TopicDiscovery(threading.Thread):
         periods: dict[_TopicQuery, float] = {}
         tenants: dict[int, int] = {}
         for entry in entries:
-            period = max(self._limits.seconds, min(entry.sampling_ms / 1000, MAX_DISCOVERY_SECONDS))
+            period = max(self._limits.seconds, min(entry.sampling_ms / 1000, deadlines.MAX_DISCOVERY_SECONDS))
             query = _build_query(entry)
             tenants[entry.cluster_id] = entry.tenant_id
             is_new = entry.code is None or (entry.resolved_ms is None and entry.code != StateCode.TOO_MANY_TOPICS)
             # A new monitor has its turn in the next pass; half a pass of jitter must not cost a whole one.
             interval = self._limits.seconds if is_new else period
             if query in self._failed:
-                interval = max(period, TOPIC_RETRY_SECONDS)
+                interval = max(period, deadlines.TOPIC_RETRY_SECONDS)
             periods[query] = min(periods.get(query, interval), interval)
         self._queried_at = {query: at for query, at in self._queried_at.items() if query in periods}
         early = self._limits.seconds / 2
-        due = self._limit_unresponsive(
-            {
-                query: tenants[query.cluster_id]
-                for query, period in periods.items()
-                if now - self._queried_at.get(query, float("-inf")) >= period - early
-            }
-        )
+        passed = {query: now - self._queried_at.get(query, float("-inf")) for query in periods}
+        old = [query for query, period in periods.items() if passed[query] >= period - early]
+        due = self._limit_unresponsive({query: tenants[query.cluster_id] for query in old})
         self._queried_at |= dict.fromkeys(due, now)
         return due
 
@@ -185,7 +163,10 @@ class TopicDiscovery(threading.Thread):
             unresponsive_clusters.pop(cluster, None)
         waited = {query.cluster_id: self._queried_at.get(query, float("-inf")) for query in due}
         oldest_first = sorted(unresponsive_clusters, key=lambda cluster: (waited[cluster], cluster))
-        chosen = {*self._responsive, *interleave(oldest_first, unresponsive_clusters.__getitem__)[:MAX_TOPIC_PROBES]}
+        chosen = {
+            *self._responsive,
+            *interleave(oldest_first, unresponsive_clusters.__getitem__)[: deadlines.MAX_TOPIC_PROBES],
+        }
         return {query for query in due if query.cluster_id in chosen}
 
     def _run_queries(
@@ -196,7 +177,7 @@ class TopicDiscovery(threading.Thread):
             by_cluster.setdefault(query.cluster_id, []).append(query)
         if not by_cluster:
             return {}
-        with ThreadPoolExecutor(min(len(by_cluster), TOPIC_QUERY_THREADS), "topics") as threads:
+        with ThreadPoolExecutor(min(len(by_cluster), deadlines.TOPIC_QUERY_THREADS), "topics") as threads:
             # Responsive clusters first: the others may take all of their time.
             items = sorted(by_cluster.items(), key=lambda item: item[0] not in self._responsive)
             cluster_answers = list(threads.map(lambda item: self._query_cluster(clusters[item[0]], item[1]), items))
@@ -208,26 +189,15 @@ class TopicDiscovery(threading.Thread):
         return {query: answer for answers in cluster_answers for query, answer in answers.items()}
 
     def _query_cluster(self, cluster: ClusterEntry, queries: Sequence[_TopicQuery]) -> dict[_TopicQuery, TopicsAnswer]:
-        client = self._opener.open(cluster, responsive=cluster.cluster_id in self._responsive)
+        responsive = cluster.cluster_id in self._responsive
+        client = self._opener.open(cluster, responsive=responsive)
         if client is None or isinstance(client, PollProblem):
             return {} if client is None else dict.fromkeys(queries, client)
+        seconds = deadlines.TOPIC_QUERY_SECONDS if responsive else deadlines.UNRESPONSIVE_TOPIC_QUERY_SECONDS
         try:
-            return self._query_client(client, cluster, queries)
+            return _query_client(client, cluster.cluster_id, queries, time.monotonic() + seconds)
         finally:
             self._opener.release(client)
-
-    def _query_client(
-        self, client: TopicClient, cluster: ClusterEntry, queries: Sequence[_TopicQuery]
-    ) -> dict[_TopicQuery, TopicsAnswer]:
-        until = time.monotonic() + (
-            TOPIC_QUERY_SECONDS if cluster.cluster_id in self._responsive else UNRESPONSIVE_TOPIC_QUERY_SECONDS
-        )
-        groups = [query.group for query in queries if query.group is not None]
-        answers: dict[_TopicQuery, TopicsAnswer] = {
-            query: client.list_topics(until) for query in queries if query.group is None
-        }
-        cluster_answers = _read_committed_topics(client, groups, until) if groups else {}
-        return answers | {_TopicQuery(cluster.cluster_id, group): answer for group, answer in cluster_answers.items()}
 
     def _refresh(self, entry: ScopeEntry) -> ScopeEntry:
         """The entry with the latest complete answer, which may not be stored yet."""
@@ -276,17 +246,25 @@ class TopicDiscovery(threading.Thread):
 
     def _needs_write(self, state: ScopeState, now: float) -> bool:
         before = self._states.get(state.monitor_id)
-        if before is None or (before.version, before.code, before.message) != (
-            state.version,
-            state.code,
-            state.message,
-        ):
+        written = None if before is None else (before.version, before.code, before.message)
+        if written != (state.version, state.code, state.message):
             return True
-        return now - self._written_at.get(state.monitor_id, float("-inf")) >= SCOPE_WRITE_SECONDS
+        return now - self._written_at.get(state.monitor_id, float("-inf")) >= deadlines.SCOPE_WRITE_SECONDS
 
 
 def _build_query(entry: ScopeEntry) -> _TopicQuery:
     return _TopicQuery(entry.cluster_id, entry.consumer_group if entry.scope.pattern is None else None)
+
+
+def _query_client(
+    client: TopicClient, cluster_id: int, queries: Sequence[_TopicQuery], until: float
+) -> dict[_TopicQuery, TopicsAnswer]:
+    groups = [query.group for query in queries if query.group is not None]
+    answers: dict[_TopicQuery, TopicsAnswer] = {
+        query: client.list_topics(until) for query in queries if query.group is None
+    }
+    of_groups = _read_committed_topics(client, groups, until) if groups else {}
+    return answers | {_TopicQuery(cluster_id, group): answer for group, answer in of_groups.items()}
 
 
 def _read_committed_topics(client: TopicClient, groups: Sequence[str], until: float) -> dict[str, TopicsAnswer]:

@@ -10,14 +10,13 @@ from collections.abc import Iterable
 from lagscale.domain.lag.rounds import FIRST_SEEN_INTERVALS, Note
 from lagscale.domain.state_codes import StateCode
 from lagscale.store.scraping.topic_links import LinkChange, ScopeEntry, ScopeState, TopicLink
-from services.scraper.kafka.status import PollProblem
+from services.scraper.polling.round import PollProblem
 
 
 def compute_links(entry: ScopeEntry, named: Iterable[str], at_ms: int, limit: int) -> tuple[LinkChange, ScopeState]:
     """The changes of a monitor's links after a complete answer.
 
     Args:
-        entry: the monitor with its current links.
         named: the topics of the cluster, or for a monitor without a pattern those on which its group has commits.
         at_ms: time of the query in milliseconds, by the database's clock.
         limit: maximum number of topics of one monitor.

@@ -11,11 +11,10 @@ import pytest
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.quotas import Quota
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash
+from lagscale.domain.topics import TopicScope
 from lagscale.errors import QuotaExceeded, StoreUnavailable
 from lagscale.store.connection import open_pool
-from lagscale.store.records import TenantEntry
-from lagscale.store.registrations.inline import InlineMonitor
-from lagscale.store.registrations.load import ROLE, PostgresRegistrations
+from lagscale.store.registrations.load import ROLE, InlineMonitor, PostgresRegistrations, TenantEntry
 from lagscale.store.registry.monitor_spec import MonitorSpec
 from services.scaler.triggers.directory import MonitorDirectory, ResolvedMonitor
 from services.scaler.triggers.metadata import TriggerReader
@@ -190,7 +189,9 @@ async def test_who_asked_is_unknown_where_an_older_scaler_registered(
     await store.register(
         InlineMonitor(
             entry.tenant_id,
-            MonitorSpec(build_inline_name("old", ["t"], digest), "main", "old", ("t",), {}, parse_policy({})),
+            MonitorSpec(
+                build_inline_name("old", ["t"], digest), "main", "old", TopicScope(("t",)), {}, policy=parse_policy({})
+            ),
         )
     )
     [item] = await listed(shop, autoRegistered="true")

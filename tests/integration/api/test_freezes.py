@@ -17,8 +17,7 @@ import pytest
 
 from devstack.server import free_port
 from lagscale.store.connection import open_pool
-from lagscale.store.registrations.answers import PostgresDecisions
-from lagscale.store.registrations.frozen_answers import PostgresFreezes
+from lagscale.store.registrations.answers import PostgresDecisions, PostgresFreezes
 from lagscale.store.registrations.load import ROLE, PostgresRegistrations, changes
 from lagscale.store.verdicts.judge import PostgresVerdicts
 from services.scaler.grpc.proto import externalscaler_pb2 as pb

@@ -105,11 +105,11 @@ class TestWhereTokensMayComeFrom:
         return AddressRules.parse([f"127.0.0.1/32:{port}" for port in ports])
 
     async def test_an_endpoint_outside_of_them_is_not_asked(self, shop: Shop, secured: Broker, issuer: Issuer) -> None:
-        before = issuer.asked.get("/token", 0)
+        before = issuer.request_counts.get("/token", 0)
         found = await looked(shop, secured, {"security": by_token(issuer), "secrets": {"password": SECRET}})
         assert found["problem"] == "token_unavailable"
         assert "the token URL resolves to an address" in found["text"]
-        assert issuer.asked.get("/token", 0) == before
+        assert issuer.request_counts.get("/token", 0) == before
 
 
 async def test_a_password_that_stands_in_a_file_is_read_there(shop: Shop, secured: Broker, tmp_path: Path) -> None:

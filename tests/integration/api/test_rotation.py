@@ -12,8 +12,8 @@ import pytest
 
 from lagscale.errors import SecretsUnreadable, SettingsInvalid
 from lagscale.store.encryption import Keyring, generate_key
-from lagscale.store.registry import reencrypt
-from lagscale.store.registry.reencrypt import ReencryptionProgress, reencrypt_all
+from lagscale.store.registry import clusters as registered_clusters
+from lagscale.store.registry.clusters import REENCRYPTION_ACTOR, ReencryptionProgress, reencrypt_all
 from lagscale.store.registry.session import RegistryDatabase
 from services.cli import __main__ as cli
 from services.cli.exits import EXIT_CODES
@@ -78,14 +78,14 @@ async def test_everything_is_sealed_by_the_newest_key_and_stays_the_same(
     assert (again.reencrypted, again.current) == (0, 5)
     rows = owner.execute("select actor, object, after from audit_event where action = 'secrets.rotate'").fetchall()
     clusters = ["shop/c-0", "shop/c-1", "shop/c-2", "shop-eu/c-0", "shop-eu/c-1"]
-    assert rows == [(reencrypt.ACTOR, "secrets", {"clusters": clusters})]
+    assert rows == [(REENCRYPTION_ACTOR, "secrets", {"clusters": clusters})]
     assert CANARY not in json.dumps([row[2] for row in rows])
 
 
 async def test_an_interrupted_run_keeps_what_it_has_done_and_the_next_one_does_the_rest(
     registry: RegistryDatabase, owner: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reencrypt, "_BATCH", 2)
+    monkeypatch.setattr(registered_clusters, "_REENCRYPTION_BATCH", 2)
 
     def interrupt(done: ReencryptionProgress) -> None:
         if done.processed:
@@ -102,7 +102,7 @@ async def test_an_interrupted_run_keeps_what_it_has_done_and_the_next_one_does_t
 async def test_two_runs_at_once_seal_each_secret_once(
     registry: RegistryDatabase, owner: psycopg.Connection[Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reencrypt, "_BATCH", 1)
+    monkeypatch.setattr(registered_clusters, "_REENCRYPTION_BATCH", 1)
     one, other = await asyncio.gather(reencrypt_all(registry, BOTH), reencrypt_all(registry, BOTH))
     assert one.reencrypted + other.reencrypted == 5
     assert one.processed == other.processed == 5

@@ -12,8 +12,7 @@ from prometheus_client import REGISTRY
 from lagscale.domain.group_status.rules import Status
 from lagscale.errors import StoreUnavailable
 from lagscale.store.connection import Pool, open_pool
-from lagscale.store.records import Registrations
-from lagscale.store.registrations.load import PostgresRegistrations
+from lagscale.store.registrations.load import PostgresRegistrations, Registrations
 from lagscale.store.samples.read import RoundReader
 from services.api.group_status.counts import StatusCounter, StatusCounts
 from tests.integration.api.conftest import Shop

@@ -18,11 +18,8 @@ from lagscale.domain.tenancy import compute_content_hash
 from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict, VerdictRequest
 from lagscale.errors import LagscaleError
 from lagscale.store.connection import open_pool
-from lagscale.store.records import Registration, Registrations, TenantEntry
-from lagscale.store.registrations.answers import Decision
-from lagscale.store.registrations.frozen_answers import FrozenAnswer, FrozenAnswerKey
-from lagscale.store.registrations.inline import InlineMonitor
-from lagscale.store.registrations.load import ROLE
+from lagscale.store.registrations.answers import Decision, FrozenAnswer, FrozenAnswerKey
+from lagscale.store.registrations.load import ROLE, InlineMonitor, Registration, Registrations, TenantEntry
 from services.scaler.grpc.proto import externalscaler_pb2 as pb
 from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
 from services.scaler.replica import Scaler, ScalerDependencies

@@ -12,9 +12,9 @@ from psycopg import errors as pg
 
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash
+from lagscale.domain.topics import TopicScope
 from lagscale.errors import NotFound, QuotaExceeded
-from lagscale.store.registrations.inline import InlineMonitor
-from lagscale.store.registrations.load import PostgresRegistrations
+from lagscale.store.registrations.load import InlineMonitor, PostgresRegistrations
 from lagscale.store.registry.monitor_spec import MonitorSpec
 
 pytestmark = pytest.mark.integration
@@ -39,7 +39,7 @@ def build_inline_monitor(tenant: int, topic: str, namespace: str = "shop-prod") 
     name = build_inline_name("orders", (topic,), digest)
     policy = parse_policy(given)
     registered_by = {"instance": "default", "namespace": namespace}
-    spec = MonitorSpec(name, "main", "orders", (topic,), given, policy)
+    spec = MonitorSpec(name, "main", "orders", TopicScope((topic,)), given, policy=policy)
     return InlineMonitor(tenant, spec, registered_by=registered_by)
 
 

@@ -13,9 +13,9 @@ import pytest
 
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash
+from lagscale.domain.topics import TopicScope
 from lagscale.store.connection import open_pool
-from lagscale.store.registrations.inline import InlineMonitor
-from lagscale.store.registrations.load import ROLE, PostgresRegistrations
+from lagscale.store.registrations.load import ROLE, InlineMonitor, PostgresRegistrations
 from lagscale.store.registry.monitor_spec import MonitorSpec
 
 pytestmark = pytest.mark.integration
@@ -33,7 +33,7 @@ async def test_an_inline_trigger_without_a_list_is_registered_for_topic_discover
         connection.execute("insert into cluster (tenant_id, name, bootstrap) values (%s, 'main', '{k:1}')", [row[0]])
     digest = compute_content_hash("main", "g", (), {}, pattern=pattern, exclude=("a",))
     name = build_inline_name("g", (), digest)
-    spec = MonitorSpec(name, "main", "g", (), {}, parse_policy({}), pattern=pattern, exclude=("a",))
+    spec = MonitorSpec(name, "main", "g", TopicScope((), pattern, ("a",)), {}, policy=parse_policy({}))
     monitor = InlineMonitor(row[0], spec)
     pool = open_pool(shared_url, ROLE, 1, application="test-scaler")
     await pool.open(wait=True)

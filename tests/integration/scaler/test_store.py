@@ -12,11 +12,11 @@ import pytest
 
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import build_inline_name, compute_content_hash
+from lagscale.domain.topics import TopicScope
 from lagscale.errors import NotFound, QuotaExceeded, StoreUnavailable
 from lagscale.store.connection import open_pool
 from lagscale.store.registrations.answers import Decision, PostgresDecisions
-from lagscale.store.registrations.inline import InlineMonitor
-from lagscale.store.registrations.load import ROLE, PostgresRegistrations, changes
+from lagscale.store.registrations.load import ROLE, InlineMonitor, PostgresRegistrations, changes
 from lagscale.store.registry.monitor_spec import MonitorSpec
 
 pytestmark = pytest.mark.integration
@@ -42,7 +42,9 @@ def tenant(shared_url: str) -> int:
 def build_inline_monitor(tenant: int, *topics: str, **given: str) -> InlineMonitor:
     digest = compute_content_hash("main", "orders", topics, given)
     name = build_inline_name("orders", topics, digest)
-    return InlineMonitor(tenant, MonitorSpec(name, "main", "orders", topics, given, parse_policy(given)))
+    return InlineMonitor(
+        tenant, MonitorSpec(name, "main", "orders", TopicScope(topics), given, policy=parse_policy(given))
+    )
 
 
 async def test_an_inline_monitor_is_registered_with_its_targets(pool: Any, tenant: int) -> None:

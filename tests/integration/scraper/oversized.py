@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from multiprocessing.process import BaseProcess
 
 from lagscale.store.connection import ScraperDatabase
-from lagscale.store.records import Lease
+from lagscale.store.scraping.leases import Lease
 from services.scraper.engine.large_groups import LargeGroupPoller
 from services.scraper.engine.options import EngineOptions
 from services.scraper.planning.plan import ClusterPlan

@@ -16,8 +16,8 @@ from lagscale.domain.state_codes import StateCode
 from lagscale.kafka import resolver_guard
 from lagscale.kafka.addresses import AddressRules
 from services.scraper.kafka.cluster import KafkaCluster
-from services.scraper.kafka.status import PollProblem
 from services.scraper.polling.poll import PollClient
+from services.scraper.polling.round import PollProblem
 from tests.support.canary import Canary
 
 pytestmark = pytest.mark.integration

@@ -91,7 +91,7 @@ def test_nothing_is_sent_to_an_address_that_is_refused(issuer: Issuer) -> None:
 
     with pytest.raises(TokenUnavailable, match="does not lead there"):
         asked(issuer).fetch(refused)
-    assert issuer.asked == {}
+    assert issuer.request_counts == {}
 
 
 def test_the_address_that_was_checked_is_the_one_that_is_asked(issuer: Issuer) -> None:

@@ -15,7 +15,7 @@ pytestmark = pytest.mark.integration
 _ASK = """
 import sys, time
 from services.scraper.kafka.cluster import KafkaCluster
-from services.scraper.kafka.status import PollProblem
+from services.scraper.polling.round import PollProblem
 
 groups = {f"group-{number}": [("orders", 0)] for number in range(60)}
 client = KafkaCluster({"bootstrap.servers": sys.argv[1]})
@@ -37,7 +37,7 @@ sys.exit(f"never answered: {failed[:3]}")
 _HASTE = """
 import sys, time
 from services.scraper.kafka.cluster import KafkaCluster
-from services.scraper.kafka.status import PollProblem
+from services.scraper.polling.round import PollProblem
 
 client = KafkaCluster({"bootstrap.servers": sys.argv[1]})
 answered = late = 0

@@ -105,7 +105,7 @@ class Disks:
                 "log.flush.offset.checkpoint.interval.ms": "200",
                 "log.flush.start.offset.checkpoint.interval.ms": "200",
             },
-            more_disks=[self.extra],
+            extra_log_dirs=[self.extra],
         )
 
     def lose(self) -> None:

@@ -18,15 +18,13 @@ from lagscale.domain.state_codes import StateCode
 from lagscale.domain.verdict.contract import Judgment, Reason, Verdict, VerdictRequest
 from lagscale.errors import StoreUnavailable
 from lagscale.store.connection import ScraperDatabase, open_pool
-from lagscale.store.records import Registration
-from lagscale.store.registrations.load import ROLE, PostgresRegistrations
+from lagscale.store.registrations.load import ROLE, PostgresRegistrations, Registration
 from lagscale.store.scraping import leases
 from lagscale.store.verdicts.judge import PostgresVerdicts
 from services.scraper.engine.leader import Leader
 from services.scraper.kafka.clients import Clients
 from services.scraper.kafka.cluster import KafkaCluster
-from services.scraper.kafka.status import PollProblem
-from services.scraper.polling.round import Committed, GroupDescription, Partition
+from services.scraper.polling.round import Committed, GroupDescription, Partition, PollProblem
 from services.scraper.topics.discovery import DiscoveryLimits, TopicDiscovery
 from tests.support.fake_opener import FakeOpener
 

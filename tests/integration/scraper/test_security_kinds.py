@@ -123,7 +123,7 @@ def test_oauthbearer_by_client_credentials(world: World, secured: Broker, issuer
     cluster = register(world, secured, given, {"password": SECRET})
     comes_to(world, cluster, "ok")
     # The broker checked the signature.
-    assert issuer.asked["/keys"] > 0
+    assert issuer.request_counts["/keys"] > 0
 
 
 def test_a_token_is_renewed_before_it_ends_and_the_broker_sees_the_next_one(
@@ -131,13 +131,13 @@ def test_a_token_is_renewed_before_it_ends_and_the_broker_sees_the_next_one(
 ) -> None:
     cluster = register(world, secured, oauth(secured, issuer), {"password": SECRET})
     comes_to(world, cluster, "ok")
-    before = issuer.asked.get("/token", 0)
+    before = issuer.request_counts.get("/token", 0)
     states = set()
 
     def renewed() -> bool:
         world.tick()
         states.add(world.cluster_state(cluster))
-        return issuer.asked["/token"] >= before + 2
+        return issuer.request_counts["/token"] >= before + 2
 
     # After half a life, and again when the first token has ended: its connections are no more.
     wait_until(renewed, 3 * LIFE, "tokens were renewed")
@@ -176,11 +176,11 @@ def test_the_token_urls_address_is_checked_before_any_request(world: World, secu
     assert secured.secured is not None
     address = secured.secured.address("SASL_SSL")
     world.options = replace(world.options, addresses=f"any;127.0.0.0/8:{address.partition(':')[2]}")
-    before = issuer.asked.get("/token", 0)
+    before = issuer.request_counts.get("/token", 0)
     cluster = register(world, secured, oauth(secured, issuer), {"password": SECRET})
     message = comes_to(world, cluster, "token_unavailable")
     assert "the token URL resolves to an address" in message
-    assert issuer.asked.get("/token", 0) == before
+    assert issuer.request_counts.get("/token", 0) == before
     worker.close_resources(world.options)
 
 

@@ -12,9 +12,9 @@ from lagscale.domain.lag.rounds import Note, SampleRow, TargetRound, build_row
 from lagscale.domain.lag.samples import Flag, Sample
 from lagscale.errors import LeaseLost, StoreTimeout, StoreUnavailable
 from lagscale.store.connection import ScraperDatabase
-from lagscale.store.records import Lease
 from lagscale.store.samples.write import PostgresSamples, TopicIncarnation
 from lagscale.store.scraping import leases, targets, topic_links
+from lagscale.store.scraping.leases import Lease
 
 pytestmark = pytest.mark.integration
 World = Any
@@ -161,7 +161,7 @@ def test_nobody_takes_the_lease_while_a_batch_is_being_written(world: World) -> 
     assert held_lease is not None
     other = ScraperDatabase(world.url)
     with world.database.transaction() as connection:
-        assert leases.lock_lease(connection, held_lease)
+        leases.lock_lease(connection, held_lease)
         wait_until(lambda: is_expired(world), 5, "the lease expired")
         with pytest.raises(StoreTimeout):
             leases.acquire(other, "taker", 30)
@@ -175,7 +175,7 @@ def test_a_writer_that_stops_in_its_transaction_is_ended_by_the_server(world: Wo
     other = ScraperDatabase(world.url)
     stopped = pytest.raises(StoreUnavailable)
     with stopped, world.database.transaction() as connection:
-        assert leases.lock_lease(connection, held_lease)
+        leases.lock_lease(connection, held_lease)
         wait_until(lambda: is_taken(other), 20, "another took the lease")
         connection.execute("select 1")
     other.close()

@@ -19,7 +19,7 @@ from devstack.server import wait_until
 from lagscale.domain.lag.rounds import TargetRound
 from lagscale.domain.lag.time_lag import NO_WAIT, TimeLag, collect_ends, compute_time_lag
 from lagscale.store.samples.columns import read_row
-from services.scraper.engine.worker import DatabaseClock
+from services.scraper.polling.poll import DatabaseClock
 
 pytestmark = pytest.mark.integration
 World = Any  # The fixture's class lives in conftest, which is not importable by name.
@@ -56,12 +56,14 @@ class Recorder:
         while not self._stop.wait(pause):
             messages, pause = self._pauses()
             for _ in range(messages):
-                self._producer.produce(self._topic, b"x", partition=0, callback=partial(self._record, self._clock()))
+                self._producer.produce(
+                    self._topic, b"x", partition=0, callback=partial(self._record, self._clock.now_ms())
+                )
             self._producer.flush(20)
 
     def _record(self, sent_ms: int, error: Any, message: Any) -> None:
         assert error is None
-        self.times[message.offset()] = (sent_ms - self._clock.error_ms, self._clock() + 1 + self._clock.error_ms)
+        self.times[message.offset()] = (sent_ms - self._clock.error_ms, self._clock.now_ms() + 1 + self._clock.error_ms)
 
 
 def stored_rounds(world: World, target: int) -> list[TargetRound]:

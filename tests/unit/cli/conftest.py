@@ -8,7 +8,6 @@ import httpx
 import pytest
 
 from services.cli.client import ApiClient
-from services.cli.commands import apply, objects
 from services.cli.settings import CliSettings
 from tests.support.command_line import Command, run_command
 from tests.unit.cli.fake_api import FakeApi
@@ -37,10 +36,9 @@ def command(
 ) -> Command:
     """Runs `lagscale` with these arguments."""
 
-    def client(settings: CliSettings) -> ApiClient:
+    def client(settings: CliSettings, **_: object) -> ApiClient:
         return ApiClient(settings, httpx.MockTransport(fake), waits.append)
 
-    for module in (apply, objects):
-        monkeypatch.setattr(module, "ApiClient", client)
+    monkeypatch.setattr("services.cli.client.ApiClient", client)
 
     return partial(run_command, monkeypatch, capsys)

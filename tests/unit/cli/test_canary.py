@@ -11,7 +11,6 @@ import pytest
 import typer
 
 from services.cli import __main__ as cli
-from services.cli.app import app
 from tests.conventions.pages import settings
 
 CANARY = "C4nary-0c1i-in-the-environment"
@@ -48,7 +47,7 @@ def paths() -> list[tuple[str, ...]]:
             found.append((*words, name))
             walk(inner, (*words, name))
 
-    walk(typer.main.get_command(app), ())
+    walk(typer.main.get_command(cli.app), ())
     return found
 
 

@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from lagscale import errors
 from lagscale.errors import LagscaleError
 from services.cli.client import ApiClient
-from services.cli.commands import database, verdict
+from services.cli.commands import installation
 from services.cli.exits import EXIT_CODES, find_exit_code
 from services.cli.settings import CliSettings
 from tests.support.command_line import run_main
@@ -36,7 +36,7 @@ def test_every_error_of_the_family_has_its_exit_code() -> None:
 
 
 def test_a_commands_own_error_takes_its_ancestors_code() -> None:
-    assert find_exit_code(database.MigrationsPending()) == 1
+    assert find_exit_code(installation.MigrationsPending()) == 1
 
 
 @pytest.mark.parametrize(
@@ -84,10 +84,10 @@ def answered(monkeypatch: pytest.MonkeyPatch, status: int, body: Any) -> None:
         assert request.headers["authorization"] == "Bearer canary-key"
         return httpx.Response(status, json=body)
 
-    def client(settings: CliSettings) -> ApiClient:
+    def client(settings: CliSettings, **_: object) -> ApiClient:
         return ApiClient(settings.model_copy(update={"api_key": SecretStr("canary-key")}), httpx.MockTransport(answer))
 
-    monkeypatch.setattr(verdict, "ApiClient", client)
+    monkeypatch.setattr("services.cli.client.ApiClient", client)
 
 
 def test_a_verdict_is_shown_with_its_reason(
@@ -145,3 +145,13 @@ def test_migrating_without_a_database_names_the_variable(
     monkeypatch.delenv("LAGSCALE_DATABASE_URL", raising=False)
     assert run_main(monkeypatch, "migrate") == find_exit_code(errors.SettingsInvalid())
     assert "LAGSCALE_DATABASE_URL" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", ["status", "verdict shop/orders", "migrate", "keys generate", "import -f none.yaml"])
+def test_a_former_name_of_a_setting_stops_every_command(
+    words: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("LAGSCALE_ADMIN_KEY", "canary-7281")
+    assert run_main(monkeypatch, *words.split()) == 2
+    told = "lagscale: LAGSCALE_ADMIN_KEY: was renamed to LAGSCALE_API_ADMIN_KEY; set that instead\n"
+    assert capsys.readouterr() == ("", told)

@@ -9,7 +9,6 @@ import httpx
 import pytest
 
 from services.cli.client import ApiClient
-from services.cli.commands import audit
 from services.cli.settings import CliSettings
 from tests.support.command_line import run_main
 
@@ -38,10 +37,10 @@ def run(
             raise answer
         return answer
 
-    def client(settings: CliSettings) -> ApiClient:
+    def client(settings: CliSettings, **_: object) -> ApiClient:
         return ApiClient(settings, httpx.MockTransport(answering))
 
-    monkeypatch.setattr(audit, "ApiClient", client)
+    monkeypatch.setattr("services.cli.client.ApiClient", client)
     return run_main(monkeypatch, "audit", *arguments), asked
 
 

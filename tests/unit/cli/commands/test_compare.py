@@ -10,7 +10,6 @@ import httpx
 import pytest
 
 from services.cli.client import ApiClient
-from services.cli.commands import compare
 from services.cli.settings import CliSettings
 from tests.support.command_line import run_main
 
@@ -70,7 +69,7 @@ def run(monkeypatch: pytest.MonkeyPatch, api: Api, *arguments: str) -> int:
         assert timeout > 100
         return ApiClient(settings, httpx.MockTransport(api))
 
-    monkeypatch.setattr(compare, "ApiClient", client)
+    monkeypatch.setattr("services.cli.client.ApiClient", client)
     return run_main(monkeypatch, "compare", *arguments)
 
 

@@ -10,7 +10,6 @@ from pydantic import SecretStr
 from rich.console import Console
 
 from services.cli.client import ApiClient
-from services.cli.commands import explain
 from services.cli.commands.explain import print_explanation
 from services.cli.settings import CliSettings
 from tests.support.command_line import run_main
@@ -120,10 +119,10 @@ def test_the_moment_is_asked_of_the_api(
         asked.append(request)
         return httpx.Response(200, json=FOUND)
 
-    def client(settings: CliSettings) -> ApiClient:
+    def client(settings: CliSettings, **_: object) -> ApiClient:
         return ApiClient(settings.model_copy(update={"api_key": SecretStr("key")}), httpx.MockTransport(answer))
 
-    monkeypatch.setattr(explain, "ApiClient", client)
+    monkeypatch.setattr("services.cli.client.ApiClient", client)
     assert run_main(monkeypatch, "explain", "shop/orders", *at) == 0
     assert SENTENCE[:40] in capsys.readouterr().out
     assert run_main(monkeypatch, "explain", "shop/orders", *at, "--json") == 0

@@ -39,8 +39,7 @@ class Api:
 def api(monkeypatch: pytest.MonkeyPatch) -> Api:
     answering = Api()
     settings = CliSettings(api_url="http://api", api_key=SecretStr("k"))
-    monkeypatch.setattr(commands, "load", lambda _: settings)
-    monkeypatch.setattr(commands, "ApiClient", lambda given: ApiClient(given, httpx.MockTransport(answering)))
+    monkeypatch.setattr(commands, "open_api", lambda: ApiClient(settings, httpx.MockTransport(answering)))
     return answering
 
 

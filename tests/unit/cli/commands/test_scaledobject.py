@@ -9,7 +9,6 @@ import pytest
 import yaml
 
 from services.cli.client import ApiClient
-from services.cli.commands import scaledobject
 from services.cli.settings import CliSettings
 from services.scaler.triggers.metadata import TriggerReader
 from tests.conventions.keda_schemas import validate
@@ -30,10 +29,10 @@ def run(
         "/v1/tenants/shop/bindings": bindings,
     }
 
-    def client(settings: CliSettings) -> ApiClient:
+    def client(settings: CliSettings, **_: object) -> ApiClient:
         return ApiClient(settings, httpx.MockTransport(lambda asked: httpx.Response(200, json=answers[asked.url.path])))
 
-    monkeypatch.setattr(scaledobject, "ApiClient", client)
+    monkeypatch.setattr("services.cli.client.ApiClient", client)
     return run_main(monkeypatch, "scaledobject", *arguments)
 
 

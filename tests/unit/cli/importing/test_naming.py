@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from services.cli.importing.naming import assign_names, normalize_name
+from services.cli.importing.conversion import assign_names, normalize_name
 
 
 def test_names_do_not_depend_on_the_order() -> None:

@@ -13,10 +13,10 @@ from lagscale.domain.group_status.rules import (
     Status,
     StatusRule,
     compute_lookback_ms,
+    compute_window_ms,
     evaluate_group_status,
     find_worst_status,
 )
-from lagscale.domain.group_status.window import compute_window_ms
 from lagscale.domain.lag.rounds import Note, TargetRound
 from lagscale.domain.lag.samples import Flag, Sample
 from lagscale.domain.policy.parsing import parse_policy

@@ -38,3 +38,9 @@ def test_the_description_names_every_key_with_its_default() -> None:
     text = describe_keys()
     for key in KEYS:
         assert f"`{key.name}`: {key.value_type.value}, default {key.default_text}" in text
+
+
+def test_places_in_the_verdicts_parameter_are_those_of_its_type() -> None:
+    # Besides the keys: request, tenant, targets, both times, and the lookback.
+    places = [0, 1, 2, 3, 4, 13, *(key.ask for key in KEYS if key.ask is not None)]
+    assert sorted(places) == list(range(24))

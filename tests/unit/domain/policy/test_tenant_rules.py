@@ -7,9 +7,9 @@ from collections.abc import Mapping
 import pytest
 
 from lagscale.domain.policy.keys import KEYS, KEYS_BY_NAME, ValueType
-from lagscale.domain.policy.parsing import format_effective_values, list_effective_values, parse_policy
+from lagscale.domain.policy.parsing import format_effective_values, list_effective_values, normalize_value, parse_policy
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.policy.tenant_rules import PolicyRules, normalize_value
+from lagscale.domain.policy.tenant_rules import PolicyRules
 from lagscale.errors import InvalidInput
 
 #: Of every key a value that is not the default, with what must stand beside it.

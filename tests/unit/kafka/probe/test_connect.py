@@ -8,7 +8,7 @@ import pytest
 from confluent_kafka import KafkaError
 
 from lagscale.domain.state_codes import StateCode
-from lagscale.kafka.errors import ERROR_STATES
+from lagscale.kafka.client import ERROR_STATES
 from lagscale.kafka.probe.connect import (
     ApiVersionLogHandler,
     _classify_error,

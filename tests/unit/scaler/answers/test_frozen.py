@@ -11,8 +11,8 @@ import pytest
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict
 from lagscale.domain.verdict.freezes import Freeze
-from lagscale.store.records import Registrations
-from lagscale.store.registrations.frozen_answers import FrozenAnswer, FrozenAnswerKey
+from lagscale.store.registrations.answers import FrozenAnswer, FrozenAnswerKey
+from lagscale.store.registrations.load import Registrations
 from services.scaler.answers.frozen import FrozenAnswerCache, _StoredAnswer
 from services.scaler.answers.last_known import LastKnownAnswers
 from services.scaler.local_cache import FROZEN, REGISTRATIONS, LocalCache

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.verdict.contract import Judgment, Reason, Verdict
 from lagscale.domain.verdict.hold import pick_last_known
-from lagscale.store.records import Registration, Registrations, TenantEntry
+from lagscale.store.registrations.load import Registration, Registrations, TenantEntry
 from services.scaler.answers.last_known import LastKnownAnswers
 from services.scaler.local_cache import ANSWERS, REGISTRATIONS, LocalCache
 

@@ -9,7 +9,7 @@ import pytest
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import compute_content_hash, is_name
 from lagscale.errors import InvalidInput, LagscaleError, NotFound
-from lagscale.store.records import Registration, Registrations, TenantEntry
+from lagscale.store.registrations.load import Registration, Registrations, TenantEntry
 from services.scaler.triggers.directory import MonitorDirectory, ResolvedMonitor, ResolvedTrigger
 from services.scaler.triggers.metadata import TriggerReader
 
@@ -192,7 +192,7 @@ def test_an_inline_trigger_without_a_list_is_another_monitor(
 ) -> None:
     resolved = only(resolve({"cluster": "main", "consumerGroup": "g", **scope}, "elsewhere"))
     assert resolved.inline is not None
-    assert (resolved.inline.spec.topics, resolved.inline.spec.pattern, resolved.inline.spec.exclude) == (
+    assert (resolved.inline.spec.topics, resolved.inline.spec.scope.pattern, resolved.inline.spec.scope.exclude) == (
         (),
         pattern,
         exclude,

@@ -11,7 +11,7 @@ from structlog.testing import capture_logs
 
 from lagscale.domain.policy.keys import KEYS_BY_NAME
 from lagscale.errors import InvalidInput, NotFound
-from lagscale.store.records import Registrations, TenantEntry
+from lagscale.store.registrations.load import Registrations, TenantEntry
 from services.scaler.triggers.directory import MonitorDirectory, ResolvedTrigger
 from services.scaler.triggers.metadata import TriggerReader
 from tests.unit.domain.policy.test_tenant_rules import OTHERS

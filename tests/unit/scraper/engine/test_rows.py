@@ -17,9 +17,8 @@ from services.scraper.engine.rows import (
     build_rows,
     read_polled,
 )
-from services.scraper.kafka.status import PollProblem
 from services.scraper.polling.poll import ClusterPollResult, TargetPollResult
-from services.scraper.polling.round import PolledRound
+from services.scraper.polling.round import PolledRound, PollProblem
 
 ENTRY = TargetEntry(7, 1, 3, "orders", "topic", False, "", 1000, 30_000)
 ROUND = PolledRound(

@@ -6,7 +6,7 @@ import itertools
 from collections import Counter
 
 from services.scraper.deadlines import MAX_PROBES
-from services.scraper.planning.backoff import ClusterBackoff
+from services.scraper.planning.planner import ClusterBackoff
 from services.scraper.planning.quotas import interleave
 
 

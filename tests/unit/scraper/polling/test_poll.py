@@ -7,10 +7,9 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from lagscale.domain.lag.samples import Offsets
 from lagscale.domain.state_codes import StateCode
 from lagscale.store.scraping.targets import ClusterEntry, TargetEntry
-from services.scraper.kafka.status import PollProblem
 from services.scraper.planning.plan import ClusterPlan, GroupPlan, Slot
-from services.scraper.polling.poll import ClusterPollResult, TargetPollResult, poll_slot
-from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, TopicDescription
+from services.scraper.polling.poll import ClusterPollResult, DatabaseClock, TargetPollResult, poll_slot
+from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, PollProblem, TopicDescription
 from tests.support.fake_opener import FakeOpener
 
 
@@ -86,7 +85,7 @@ def poll(
     clock_error_ms: int = 0,
 ) -> list[ClusterPollResult]:
     opener = FakeOpener(find)
-    results = poll_slot(slot, opener, clock, clock_error_ms)
+    results = poll_slot(slot, opener, DatabaseClock(clock, clock_error_ms))
     assert opener.in_use == [], "each client is released"
     return results
 

@@ -10,7 +10,7 @@ from lagscale.domain.lag.rounds import Note, SampleRow, TargetRound, build_row, 
 from lagscale.domain.state_codes import StateCode
 from lagscale.domain.topics import TopicScope
 from lagscale.store.scraping.topic_links import LinkChange, ScopeEntry, TopicLink
-from services.scraper.kafka.status import PollProblem
+from services.scraper.polling.round import PollProblem
 from services.scraper.topics.links import compute_links, keep_links
 
 AT = 1_767_607_200_000

@@ -9,7 +9,6 @@ import httpx
 import pytest
 
 from services.cli.client import ApiClient
-from services.cli.commands import group_status
 from services.cli.settings import CliSettings
 from tests.support.command_line import run_main
 
@@ -38,10 +37,10 @@ def run(monkeypatch: pytest.MonkeyPatch, body: dict[str, Any], *arguments: str) 
         assert request.url.path == "/v1/tenants/shop/monitors/orders/state"
         return httpx.Response(200, json=body)
 
-    def client(settings: CliSettings) -> ApiClient:
+    def client(settings: CliSettings, **_: object) -> ApiClient:
         return ApiClient(settings, httpx.MockTransport(answer))
 
-    monkeypatch.setattr(group_status, "ApiClient", client)
+    monkeypatch.setattr("services.cli.client.ApiClient", client)
     return run_main(monkeypatch, "state", *arguments)
 
 

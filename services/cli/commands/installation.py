@@ -1,4 +1,4 @@
-"""`lagscale migrate`, `lagscale secrets rotate` and `lagscale keys generate`: the database and the keys of the services."""
+"""`lagscale status`, `migrate`, `secrets rotate` and `keys generate`: the services, their database and their keys."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ from typing import Annotated
 import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.table import Table
 
-from lagscale.errors import LagscaleError, SecretsUnreadable, SettingsInvalid
+from lagscale.errors import LagscaleError, SecretsUnreadable, SettingsInvalid, StoreUnavailable
 from lagscale.settings import load
 from lagscale.store.encryption import generate_key
+from services.cli.client import check_health
 from services.cli.settings import CliSettings
 
 _MAX_NAMED = 10
@@ -20,6 +22,23 @@ _MAX_NAMED = 10
 
 class MigrationsPending(LagscaleError):
     """Migrations are pending; run `lagscale migrate`."""
+
+
+def show_status() -> None:
+    """Show the health of the services; exit 8 if one is unhealthy."""
+    settings = load(CliSettings)
+    table = Table("service", "address", "health")
+    all_healthy = True
+    for name, url in (("api", settings.api_url), ("scaler", settings.scaler_url), ("scraper", settings.scraper_url)):
+        if url is None:
+            table.add_row(name, "-", f"[dim]not checked: set LAGSCALE_{name.upper()}_URL[/dim]")
+            continue
+        healthy, summary = check_health(url)
+        all_healthy = all_healthy and healthy
+        table.add_row(name, url, f"[{'green' if healthy else 'red'}]{summary}[/]")
+    Console().print(table)
+    if not all_healthy:
+        raise StoreUnavailable("At least one service is unhealthy.")
 
 
 def migrate_database(
@@ -50,7 +69,7 @@ def migrate_database(
 def rotate_secrets() -> None:
     """Re-encrypt all stored secrets with the first key of LAGSCALE_SECRET_KEYS. Can be interrupted and repeated."""
     from lagscale.store.encryption import Keyring
-    from lagscale.store.registry.reencrypt import ReencryptionProgress, reencrypt_all
+    from lagscale.store.registry.clusters import ReencryptionProgress, reencrypt_all
     from lagscale.store.registry.session import RegistryDatabase
 
     settings = load(CliSettings)
@@ -86,6 +105,7 @@ def rotate_secrets() -> None:
 
 def generate_keys() -> None:
     """Generate values for LAGSCALE_SECRET_KEYS and LAGSCALE_API_ADMIN_KEY."""
+    load(CliSettings)
     typer.echo(f"LAGSCALE_SECRET_KEYS={generate_key()}")
     typer.echo(f"LAGSCALE_API_ADMIN_KEY={secrets.token_urlsafe(32)}")
 

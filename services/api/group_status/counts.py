@@ -23,7 +23,7 @@ from lagscale.domain.group_status.rules import (
 from lagscale.errors import LagscaleError
 from lagscale.store.registrations.load import Registration, Registrations
 from lagscale.store.samples.read import NewestRound, RoundsRequest
-from services.api.group_status.reader import RoundSource
+from services.api.group_status.routes import RoundSource
 from services.api.metrics import GROUPS, MARKED, PARTITIONS
 
 log = structlog.get_logger(__name__)

@@ -12,13 +12,13 @@ from typing import Protocol
 
 from lagscale.clock import to_datetime
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Answer, Judgment, Verdict, VerdictRequest
+from lagscale.domain.verdict.contract import Answer, Island, Judgment, Verdict, VerdictRequest
 from lagscale.domain.verdict.freezes import Freeze
 from lagscale.domain.verdict.hold import apply_partial_coverage, build_frozen_request, choose_answer
 from lagscale.domain.wording.answers import describe_freezes
 from lagscale.domain.wording.verdicts import describe_verdict
 from services.api.schemas import to_optional_datetime
-from services.api.verdicts.schemas import AnswerOut, FrozenOut
+from services.api.verdicts.schemas import AnswerOut, FrozenOut, IslandOut
 
 #: As the registry reads it: None while no answer is stored, (None,) where nothing was known that could be held.
 StoredAnswer = tuple[Answer | None] | None
@@ -94,4 +94,16 @@ def serialize_frozen(in_force: Sequence[Freeze], answer: Answer | None) -> Froze
         until=to_datetime(max(one.until_ms for one in in_force)),
         reasons=[one.reason for one in in_force],
         answer=None if answer is None else serialize_answer(answer),
+    )
+
+
+def serialize_island(island: Island, topics: Mapping[int, str]) -> IslandOut:
+    """An island as a body, with the name of its topic."""
+    return IslandOut(
+        topic=None if island.target_id is None else topics.get(island.target_id),
+        partition=island.partition,
+        lag=island.lag,
+        since=to_datetime(island.since_ms),
+        duration_seconds=island.span_ms / 1000,
+        start_known=island.start_known,
     )

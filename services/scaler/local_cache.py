@@ -74,8 +74,10 @@ class LocalCache:
         if content is None:
             return None
         try:
+            # A file without tenants or monitors is damaged: read as empty, it would answer that no monitor exists.
+            required = {"tenants": content["tenants"], "monitors": content["monitors"]}
             bindings = _BINDINGS.validate_python(content["bindings"])
-            cached = _ADAPTER.validate_python({**content, "bindings": {}})
+            cached = _ADAPTER.validate_python({**content, **required, "bindings": {}, "now_ms": None})
         except (ValidationError, KeyError, TypeError):
             log.warning("local_cache_read_failed", file=REGISTRATIONS, reason="ValidationError")
             return None

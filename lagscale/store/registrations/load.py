@@ -213,9 +213,6 @@ async def changes(url: str) -> AsyncIterator[str]:
         delay = min(delay * 2, 5.0)
 
 
-log = structlog.get_logger(__name__)
-
-
 @dataclass(frozen=True, slots=True)
 class InlineMonitor:
     """A monitor to create from trigger metadata; idempotent by its content within the tenant.

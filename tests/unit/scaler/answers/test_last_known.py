@@ -151,6 +151,16 @@ def test_a_damaged_or_older_file_is_ignored(tmp_path: Path, data: str) -> None:
     assert LocalCache(tmp_path).read_registrations() is None
 
 
+@pytest.mark.parametrize("name", ["version", "tenants", "monitors", "bindings"])
+def test_registrations_without_a_part_are_ignored(tmp_path: Path, name: str) -> None:
+    local_cache = LocalCache(tmp_path)
+    local_cache.write_registrations(registrations())
+    document = json.loads((tmp_path / REGISTRATIONS).read_text())
+    del document["content"][name]
+    (tmp_path / REGISTRATIONS).write_text(json.dumps(document))
+    assert local_cache.read_registrations() is None
+
+
 def test_an_unwritable_local_cache_is_no_failure(tmp_path: Path) -> None:
     (tmp_path / "scaler").write_text("in the way")
     assert not LocalCache(tmp_path / "scaler").write(ANSWERS, {})

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from typing import Annotated, Protocol
+from collections.abc import Mapping
+from typing import Annotated
 
 from fastapi import APIRouter
 
@@ -22,21 +22,14 @@ from lagscale.domain.group_status.rules import (
 )
 from lagscale.domain.wording.group_status import describe_group, describe_partition
 from lagscale.store.registry import monitors
-from lagscale.store.samples.read import NewestRound, RoundsRequest, RoundsResult
+from lagscale.store.samples.read import RoundsRequest
 from services.api.deps import Viewer, check_name, part
+from services.api.group_status.counts import RoundSource
 from services.api.group_status.schemas import GroupStatusOut, PartitionStatusOut
 from services.api.monitors.drafts import find_partial_reason, read_policy
 from services.api.schemas import to_optional_datetime
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/monitors", tags=["monitors"])
-
-
-class RoundSource(Protocol):
-    """The part of the store of recent rounds that the API uses; in the scaler's role, as `VerdictStore`."""
-
-    async def read(self, requests: Sequence[RoundsRequest]) -> RoundsResult: ...
-
-    async def newest(self, requests: Sequence[RoundsRequest]) -> dict[int, NewestRound]: ...
 
 
 @router.get("/{monitor}/state", summary="Show the status of a monitor's group and its partitions")

@@ -82,7 +82,7 @@ def _add_routes(path: str, noun: str, owner: str, access_type: Any) -> None:
 
     @router.get(path, name=f"list_{noun}s", summary=f"List the API keys of {owner}")
     async def list_keys(
-        page_request: PageQuery, access: ScopeAccess | TenantAccess = requires_access
+        *, access: ScopeAccess | TenantAccess = requires_access, page_request: PageQuery
     ) -> Listing[KeyOut]:
         async with access.session() as session:
             page = await api_keys.list_page(session, page_request)

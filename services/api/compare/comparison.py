@@ -14,12 +14,12 @@ from lagscale.domain.policy.policy import Policy
 from lagscale.domain.verdict.contract import Answer, Judgment, Verdict, VerdictRequest
 from lagscale.domain.verdict.hold import apply_partial_coverage, choose_answer
 from lagscale.errors import FieldError, InvalidInput
-from lagscale.store.registry import history, monitors
+from lagscale.store.registry import history
 from lagscale.store.registry.session import TenantSession
 from services.api.compare.schemas import ComparisonOut
 from services.api.compare.serializers import ComparisonInput, build_comparison
 from services.api.deps import TenantAccess
-from services.api.monitors.drafts import read_policy
+from services.api.monitors.drafts import read_measured
 from services.api.verdicts.answers import VerdictStore
 
 _MAX_POINTS, _DEFAULT_POINTS = 1440, 360
@@ -73,16 +73,15 @@ async def compare_with_keda(
         StoreUnavailable: the store does not answer.
     """
     async with tenant.session() as session:
-        row = await monitors.read_by_name(session, name)
-        targets = sorted(int(target["id"]) for target in await monitors.read_targets(session, row["id"]))
-        policy = read_policy(row["policy"], int(session.tenant["min_sampling_seconds"]))
+        measured = await read_measured(session, name)
+        policy, targets = measured.policy, sorted(measured.topics)
         begin_ms, end_ms, step_ms, shortened = await _resolve_window(session, window, policy)
         partitions = await history.count_partitions(session, targets, to_datetime(end_ms))
         _check_size((end_ms - begin_ms) // step_ms, partitions, policy)
         rounds = await history.read_stepped_rounds(
             session, targets, to_datetime(begin_ms), to_datetime(end_ms), timedelta(milliseconds=step_ms)
         )
-        partial = await history.find_partial_since(session, row["id"])
+        partial = await history.find_partial_since(session, measured.row["id"])
         tenant_id = session.tenant_id
     points = list(range(begin_ms + step_ms, end_ms + 1, step_ms))
     request = VerdictRequest(tenant_id, tuple(targets), policy)

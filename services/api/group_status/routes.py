@@ -21,12 +21,11 @@ from lagscale.domain.group_status.rules import (
     find_worst_status,
 )
 from lagscale.domain.wording.group_status import describe_group, describe_partition
-from lagscale.store.registry import monitors
 from lagscale.store.samples.read import RoundsRequest
 from services.api.deps import Viewer, check_name, part
 from services.api.group_status.counts import RoundSource
 from services.api.group_status.schemas import GroupStatusOut, PartitionStatusOut
-from services.api.monitors.drafts import find_partial_reason, read_policy
+from services.api.monitors.drafts import read_measured
 from services.api.schemas import to_optional_datetime
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/monitors", tags=["monitors"])
@@ -36,17 +35,14 @@ router = APIRouter(prefix="/v1/tenants/{tenant}/monitors", tags=["monitors"])
 async def show_state(tenant: Viewer, rounds: Annotated[RoundSource, part("rounds")], monitor: str) -> GroupStatusOut:
     check_name(monitor)
     async with tenant.session() as session:
-        row = await monitors.read_by_name(session, monitor)
-        targets = await monitors.read_targets(session, row["id"])
-    policy = read_policy(row["policy"], int(session.tenant["min_sampling_seconds"]))
-    topics = {int(target["id"]): str(target["topic"]) for target in targets}
+        measured = await read_measured(session, monitor)
+    policy, topics, partial_reason = measured.policy, measured.topics, measured.partial_reason
     recent = await rounds.read(
         [RoundsRequest(session.tenant_id, target, compute_lookback_ms(policy)) for target in topics]
     )
     rounds_by_target = {target: recent.rounds.get(target, ()) for target in topics}
     # In a thread, because a thousand partitions take a while, and other requests have to be served.
     group = await asyncio.to_thread(evaluate_group_status, rounds_by_target, policy, recent.now_ms)
-    partial_reason = find_partial_reason(row)
     # Of a part of the topics only a bad status is proven.
     status = group.status if not partial_reason else find_worst_status((group.status, Status.UNKNOWN))
     partitions_by_severity = sorted(
@@ -54,7 +50,7 @@ async def show_state(tenant: Viewer, rounds: Annotated[RoundSource, part("rounds
     )
     return GroupStatusOut(
         monitor=monitor,
-        consumer_group=str(row["consumer_group"]),
+        consumer_group=str(measured.row["consumer_group"]),
         status=status.value,
         sentence=describe_group(group),
         counts=dict(Counter(one.status.value for one in partitions_by_severity)),

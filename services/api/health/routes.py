@@ -70,10 +70,8 @@ async def _list_all_clusters(session: TenantSession) -> list[Row]:
 
 
 def _serialize_target(row: Row) -> TargetHealth:
-    return TargetHealth(
-        cluster=row["cluster"],
-        consumer_group=row["consumer_group"],
-        topic=row["topic"],
+    return TargetHealth.from_row(
+        row,
         state=serialize_state(row, ""),
         newest_sample_at=row["newest_at"],
         newest_sample_age_seconds=_compute_age(row),

@@ -233,14 +233,12 @@ class ValidationOut(ApiSchema):
 
 def serialize_monitor(row: Row) -> MonitorOut:
     """A monitor's row as a body."""
-    derived = {"topic_discovery", "policy", "inherited_policy", "last_requested_at", "warnings"}
     policy = read_given(row)
-    return MonitorOut.model_validate(
-        {name: row[name] for name in MonitorOut.model_fields if name not in derived}
-        | {
-            "topic_discovery": serialize_state(row, "scope_"),
-            "policy": policy,
-            "inherited_policy": {name: text for name, text in row["policy"].items() if name not in policy},
-            "last_requested_at": row["last_asked_at"],
-        }
+    return MonitorOut.from_row(
+        row,
+        topic_discovery=serialize_state(row, "scope_"),
+        policy=policy,
+        inherited_policy={name: text for name, text in row["policy"].items() if name not in policy},
+        last_requested_at=row["last_asked_at"],
+        warnings=[],
     )

@@ -127,10 +127,7 @@ def build_tenant_columns(given: TenantIn, tick_seconds: float) -> dict[str, Any]
 
 def serialize_tenant(row: Row, violations: Iterable[PolicyViolation] = ()) -> TenantOut:
     """A tenant's row as a body, with warnings for monitors that violate its rules."""
-    columns = {name: row[name] for name in TenantOut.model_fields if name != "warnings"}
-    return TenantOut.model_validate(
-        columns | {"warnings": list(islice(serialize_policy_warnings(violations), _MAX_WARNINGS))}
-    )
+    return TenantOut.from_row(row, warnings=list(islice(serialize_policy_warnings(violations), _MAX_WARNINGS)))
 
 
 def serialize_policy_warnings(violations: Iterable[PolicyViolation]) -> Iterator[PolicyWarning]:

@@ -15,12 +15,12 @@ from lagscale.domain.policy.parsing import list_effective_values
 from lagscale.domain.verdict.contract import VerdictRequest
 from lagscale.domain.wording.verdicts import describe_answer
 from lagscale.errors import InvalidInput
-from lagscale.store.registry import freezes, history, monitors
+from lagscale.store.registry import freezes, history
 from lagscale.store.registry.history import SampleRange
 from lagscale.store.registry.paging import INVALID_CURSOR, decode_cursor, encode_cursor
 from lagscale.store.registry.session import Row
 from services.api.deps import PageQuery, Viewer, check_name, part
-from services.api.monitors.drafts import find_partial_reason, read_policy
+from services.api.monitors.drafts import read_measured
 from services.api.schemas import Listing, to_optional_datetime
 from services.api.verdicts.answers import (
     VerdictStore,
@@ -44,14 +44,11 @@ To = Annotated[AwareDatetime | None, Query(description="End of the time range, e
 async def show_verdict(tenant: Viewer, verdicts: Annotated[VerdictStore, part("verdicts")], monitor: str) -> VerdictOut:
     check_name(monitor)
     async with tenant.session() as session:
-        row = await monitors.read_by_name(session, monitor)
-        targets = await monitors.read_targets(session, row["id"])
-        in_force = await freezes.read_covering(session, row, await history.read_clock(session))
-        stored_answer = await freezes.read_frozen_answer(session, in_force, row["id"]) if in_force else None
-    policy = read_policy(row["policy"], int(session.tenant["min_sampling_seconds"]))
-    topics = {int(target["id"]): str(target["topic"]) for target in targets}
+        measured = await read_measured(session, monitor)
+        in_force = await freezes.read_covering(session, measured.row, await history.read_clock(session))
+        stored_answer = await freezes.read_frozen_answer(session, in_force, measured.row["id"]) if in_force else None
+    policy, topics, partial_reason = measured.policy, measured.topics, measured.partial_reason
     request = VerdictRequest(session.tenant_id, tuple(sorted(topics)), policy)
-    partial_reason = find_partial_reason(row)
     judgment, answer = await judge_answer(verdicts, request, partial_reason, evidence=True)
     frozen = None
     if in_force:
@@ -87,12 +84,8 @@ async def list_samples(
     check_name(monitor)
     after = None if page_request.after is None else _decode_position(page_request.after)
     async with tenant.session() as session:
-        row = await monitors.read_by_name(session, monitor)
-        targets = await monitors.read_targets(session, row["id"])
-        rows = await history.read_samples(
-            session, [target["id"] for target in targets], SampleRange(page_request.limit, begin, to, after)
-        )
-    topics = {int(target["id"]): str(target["topic"]) for target in targets}
+        topics = (await read_measured(session, monitor)).topics
+        rows = await history.read_samples(session, list(topics), SampleRange(page_request.limit, begin, to, after))
     page = rows[: page_request.limit]
     cursor = None
     if len(rows) > page_request.limit:

@@ -20,7 +20,6 @@ from services.api.problem_types import (
     BODY,
     FRAMEWORK_PROBLEM_TYPES,
     INTERNAL_ERROR,
-    PROBLEM_TYPES,
     UNSUPPORTED_MEDIA_TYPE,
     ProblemType,
     find_problem_type,
@@ -30,9 +29,6 @@ from services.api.schemas import ApiSchema, FieldErrorOut
 log = structlog.get_logger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
-STATUS: Mapping[type[LagscaleError], int] = {
-    error: problem_type.status for error, problem_type in PROBLEM_TYPES.items()
-}
 
 #: Message by the framework's type of error, where its own message contains no remediation.
 _MESSAGES_BY_TYPE: Final[Mapping[str, str]] = {
@@ -95,11 +91,6 @@ class Problem(ApiSchema):
     )
     remediation: str = Field(description="How to resolve it.")
     errors: list[FieldErrorOut] = Field(default=[], description="All invalid fields.")
-
-
-def find_status(error: LagscaleError) -> int:
-    """The HTTP status of an error: that of its class, else of the nearest ancestor."""
-    return find_problem_type(error).status
 
 
 def build_responses() -> dict[int | str, dict[str, Any]]:

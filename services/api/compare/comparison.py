@@ -7,16 +7,17 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 from lagscale.clock import to_datetime, to_ms
 from lagscale.domain.explain.keda_kafka import KafkaTrigger
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.policy import Metric, Policy
 from lagscale.domain.verdict.contract import Answer, Judgment, Verdict, VerdictRequest
 from lagscale.domain.verdict.hold import apply_partial_coverage, choose_answer
 from lagscale.errors import FieldError, InvalidInput
 from lagscale.store.registry import history
 from lagscale.store.registry.session import TenantSession
-from services.api.compare.schemas import ComparisonOut
+from services.api.compare.schemas import CompareQuery, ComparisonOut
 from services.api.compare.serializers import ComparisonInput, build_comparison
 from services.api.deps import TenantAccess
 from services.api.monitors.drafts import read_measured
@@ -44,26 +45,12 @@ class ComparisonWindow:
     length_ms: int = 6 * 3_600_000
 
 
-@dataclass(frozen=True, slots=True)
-class ComparisonRequest:
-    """Parameters of a comparison.
-
-    Attributes:
-        keys: of KEDA's trigger; omitted ones are those of the monitor's policy.
-        min_replicas, max_replicas: of the ScaledObject; None for `max_replicas` is as many as there are partitions to read.
-    """
-
-    keys: Mapping[str, int | bool | str]
-    min_replicas: int = 0
-    max_replicas: int | None = None
-
-
 async def compare_with_keda(
     tenant: TenantAccess,
     verdicts: VerdictStore,
     name: str,
     window: ComparisonWindow,
-    comparison_request: ComparisonRequest,
+    query: CompareQuery,
 ) -> ComparisonOut:
     """Compare a monitor. The transaction is closed before verdicts are judged.
 
@@ -89,13 +76,12 @@ async def compare_with_keda(
     if partial is not None:
         judged = _apply_partial_coverage(judged, policy, to_ms(partial[0]))
     last_known, is_truncated = await _find_last_known(verdicts, request, judged)
-    max_replicas = comparison_request.max_replicas
     comparison_input = ComparisonInput(
         name=name,
         policy=policy,
-        trigger=build_trigger(comparison_request.keys, policy),
-        min_replicas=comparison_request.min_replicas,
-        max_replicas=max_replicas or max(1, math.ceil(partitions / policy.consumers_per_replica)),
+        trigger=_build_trigger(query.keys, policy),
+        min_replicas=query.min_replicas,
+        max_replicas=query.max_replicas or max(1, math.ceil(partitions / policy.consumers_per_replica)),
         begin_ms=begin_ms,
         step_ms=step_ms,
         points=points,
@@ -147,20 +133,19 @@ async def _find_last_known(
     return answers, is_truncated
 
 
-def build_trigger(keys: Mapping[str, int | bool | str], policy: Policy) -> KafkaTrigger:
+def _build_trigger(keys: Mapping[str, Any], policy: Policy) -> KafkaTrigger:
     """KEDA's trigger: the given keys, and those of the monitor's policy for the others."""
     defaults = KafkaTrigger(
-        lag_threshold=max(1, math.ceil(policy.target_lag)),
         activation_lag_threshold=policy.activation_lag_threshold,
         offset_reset_policy=policy.offset_reset_policy,
         scale_to_zero_on_invalid_offset=policy.scale_to_zero_on_invalid_offset,
         allow_idle_consumers=policy.allow_idle_consumers,
-        limit_to_lagging=policy.limit_to_lagging,
-        even_split=policy.even_split,
+        limit_to_partitions_with_lag=policy.limit_to_lagging,
+        ensure_even_distribution_of_partitions=policy.even_split,
     )
-    if policy.metric.value != "lag":
-        defaults = replace(defaults, lag_threshold=KafkaTrigger().lag_threshold)
-    return replace(defaults, **dict(keys))  # type: ignore[arg-type]  # The query's schema checked names and types.
+    if policy.metric is Metric.LAG:
+        defaults = replace(defaults, lag_threshold=max(1, math.ceil(policy.target_lag)))
+    return replace(defaults, **keys)
 
 
 async def _resolve_window(

@@ -121,8 +121,27 @@ def install_error_handlers(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _handle_unexpected_error)
 
 
-def _respond(problem: Problem, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def _respond(
+    problem_type: ProblemType,
+    detail: str,
+    field: str | None,
+    headers: Mapping[str, str] | None,
+    field_errors: Sequence[FieldError] = (),
+) -> JSONResponse:
+    problem = Problem(
+        type=problem_type.uri,
+        title=problem_type.title,
+        status=problem_type.status,
+        detail=detail,
+        field=field,
+        remediation=problem_type.remediation,
+        errors=[FieldErrorOut(field=field_error.field, text=field_error.text) for field_error in field_errors],
+    )
     return JSONResponse(problem.model_dump(by_alias=True), problem.status, headers, media_type=MEDIA_TYPE)
+
+
+def _respond_by_type(problem_type: ProblemType, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    return _respond(problem_type, f"{problem_type.title} {problem_type.remediation}", problem_type.field, headers)
 
 
 async def _handle_lagscale_error(_request: Request, error: Exception) -> JSONResponse:
@@ -133,18 +152,8 @@ async def _handle_lagscale_error(_request: Request, error: Exception) -> JSONRes
     field_name = field_errors[0].field if field_errors else error.facts.get("field", problem_type.field)
     if problem_type.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         log.warning("request_failed", error=type(error).__name__, reason=error.message)
-    return _respond(
-        Problem(
-            type=problem_type.uri,
-            title=problem_type.title,
-            status=problem_type.status,
-            detail=error.message,
-            field=None if field_name is None else str(field_name),
-            remediation=problem_type.remediation,
-            errors=[FieldErrorOut(field=field_error.field, text=field_error.text) for field_error in field_errors],
-        ),
-        _build_headers(error, problem_type.status),
-    )
+    field = None if field_name is None else str(field_name)
+    return _respond(problem_type, error.message, field, _build_headers(error, problem_type.status), field_errors)
 
 
 def _build_headers(error: LagscaleError, status: int) -> dict[str, str]:
@@ -183,18 +192,6 @@ async def _handle_http_error(request: Request, error: Exception) -> JSONResponse
         )
     # A path without a route is answered like an object that does not exist.
     return await _handle_lagscale_error(request, errors.NotFound())
-
-
-def _respond_by_type(problem_type: ProblemType, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    problem = Problem(
-        type=problem_type.uri,
-        title=problem_type.title,
-        status=problem_type.status,
-        detail=f"{problem_type.title} {problem_type.remediation}",
-        field=problem_type.field,
-        remediation=problem_type.remediation,
-    )
-    return _respond(problem, headers)
 
 
 async def _handle_unexpected_error(request: Request, error: Exception) -> JSONResponse:

@@ -39,10 +39,10 @@ _MAX_LAST_KNOWN = 240
 class ComparisonWindow:
     """Begin, end and step, milliseconds; None is the default. `length_ms` applies without `begin_ms`."""
 
-    begin_ms: int | None = None
-    end_ms: int | None = None
-    step_ms: int | None = None
-    length_ms: int = 6 * 3_600_000
+    begin_ms: int | None
+    end_ms: int | None
+    step_ms: int | None
+    length_ms: int
 
 
 async def compare_with_keda(
@@ -74,7 +74,8 @@ async def compare_with_keda(
     request = VerdictRequest(tenant_id, tuple(targets), policy)
     judged = await _judge_points(verdicts, request, points)
     if partial is not None:
-        judged = _apply_partial_coverage(judged, policy, to_ms(partial[0]))
+        partial_ms = to_ms(partial[0])
+        judged = [apply_partial_coverage(one, policy) if one.now_ms >= partial_ms else one for one in judged]
     last_known, is_truncated = await _find_last_known(verdicts, request, judged)
     comparison_input = ComparisonInput(
         name=name,
@@ -202,7 +203,3 @@ def _build_notes(*, shortened: bool, is_truncated: bool, partial: bool) -> tuple
     if partial:
         notes.append("Only a part of the monitor's topics is measured, so both sides are based on that part.")
     return tuple(notes)
-
-
-def _apply_partial_coverage(judged: Sequence[Judgment], policy: Policy, since_ms: int) -> list[Judgment]:
-    return [apply_partial_coverage(one, policy) if one.now_ms >= since_ms else one for one in judged]

@@ -23,6 +23,7 @@ from services.api.schemas import (
     split_list,
 )
 
+ChangeOutcome = Literal["created", "changed", "unchanged", "deleted"]
 #: Changes of one request, which take a few seconds.
 MAX_CHANGES = 1000
 
@@ -150,7 +151,7 @@ class ChangeOut(ApiSchema):
     """Outcome of one change, or of its dry run."""
 
     name: str = Field(examples=["ingest-logs"])
-    outcome: Literal["created", "changed", "unchanged", "deleted"] = Field(examples=["changed"])
+    outcome: ChangeOutcome = Field(examples=["changed"])
     version: int | None = Field(
         examples=[4],
         description="Version of the monitor after the change; of a dry run before it. Null without a monitor.",

@@ -76,7 +76,7 @@ def serialize_evaluation(
             for change in applied_changes
         ],
         deciding_rule=applied_changes[-1].rule if applied_changes else None,
-        answer=None if evaluation.answer is None else serialize_answer(evaluation.answer),
+        answer=serialize_answer(evaluation.answer),
         answer_sentence=describe_answer(judgment, policy, evaluation.answer),
         samples_complete=point.samples_since_ms is None or point.at_ms - lookback_ms >= point.samples_since_ms,
     )

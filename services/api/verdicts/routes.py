@@ -24,11 +24,10 @@ from services.api.monitors.drafts import read_measured
 from services.api.schemas import Listing, to_optional_datetime
 from services.api.verdicts.answers import (
     VerdictStore,
+    build_frozen,
     describe_coverage,
-    find_frozen_answer,
     judge_answer,
     serialize_answer,
-    serialize_frozen,
     serialize_island,
 )
 from services.api.verdicts.schemas import PartitionOut, RoundOut, VerdictOut
@@ -50,10 +49,7 @@ async def show_verdict(tenant: Viewer, verdicts: Annotated[VerdictStore, part("v
     policy, topics, partial_reason = measured.policy, measured.topics, measured.partial_reason
     request = VerdictRequest(session.tenant_id, tuple(sorted(topics)), policy)
     judgment, answer = await judge_answer(verdicts, request, partial_reason, evidence=True)
-    frozen = None
-    if in_force:
-        answer = None if partial_reason else await find_frozen_answer(verdicts, request, in_force, stored_answer)
-        frozen = serialize_frozen(in_force, answer)
+    frozen = await build_frozen(verdicts, request, in_force, stored_answer, partial_reason)
     return VerdictOut(
         monitor=monitor,
         verdict=judgment.verdict.value,
@@ -70,7 +66,7 @@ async def show_verdict(tenant: Viewer, verdicts: Annotated[VerdictStore, part("v
         activates_from_zero=judgment.activates_from_zero,
         island=None if judgment.island is None else serialize_island(judgment.island, topics),
         absent_topics=[topics[target] for target in judgment.absent if target in topics],
-        answer=None if answer is None else serialize_answer(answer),
+        answer=serialize_answer(answer) if frozen is None else frozen.answer,
         answer_sentence=describe_answer(judgment, policy, answer) if frozen is None else frozen.sentence,
         frozen=frozen,
         policy=list_effective_values(policy),

@@ -115,10 +115,10 @@ def remove_unreachable_responses(method: str, operation: dict[str, Any]) -> None
 
 def install_error_handlers(app: FastAPI) -> None:
     """Return every error of the app as a problem document."""
-    app.add_exception_handler(LagscaleError, _handle_lagscale_error)
-    app.add_exception_handler(RequestValidationError, _handle_validation_error)
-    app.add_exception_handler(HTTPException, _handle_http_error)
-    app.add_exception_handler(Exception, _handle_unexpected_error)
+    app.exception_handler(LagscaleError)(_handle_lagscale_error)
+    app.exception_handler(RequestValidationError)(_handle_validation_error)
+    app.exception_handler(HTTPException)(_handle_http_error)
+    app.exception_handler(Exception)(_handle_unexpected_error)
 
 
 def _respond(
@@ -144,9 +144,7 @@ def _respond_by_type(problem_type: ProblemType, headers: Mapping[str, str] | Non
     return _respond(problem_type, f"{problem_type.title} {problem_type.remediation}", problem_type.field, headers)
 
 
-async def _handle_lagscale_error(_request: Request, error: Exception) -> JSONResponse:
-    if not isinstance(error, LagscaleError):
-        raise error
+async def _handle_lagscale_error(_request: Request, error: LagscaleError) -> JSONResponse:
     problem_type = find_problem_type(error)
     field_errors: Sequence[FieldError] = error.field_errors if isinstance(error, errors.InvalidInput) else ()
     field_name = field_errors[0].field if field_errors else error.facts.get("field", problem_type.field)
@@ -167,9 +165,7 @@ def _build_headers(error: LagscaleError, status: int) -> dict[str, str]:
     return headers
 
 
-async def _handle_validation_error(request: Request, error: Exception) -> JSONResponse:
-    if not isinstance(error, RequestValidationError):
-        raise error
+async def _handle_validation_error(request: Request, error: RequestValidationError) -> JSONResponse:
     if error.body and isinstance(error.body, bytes):
         # The body was not read, because its content type is not JSON. The caller is authenticated by now.
         return _respond_by_type(UNSUPPORTED_MEDIA_TYPE)
@@ -179,9 +175,7 @@ async def _handle_validation_error(request: Request, error: Exception) -> JSONRe
     )
 
 
-async def _handle_http_error(request: Request, error: Exception) -> JSONResponse:
-    if not isinstance(error, HTTPException):
-        raise error
+async def _handle_http_error(request: Request, error: HTTPException) -> JSONResponse:
     for problem_type in FRAMEWORK_PROBLEM_TYPES:
         if problem_type.status == error.status_code:
             return _respond_by_type(problem_type, error.headers)

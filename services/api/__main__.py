@@ -8,7 +8,7 @@ import os
 import signal
 import sys
 import threading
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Callable, Coroutine, Mapping
 from types import FrameType
 
 import structlog
@@ -124,7 +124,7 @@ def _handle_signal(_number: int, _frame: FrameType | None) -> None:
     sys.exit(0)
 
 
-BackgroundTask = Callable[[], Awaitable[None]]
+BackgroundTask = Callable[[], Coroutine[None, None, None]]
 
 
 def _build_background_tasks(
@@ -147,7 +147,7 @@ def _build_lifecycle(
         # Without waiting: the service starts without the database, and is not ready until it is available.
         await pool.open(wait=False)
         for name, step in background.items():
-            tasks.append(asyncio.create_task(_run_task(step), name=name))
+            tasks.append(asyncio.create_task(step(), name=name))
 
     async def on_shutdown() -> None:
         for task in tasks:
@@ -158,10 +158,6 @@ def _build_lifecycle(
         await database.close()
 
     return on_startup, on_shutdown
-
-
-async def _run_task(step: BackgroundTask) -> None:
-    await step()
 
 
 class _Formatter(argparse.RawDescriptionHelpFormatter):

@@ -24,7 +24,7 @@ from services.api.compare import routes as compare_routes
 from services.api.explain import routes as explain_routes
 from services.api.freezes import routes as freezes_routes
 from services.api.group_status import routes as group_status_routes
-from services.api.group_status.reader import RoundSource
+from services.api.group_status.counts import RoundSource
 from services.api.health import routes as health_routes
 from services.api.keys import routes as keys_routes
 from services.api.middleware import BodyLimitMiddleware, ClientAddressMiddleware, MetricsMiddleware

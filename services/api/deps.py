@@ -28,6 +28,7 @@ from lagscale.store.registry.session import (
     Precondition,
     RegistryDatabase,
     RegistrySession,
+    Row,
     TenantSession,
     WriteResult,
 )
@@ -256,10 +257,10 @@ def set_status(response: Response, *, created: bool) -> None:
     response.status_code = 201 if created else 200
 
 
-def set_status_and_etag(response: Response, outcome: WriteResult) -> None:
-    """Set the status and the header `ETag` of a write."""
+def set_status_and_etag(response: Response, outcome: WriteResult, row: Row | None = None) -> None:
+    """Set the status and the header `ETag` of a write; the version is that of `row` if it was read again since."""
     set_status(response, created=outcome.created)
-    set_etag(response, int(outcome.row["version"]))
+    set_etag(response, int((row or outcome.row)["version"]))
 
 
 Viewer = Annotated[TenantAccess, Depends(_require_tenant(api_keys.TENANT_VIEWER))]

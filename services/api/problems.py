@@ -20,7 +20,6 @@ from services.api.problem_types import (
     BODY,
     FRAMEWORK_PROBLEM_TYPES,
     INTERNAL_ERROR,
-    PROBLEM_TYPES,
     UNSUPPORTED_MEDIA_TYPE,
     ProblemType,
     find_problem_type,
@@ -30,9 +29,6 @@ from services.api.schemas import ApiSchema, FieldErrorOut
 log = structlog.get_logger(__name__)
 
 MEDIA_TYPE = "application/problem+json"
-STATUS: Mapping[type[LagscaleError], int] = {
-    error: problem_type.status for error, problem_type in PROBLEM_TYPES.items()
-}
 
 #: Message by the framework's type of error, where its own message contains no remediation.
 _MESSAGES_BY_TYPE: Final[Mapping[str, str]] = {
@@ -97,11 +93,6 @@ class Problem(ApiSchema):
     errors: list[FieldErrorOut] = Field(default=[], description="All invalid fields.")
 
 
-def find_status(error: LagscaleError) -> int:
-    """The HTTP status of an error: that of its class, else of the nearest ancestor."""
-    return find_problem_type(error).status
-
-
 def build_responses() -> dict[int | str, dict[str, Any]]:
     """The problem responses of a router's operations, for the OpenAPI document."""
     responses: dict[int | str, dict[str, Any]] = {
@@ -124,36 +115,43 @@ def remove_unreachable_responses(method: str, operation: dict[str, Any]) -> None
 
 def install_error_handlers(app: FastAPI) -> None:
     """Return every error of the app as a problem document."""
-    app.add_exception_handler(LagscaleError, _handle_lagscale_error)
-    app.add_exception_handler(RequestValidationError, _handle_validation_error)
-    app.add_exception_handler(HTTPException, _handle_http_error)
-    app.add_exception_handler(Exception, _handle_unexpected_error)
+    app.exception_handler(LagscaleError)(_handle_lagscale_error)
+    app.exception_handler(RequestValidationError)(_handle_validation_error)
+    app.exception_handler(HTTPException)(_handle_http_error)
+    app.exception_handler(Exception)(_handle_unexpected_error)
 
 
-def _respond(problem: Problem, headers: Mapping[str, str] | None = None) -> JSONResponse:
+def _respond(
+    problem_type: ProblemType,
+    detail: str,
+    field: str | None,
+    headers: Mapping[str, str] | None,
+    field_errors: Sequence[FieldError] = (),
+) -> JSONResponse:
+    problem = Problem(
+        type=problem_type.uri,
+        title=problem_type.title,
+        status=problem_type.status,
+        detail=detail,
+        field=field,
+        remediation=problem_type.remediation,
+        errors=[FieldErrorOut(field=field_error.field, text=field_error.text) for field_error in field_errors],
+    )
     return JSONResponse(problem.model_dump(by_alias=True), problem.status, headers, media_type=MEDIA_TYPE)
 
 
-async def _handle_lagscale_error(_request: Request, error: Exception) -> JSONResponse:
-    if not isinstance(error, LagscaleError):
-        raise error
+def _respond_by_type(problem_type: ProblemType, headers: Mapping[str, str] | None = None) -> JSONResponse:
+    return _respond(problem_type, f"{problem_type.title} {problem_type.remediation}", problem_type.field, headers)
+
+
+async def _handle_lagscale_error(_request: Request, error: LagscaleError) -> JSONResponse:
     problem_type = find_problem_type(error)
     field_errors: Sequence[FieldError] = error.field_errors if isinstance(error, errors.InvalidInput) else ()
     field_name = field_errors[0].field if field_errors else error.facts.get("field", problem_type.field)
     if problem_type.status >= HTTPStatus.INTERNAL_SERVER_ERROR:
         log.warning("request_failed", error=type(error).__name__, reason=error.message)
-    return _respond(
-        Problem(
-            type=problem_type.uri,
-            title=problem_type.title,
-            status=problem_type.status,
-            detail=error.message,
-            field=None if field_name is None else str(field_name),
-            remediation=problem_type.remediation,
-            errors=[FieldErrorOut(field=field_error.field, text=field_error.text) for field_error in field_errors],
-        ),
-        _build_headers(error, problem_type.status),
-    )
+    field = None if field_name is None else str(field_name)
+    return _respond(problem_type, error.message, field, _build_headers(error, problem_type.status), field_errors)
 
 
 def _build_headers(error: LagscaleError, status: int) -> dict[str, str]:
@@ -167,9 +165,7 @@ def _build_headers(error: LagscaleError, status: int) -> dict[str, str]:
     return headers
 
 
-async def _handle_validation_error(request: Request, error: Exception) -> JSONResponse:
-    if not isinstance(error, RequestValidationError):
-        raise error
+async def _handle_validation_error(request: Request, error: RequestValidationError) -> JSONResponse:
     if error.body and isinstance(error.body, bytes):
         # The body was not read, because its content type is not JSON. The caller is authenticated by now.
         return _respond_by_type(UNSUPPORTED_MEDIA_TYPE)
@@ -179,9 +175,7 @@ async def _handle_validation_error(request: Request, error: Exception) -> JSONRe
     )
 
 
-async def _handle_http_error(request: Request, error: Exception) -> JSONResponse:
-    if not isinstance(error, HTTPException):
-        raise error
+async def _handle_http_error(request: Request, error: HTTPException) -> JSONResponse:
     for problem_type in FRAMEWORK_PROBLEM_TYPES:
         if problem_type.status == error.status_code:
             return _respond_by_type(problem_type, error.headers)
@@ -192,18 +186,6 @@ async def _handle_http_error(request: Request, error: Exception) -> JSONResponse
         )
     # A path without a route is answered like an object that does not exist.
     return await _handle_lagscale_error(request, errors.NotFound())
-
-
-def _respond_by_type(problem_type: ProblemType, headers: Mapping[str, str] | None = None) -> JSONResponse:
-    problem = Problem(
-        type=problem_type.uri,
-        title=problem_type.title,
-        status=problem_type.status,
-        detail=f"{problem_type.title} {problem_type.remediation}",
-        field=problem_type.field,
-        remediation=problem_type.remediation,
-    )
-    return _respond(problem, headers)
 
 
 async def _handle_unexpected_error(request: Request, error: Exception) -> JSONResponse:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import datetime
-from typing import Annotated, Any, Generic, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeVar
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
@@ -89,6 +89,11 @@ class ApiSchema(BaseModel):
     model_config = ConfigDict(
         alias_generator=to_camel, populate_by_name=True, extra="forbid", hide_input_in_errors=True
     )
+
+    @classmethod
+    def from_row(cls, row: Row, **derived: Any) -> Self:
+        """The body of a row: each field is the column of its name, unless it is given as derived."""
+        return cls.model_validate({name: row[name] for name in cls.model_fields if name not in derived} | derived)
 
 
 class Listing(ApiSchema, Generic[Item]):

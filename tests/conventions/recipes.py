@@ -96,17 +96,17 @@ def add_time_limit(copy: Copy) -> None:
 
 
 def add_route(copy: Copy) -> None:
-    """`GET /v1/tenants/{tenant}/bindings/dummy`."""
-    copy.append("services/api/bindings/routes.py", _ROUTE)
+    """`GET /v1/tenants/{tenant}/dummy`."""
+    copy.append("services/api/tenants/routes.py", _ROUTE)
     copy.append(
-        "services/api/bindings/schemas.py",
+        "services/api/tenants/schemas.py",
         '\n\nclass DummyOut(ApiSchema):\n    """A dummy."""\n\n    name: str = Field(examples=["dummy"])\n',
     )
-    copy.insert("services/api/bindings/routes.py", "BindingIn, BindingOut", "DummyOut, ")
+    copy.insert("services/api/tenants/routes.py", "    PolicyWarning,\n", "    DummyOut,\n")
     copy.insert(
         "docs/api.md",
-        "| `POST /v1/tenants/{tenant}/bindings`",
-        "| `GET /v1/tenants/{tenant}/bindings/dummy` | viewer | |\n",
+        "| `GET /v1/tenants/{tenant}/quotas`",
+        "| `GET /v1/tenants/{tenant}/dummy` | viewer | |\n",
     )
     copy.write("tests/integration/api/test_dummies.py", _ROUTE_TEST)
 
@@ -148,7 +148,7 @@ def is_dummy(policy: Policy) -> bool:
 '''
 _ROUTE = """
 
-@router.get("/dummy", summary="Show a dummy")
+@router.get("/{tenant}/dummy", summary="Show a dummy")
 async def show_dummy(tenant: Viewer) -> DummyOut:
     async with tenant.session() as session:
         return DummyOut(name=str(session.tenant["name"]))

@@ -14,7 +14,7 @@ from pydantic import BaseModel
 
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.errors import FieldError
-from services.api.bindings.schemas import BindingIn
+from services.api.bindings.routes import BindingIn
 from services.api.clusters.schemas import ClusterIn
 from services.api.monitors.schemas import MonitorIn
 from services.api.tenants.schemas import TenantIn

@@ -21,15 +21,15 @@ Commits = Mapping[tuple[int, int], int]
 
 @dataclass(frozen=True, slots=True)
 class KafkaTrigger:
-    """The keys of the trigger that decide its answer, with KEDA's defaults."""
+    """The keys of the trigger that decide its answer, under KEDA's names and with KEDA's defaults."""
 
     lag_threshold: int = int(KEDA_KEYS["lagThreshold"].default)
     activation_lag_threshold: int = int(KEDA_KEYS["activationLagThreshold"].default)
     offset_reset_policy: OffsetResetPolicy = OffsetResetPolicy(KEDA_KEYS["offsetResetPolicy"].default)
     scale_to_zero_on_invalid_offset: bool = False
     allow_idle_consumers: bool = False
-    limit_to_lagging: bool = False
-    even_split: bool = False
+    limit_to_partitions_with_lag: bool = False
+    ensure_even_distribution_of_partitions: bool = False
     exclude_persistent_lag: bool = False
 
 
@@ -107,9 +107,10 @@ def _compute_lag(
 
 def _cap_value(total: int, partitions: int, lagging: int, trigger: KafkaTrigger) -> int:
     """The value after the caps, which divide by floor: one replica more than the cap can be asked for."""
-    if trigger.allow_idle_consumers and not trigger.limit_to_lagging and not trigger.even_split:
+    even_split = trigger.ensure_even_distribution_of_partitions
+    if trigger.allow_idle_consumers and not trigger.limit_to_partitions_with_lag and not even_split:
         return total
-    if trigger.even_split and partitions:
+    if even_split and partitions:
         total = divide_evenly(-(-total // trigger.lag_threshold), partitions) * trigger.lag_threshold
-    cap = lagging if trigger.limit_to_lagging else partitions
+    cap = lagging if trigger.limit_to_partitions_with_lag else partitions
     return cap * trigger.lag_threshold if total // trigger.lag_threshold > cap else total

@@ -269,24 +269,5 @@ def _activates_from_zero(facts: VerdictFacts, policy: Policy) -> bool:
 def _find_main_island(facts: VerdictFacts, policy: Policy) -> Island | None:
     """The island that matters most: the total's, or the longest, then highest, of the fresh partitions."""
     if policy.persistence_scope is PersistenceScope.TOTAL:
-        island = facts.total_island
-        return (
-            None
-            if island is None
-            else Island(None, None, island.lag, island.since_ms, island.span_ms, island.start_known)
-        )
-    if not facts.partition_islands:
-        return None
-    first = min(
-        facts.partition_islands,
-        key=lambda partition_island: (
-            -partition_island.island.span_ms,
-            -partition_island.island.lag,
-            partition_island.series.target_id,
-            partition_island.series.partition,
-        ),
-    )
-    island = first.island
-    return Island(
-        first.series.target_id, first.series.partition, island.lag, island.since_ms, island.span_ms, island.start_known
-    )
+        return None if facts.total_island is None else facts.total_island.locate()
+    return next(iter(facts.rank_islands()), None)

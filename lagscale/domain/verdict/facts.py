@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from lagscale.domain.lag.time_lag import TimeLag, collect_ends, compute_time_lags
 from lagscale.domain.policy.policy import Metric, Policy
 from lagscale.domain.verdict.activity import Activity, judge_activity
+from lagscale.domain.verdict.contract import Island
 from lagscale.domain.verdict.islands import (
     LagPoint,
     TrailingIsland,
@@ -67,6 +68,14 @@ class VerdictFacts:
     def whole(self) -> bool:
         """Whether all listed topics are measured and all partitions fresh."""
         return not self.missing and not self.unmeasured
+
+    def rank_islands(self) -> list[Island]:
+        """The islands of the partitions, the longest first, then the highest."""
+        ranked = sorted(
+            self.partition_islands,
+            key=lambda one: (-one.island.span_ms, -one.island.lag, one.series.target_id, one.series.partition),
+        )
+        return [one.island.locate(one.series.target_id, one.series.partition) for one in ranked]
 
 
 def collect_facts(series_set: MonitorSeries, now_ms: int, policy: Policy) -> VerdictFacts:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 
 from lagscale.domain.lag.samples import Flag
 from lagscale.domain.lag.time_lag import TimeLag
+from lagscale.domain.verdict.contract import Island
 from lagscale.domain.verdict.series import SamplePoint
 
 
@@ -43,6 +44,10 @@ class TrailingIsland:
     def span_ms(self) -> int:
         """Last time minus first time: k samples prove k - 1 intervals."""
         return self.until_ms - self.since_ms
+
+    def locate(self, target_id: int | None = None, partition: int | None = None) -> Island:
+        """The island of this partition; of the total without one."""
+        return Island(target_id, partition, self.lag, self.since_ms, self.span_ms, self.start_known)
 
     def lasted(self, for_ms: int) -> bool:
         """Whether it has lasted that long."""

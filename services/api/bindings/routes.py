@@ -5,23 +5,41 @@ Only the platform's administrators write: a tenant that could bind namespaces co
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query, Response
+from pydantic import Field
 
 from lagscale.store.registry import bindings
-from services.api.bindings.schemas import BindingIn, BindingOut, serialize_binding
 from services.api.deps import DryRun, PageQuery, PlatformAdmin, Viewer, set_status
-from services.api.schemas import Line, Listing, serialize_page
+from services.api.schemas import ApiSchema, Line, Listing, serialize_page
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/bindings", tags=["bindings"])
+
+
+class BindingIn(ApiSchema):
+    """A KEDA instance and Kubernetes namespace whose ScaledObjects belong to the tenant."""
+
+    instance: Annotated[Line, Field(min_length=1)] = Field(
+        default="default", description="KEDA instance: the name in its client certificate, or `default` without one."
+    )
+    namespace: Annotated[Line, Field(min_length=1)] = Field(
+        examples=["shop-production"], description="Kubernetes namespace, or `*` for all namespaces of the instance."
+    )
+
+
+class BindingOut(BindingIn):
+    """A binding of the tenant."""
+
+    created_at: datetime
 
 
 @router.get("", summary="List the bindings of a tenant")
 async def list_bindings(tenant: Viewer, page_request: PageQuery) -> Listing[BindingOut]:
     async with tenant.session() as session:
         page = await bindings.list_page(session, page_request)
-    return serialize_page(page, serialize_binding)
+    return serialize_page(page, BindingOut.from_row)
 
 
 @router.post("", status_code=201, responses={200: {"model": BindingOut}}, summary="Bind a namespace to a tenant")
@@ -32,7 +50,7 @@ async def bind(tenant: PlatformAdmin, given: BindingIn, response: Response, dry_
     async with tenant.platform_session(dry_run=dry_run) as session:
         outcome = await bindings.put(session, tenant_id, given.instance, given.namespace)
     set_status(response, created=outcome.created)
-    return serialize_binding(outcome.row)
+    return BindingOut.from_row(outcome.row)
 
 
 @router.delete("", status_code=204, summary="Delete a binding")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from lagscale.errors import FieldError
@@ -36,10 +36,7 @@ FIELDS_BY_MECHANISM: Mapping[str, MechanismFields] = {
     "SCRAM-SHA-256": _PASSWORD_FIELDS,
     "SCRAM-SHA-512": _PASSWORD_FIELDS,
     "OAUTHBEARER": MechanismFields(("username", "password", "token_url"), ("scopes", "extensions", "token_ca")),
-    MSK_IAM: MechanismFields(
-        ("aws_region",),
-        ("aws_role_arn", "aws_pod_role"),
-    ),
+    MSK_IAM: MechanismFields(("aws_region",), ("aws_role_arn", "aws_pod_role")),
     "GSSAPI": MechanismFields(("username",), ("realm", "kerberos_service_name")),
 }
 #: Fields that every protocol accepts.
@@ -60,7 +57,7 @@ _AWS_KEYS = ("aws_access_key_id", "aws_secret_access_key")
 
 def check_mechanism_fields(
     mechanism: str | None, public: Mapping[str, object], hidden: Collection[str] | None
-) -> list[FieldError]:
+) -> Iterator[FieldError]:
     """Errors of the fields that are given for a mechanism.
 
     Args:
@@ -69,55 +66,39 @@ def check_mechanism_fields(
         hidden: names of the secrets; None if the stored ones stay unchanged.
     """
     fields = MechanismFields(()) if mechanism is None else FIELDS_BY_MECHANISM[mechanism]
-    field_errors = []
     for name in fields.required:
-        if name in public or (name in hidden if hidden is not None else name in SECRETS):
-            continue
-        hint = ", here or together with all secrets" if hidden is None else ""
-        field_errors.append(FieldError(build_field_path(name), f"is required for {mechanism}{hint}"))
+        if name not in public and name not in (SECRETS if hidden is None else hidden):
+            hint = ", here or together with all secrets" if hidden is None else ""
+            yield FieldError(build_field_path(name), f"is required for {mechanism}{hint}")
+    # An unused secret is accepted: one Kubernetes Secret often serves several clusters.
+    accepted = SECRETS | _COMMON_FIELDS | {*fields.required, *fields.optional}
+    remediation = (
+        f"set protocol to SASL_... instead of {public.get('protocol')}"
+        if mechanism is None
+        else f"omit it with {mechanism}"
+    )
     for name in [*public, *(hidden or ())]:
-        # An unused secret is accepted: one Kubernetes Secret often serves several clusters.
-        if name in SECRETS:
-            continue
-        if name not in _COMMON_FIELDS and name not in fields.required and name not in fields.optional:
-            protocol = public.get("protocol")
-            remediation = (
-                f"set protocol to SASL_... instead of {protocol}" if mechanism is None else f"omit it with {mechanism}"
-            )
-            field_errors.append(FieldError(build_field_path(name), f"is not used here; {remediation}"))
+        if name not in accepted:
+            yield FieldError(build_field_path(name), f"is not used here; {remediation}")
     if mechanism == MSK_IAM:
-        field_errors += _check_msk(public, hidden)
-    return field_errors
+        yield from _check_msk(public, hidden)
 
 
-def _check_msk(public: Mapping[str, object], hidden: Collection[str] | None) -> list[FieldError]:
-    field_errors = []
+def _check_msk(public: Mapping[str, object], hidden: Collection[str] | None) -> Iterator[FieldError]:
     if public.get("protocol") != "SASL_SSL":
-        field_errors.append(
-            FieldError("security.protocol", "must be SASL_SSL for AWS_MSK_IAM (`tls` enable); MSK supports no other")
-        )
+        yield FieldError("security.protocol", "must be SASL_SSL for AWS_MSK_IAM (`tls` enable); MSK supports no other")
     has_role = "aws_role_arn" in public or public.get("aws_pod_role") is True
     if "aws_role_arn" in public and public.get("aws_pod_role") is False:
-        field_errors.append(
-            FieldError("security.awsRoleArn", "is assumed by the pod's role, so awsPodRole cannot be false")
-        )
+        yield FieldError("security.awsRoleArn", "is assumed by the pod's role, so awsPodRole cannot be false")
     if hidden is None:
-        return field_errors
+        return
     for name in _AWS_KEYS:
         if has_role and name in hidden:
-            field_errors.append(
-                FieldError(
-                    build_field_path(name), "cannot be combined with awsRoleArn and awsPodRole; set one or the other"
-                )
-            )
+            text = "cannot be combined with awsRoleArn and awsPodRole; set one or the other"
+            yield FieldError(build_field_path(name), text)
         elif not has_role and name not in hidden:
-            field_errors.append(
-                FieldError(
-                    build_field_path(name),
-                    "is required for AWS_MSK_IAM; only a platform administrator may use the role of the pod",
-                )
-            )
-    return field_errors
+            text = "is required for AWS_MSK_IAM; only a platform administrator may use the role of the pod"
+            yield FieldError(build_field_path(name), text)
 
 
 def build_field_path(name: str) -> str:

@@ -22,7 +22,7 @@ from services.api.deps import (
     part,
     require_name,
     set_etag,
-    set_status,
+    set_status_and_etag,
 )
 from services.api.schemas import Listing, serialize_page
 
@@ -92,8 +92,7 @@ async def put_cluster(
     async with tenant.session(lock=True, dry_run=dry_run) as session:
         outcome = await clusters.put(session, spec, keyring, precondition)
         row = await clusters.read_by_name(session, cluster)
-    set_status(response, created=outcome.created)
-    set_etag(response, row["version"])
+    set_status_and_etag(response, outcome, row)
     body = serialize_cluster(row)
     if preflight:
         body.warnings = await preflights.find_warnings(tenant, row)

@@ -120,15 +120,12 @@ class PreflightOut(ApiSchema):
 
 def serialize_cluster(row: Row) -> ClusterOut:
     """A cluster's row as a body, without its secrets."""
-    return ClusterOut(
-        name=row["name"],
+    return ClusterOut.from_row(
+        row,
         bootstrap_servers=row["bootstrap"],
         security={display_name(name): value for name, value in row["security"].items()},
         has_secrets=row["secrets"] is not None,
         secret_references={display_name(name): reference for name, reference in row["secret_references"].items()},
-        properties=row["properties"],
         state=serialize_state(row, "state_"),
-        created_at=row["created_at"],
-        updated_at=row["updated_at"],
-        version=row["version"],
+        warnings=[],
     )

@@ -7,7 +7,7 @@ so that every entry of a mounted Secret can be referred to.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
@@ -29,6 +29,7 @@ from services.api.clusters.schemas import ClusterIn
 Values = Mapping[str, str | bool | None]
 Secrets = Mapping[str, str | Mapping[str, str] | None]
 
+_SASL_MECHANISMS = tuple(sorted(FIELDS_BY_MECHANISM.keys() - {MSK_IAM}))
 _PROTOCOLS = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 _PUBLIC = {
     "protocol": "protocol", "mechanism": "mechanism", "username": "username", "ca": "ca",
@@ -76,12 +77,7 @@ class CanonicalSecurity(NamedTuple):
     references: dict[str, dict[str, str]] | None
 
 
-def canonicalize(
-    security: Values,
-    secrets: Secrets | None,
-    *,
-    platform: bool = False,
-) -> CanonicalSecurity:
+def canonicalize(security: Values, secrets: Secrets | None, *, platform: bool = False) -> CanonicalSecurity:
     """The stored form of security and secrets.
 
     Args:
@@ -94,8 +90,10 @@ def canonicalize(
     """
     field_errors: list[FieldError] = []
     public = _rename_keys(_convert_keda(security, field_errors), field_errors)
+    public.setdefault("protocol", "PLAINTEXT")
     hidden = None if secrets is None else _read_secrets(secrets, field_errors)
-    _check_security(public, hidden, field_errors)
+    mechanism_refused = any(error.field in {"security.mechanism", "security.sasl"} for error in field_errors)
+    field_errors += _check_security(public, hidden, mechanism_refused=mechanism_refused)
     if not platform:
         field_errors += [
             FieldError(name, "requires a platform administrator, because it uses credentials of the pod")
@@ -188,13 +186,8 @@ def _normalize_mechanism(values_given: dict[str, str | bool], name: str, field_e
     if "mechanism" in values_given:
         mechanism = MECHANISMS.get(str(values_given["mechanism"]).strip().lower())
         if mechanism is None:
-            allowed = sorted(
-                {sasl_mechanism for sasl_mechanism in FIELDS_BY_MECHANISM if sasl_mechanism != MSK_IAM}
-                if name == "mechanism"
-                else MECHANISMS
-            )
-            none = "none, " if name == "sasl" else ""
-            field_errors.append(FieldError(f"security.{name}", f"must be {none}{', '.join(allowed)}"))
+            allowed = ("none", *sorted(MECHANISMS)) if name == "sasl" else _SASL_MECHANISMS
+            field_errors.append(FieldError(f"security.{name}", f"must be {', '.join(allowed)}"))
             del values_given["mechanism"]
             return
         by_msk = by_msk or mechanism == MSK_IAM
@@ -251,60 +244,51 @@ def _read_secrets(values: Secrets, field_errors: list[FieldError]) -> dict[str, 
 
 
 def _check_security(
-    public: dict[str, str | bool], hidden: Mapping[str, str | SecretReference] | None, field_errors: list[FieldError]
-) -> None:
-    protocol = public.setdefault("protocol", "PLAINTEXT")
+    public: Mapping[str, str | bool], hidden: Mapping[str, str | SecretReference] | None, *, mechanism_refused: bool
+) -> Iterator[FieldError]:
+    protocol = str(public["protocol"])
     if protocol not in _PROTOCOLS:
-        field_errors.append(
-            FieldError("security.protocol", f"must be {', '.join(_PROTOCOLS[:-1])} or {_PROTOCOLS[-1]}")
-        )
+        yield FieldError("security.protocol", f"must be {', '.join(_PROTOCOLS[:-1])} or {_PROTOCOLS[-1]}")
         return
-    sasl = str(protocol).startswith("SASL_")
-    if sasl and "mechanism" not in public:
-        if not any(field_error.field in {"security.mechanism", "security.sasl"} for field_error in field_errors):
-            allowed = ", ".join(
-                sorted(sasl_mechanism for sasl_mechanism in FIELDS_BY_MECHANISM if sasl_mechanism != MSK_IAM)
-            )
-            field_errors.append(
-                FieldError("security.mechanism", f"is required for {protocol}; must be one of {allowed}")
-            )
-    else:
-        field_errors += check_mechanism_fields(
-            find_mechanism(public), public, None if hidden is None else hidden.keys()
-        )
+    sasl = protocol.startswith("SASL_")
+    if not sasl or "mechanism" in public:
+        yield from check_mechanism_fields(find_mechanism(public), public, None if hidden is None else hidden.keys())
+    elif not mechanism_refused:
+        text = f"is required for {protocol}; must be one of {', '.join(_SASL_MECHANISMS)}"
+        yield FieldError("security.mechanism", text)
     if not sasl and "mechanism" in public:
-        field_errors.append(FieldError("security.mechanism", f"is not used with {protocol}; set protocol to SASL_..."))
+        yield FieldError("security.mechanism", f"is not used with {protocol}; set protocol to SASL_...")
     if find_mechanism(public) == "GSSAPI" and PRINCIPAL.fullmatch(str(public.get("username", "x"))) is None:
-        field_errors.append(FieldError("security.username", _PLAIN_NAME))
+        yield FieldError("security.username", _PLAIN_NAME)
     for name, value in public.items():
-        _check_value(build_field_path(name), name, value, field_errors)
+        if text := _check_value(name, value):
+            yield FieldError(build_field_path(name), text)
     for name, hidden_value in (hidden or {}).items():
         if name in public:
-            field_errors.append(FieldError(f"secrets.{name}", "is also set under `security`; set it once"))
-        if isinstance(hidden_value, str):
-            _check_value(f"secrets.{build_field_path(name).partition('.')[2]}", name, hidden_value, field_errors)
+            yield FieldError(f"secrets.{name}", "is also set under `security`; set it once")
+        if isinstance(hidden_value, str) and (text := _check_value(name, hidden_value)):
+            yield FieldError(f"secrets.{build_field_path(name).partition('.')[2]}", text)
 
 
-def _check_value(where: str, name: str, value: str | bool, field_errors: list[FieldError]) -> None:
-    text = str(value)
+def _check_value(name: str, value: str | bool) -> str:
+    """What is wrong with the value of a field; empty if nothing is."""
+    text = ""
     if name in _FLAGS:
-        if not isinstance(value, bool):
-            field_errors.append(FieldError(where, "must be true or false"))
+        text = "" if isinstance(value, bool) else "must be true or false"
     elif not isinstance(value, str):
-        field_errors.append(FieldError(where, "must be a string"))
+        text = "must be a string"
     elif name in _PEM:
-        if f"{_PEM[name]}-----" not in text:
-            field_errors.append(FieldError(where, "must be PEM, from -----BEGIN to END-----"))
-        elif "\x00" in text:
-            field_errors.append(FieldError(where, "must not contain NUL"))
-    elif not text.isprintable():
-        field_errors.append(FieldError(where, "must be printable characters on one line"))
-    elif name in _PATTERNS and _PATTERNS[name][0].fullmatch(text) is None:
-        field_errors.append(FieldError(where, _PATTERNS[name][1]))
-    elif name == "token_url" and not _is_token_url(text):
-        field_errors.append(
-            FieldError(where, "must be a URL like https://login.example/oauth2/token, without user and fragment")
-        )
+        if f"{_PEM[name]}-----" not in value:
+            text = "must be PEM, from -----BEGIN to END-----"
+        elif "\x00" in value:
+            text = "must not contain NUL"
+    elif not value.isprintable():
+        text = "must be printable characters on one line"
+    elif name in _PATTERNS and _PATTERNS[name][0].fullmatch(value) is None:
+        text = _PATTERNS[name][1]
+    elif name == "token_url" and not _is_token_url(value):
+        text = "must be a URL like https://login.example/oauth2/token, without user and fragment"
+    return text
 
 
 def _is_token_url(text: str) -> bool:

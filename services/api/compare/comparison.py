@@ -7,19 +7,20 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import timedelta
+from typing import Any
 
 from lagscale.clock import to_datetime, to_ms
 from lagscale.domain.explain.keda_kafka import KafkaTrigger
-from lagscale.domain.policy.policy import Policy
+from lagscale.domain.policy.policy import Metric, Policy
 from lagscale.domain.verdict.contract import Answer, Judgment, Verdict, VerdictRequest
 from lagscale.domain.verdict.hold import apply_partial_coverage, choose_answer
 from lagscale.errors import FieldError, InvalidInput
-from lagscale.store.registry import history, monitors
+from lagscale.store.registry import history
 from lagscale.store.registry.session import TenantSession
-from services.api.compare.schemas import ComparisonOut
+from services.api.compare.schemas import CompareQuery, ComparisonOut
 from services.api.compare.serializers import ComparisonInput, build_comparison
 from services.api.deps import TenantAccess
-from services.api.monitors.drafts import read_policy
+from services.api.monitors.drafts import read_measured
 from services.api.verdicts.answers import VerdictStore
 
 _MAX_POINTS, _DEFAULT_POINTS = 1440, 360
@@ -38,24 +39,10 @@ _MAX_LAST_KNOWN = 240
 class ComparisonWindow:
     """Begin, end and step, milliseconds; None is the default. `length_ms` applies without `begin_ms`."""
 
-    begin_ms: int | None = None
-    end_ms: int | None = None
-    step_ms: int | None = None
-    length_ms: int = 6 * 3_600_000
-
-
-@dataclass(frozen=True, slots=True)
-class ComparisonRequest:
-    """Parameters of a comparison.
-
-    Attributes:
-        keys: of KEDA's trigger; omitted ones are those of the monitor's policy.
-        min_replicas, max_replicas: of the ScaledObject; None for `max_replicas` is as many as there are partitions to read.
-    """
-
-    keys: Mapping[str, int | bool | str]
-    min_replicas: int = 0
-    max_replicas: int | None = None
+    begin_ms: int | None
+    end_ms: int | None
+    step_ms: int | None
+    length_ms: int
 
 
 async def compare_with_keda(
@@ -63,7 +50,7 @@ async def compare_with_keda(
     verdicts: VerdictStore,
     name: str,
     window: ComparisonWindow,
-    comparison_request: ComparisonRequest,
+    query: CompareQuery,
 ) -> ComparisonOut:
     """Compare a monitor. The transaction is closed before verdicts are judged.
 
@@ -73,30 +60,29 @@ async def compare_with_keda(
         StoreUnavailable: the store does not answer.
     """
     async with tenant.session() as session:
-        row = await monitors.read_by_name(session, name)
-        targets = sorted(int(target["id"]) for target in await monitors.read_targets(session, row["id"]))
-        policy = read_policy(row["policy"], int(session.tenant["min_sampling_seconds"]))
+        measured = await read_measured(session, name)
+        policy, targets = measured.policy, sorted(measured.topics)
         begin_ms, end_ms, step_ms, shortened = await _resolve_window(session, window, policy)
         partitions = await history.count_partitions(session, targets, to_datetime(end_ms))
         _check_size((end_ms - begin_ms) // step_ms, partitions, policy)
         rounds = await history.read_stepped_rounds(
             session, targets, to_datetime(begin_ms), to_datetime(end_ms), timedelta(milliseconds=step_ms)
         )
-        partial = await history.find_partial_since(session, row["id"])
+        partial = await history.find_partial_since(session, measured.row["id"])
         tenant_id = session.tenant_id
     points = list(range(begin_ms + step_ms, end_ms + 1, step_ms))
     request = VerdictRequest(tenant_id, tuple(targets), policy)
     judged = await _judge_points(verdicts, request, points)
     if partial is not None:
-        judged = _apply_partial_coverage(judged, policy, to_ms(partial[0]))
+        partial_ms = to_ms(partial[0])
+        judged = [apply_partial_coverage(one, policy) if one.now_ms >= partial_ms else one for one in judged]
     last_known, is_truncated = await _find_last_known(verdicts, request, judged)
-    max_replicas = comparison_request.max_replicas
     comparison_input = ComparisonInput(
         name=name,
         policy=policy,
-        trigger=build_trigger(comparison_request.keys, policy),
-        min_replicas=comparison_request.min_replicas,
-        max_replicas=max_replicas or max(1, math.ceil(partitions / policy.consumers_per_replica)),
+        trigger=_build_trigger(query.keys, policy),
+        min_replicas=query.min_replicas,
+        max_replicas=query.max_replicas or max(1, math.ceil(partitions / policy.consumers_per_replica)),
         begin_ms=begin_ms,
         step_ms=step_ms,
         points=points,
@@ -148,20 +134,19 @@ async def _find_last_known(
     return answers, is_truncated
 
 
-def build_trigger(keys: Mapping[str, int | bool | str], policy: Policy) -> KafkaTrigger:
+def _build_trigger(keys: Mapping[str, Any], policy: Policy) -> KafkaTrigger:
     """KEDA's trigger: the given keys, and those of the monitor's policy for the others."""
     defaults = KafkaTrigger(
-        lag_threshold=max(1, math.ceil(policy.target_lag)),
         activation_lag_threshold=policy.activation_lag_threshold,
         offset_reset_policy=policy.offset_reset_policy,
         scale_to_zero_on_invalid_offset=policy.scale_to_zero_on_invalid_offset,
         allow_idle_consumers=policy.allow_idle_consumers,
-        limit_to_lagging=policy.limit_to_lagging,
-        even_split=policy.even_split,
+        limit_to_partitions_with_lag=policy.limit_to_lagging,
+        ensure_even_distribution_of_partitions=policy.even_split,
     )
-    if policy.metric.value != "lag":
-        defaults = replace(defaults, lag_threshold=KafkaTrigger().lag_threshold)
-    return replace(defaults, **dict(keys))  # type: ignore[arg-type]  # The query's schema checked names and types.
+    if policy.metric is Metric.LAG:
+        defaults = replace(defaults, lag_threshold=max(1, math.ceil(policy.target_lag)))
+    return replace(defaults, **keys)
 
 
 async def _resolve_window(
@@ -218,7 +203,3 @@ def _build_notes(*, shortened: bool, is_truncated: bool, partial: bool) -> tuple
     if partial:
         notes.append("Only a part of the monitor's topics is measured, so both sides are based on that part.")
     return tuple(notes)
-
-
-def _apply_partial_coverage(judged: Sequence[Judgment], policy: Policy, since_ms: int) -> list[Judgment]:
-    return [apply_partial_coverage(one, policy) if one.now_ms >= since_ms else one for one in judged]

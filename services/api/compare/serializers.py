@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import groupby
 
 from lagscale.clock import to_datetime
@@ -75,7 +75,7 @@ def build_comparison(given: ComparisonInput) -> out.ComparisonOut:
         min_replicas=given.min_replicas,
         max_replicas=given.max_replicas,
         target_lag=given.policy.target_lag,
-        trigger=_serialize_trigger(given.trigger),
+        trigger=out.KedaTriggerOut(**asdict(given.trigger)),
         sentence=_build_sentence(keda_summary, lagscale_summary),
         keda=keda_summary,
         lagscale=lagscale_summary,
@@ -142,19 +142,6 @@ def _summarize(answers: Sequence[TimedAnswer], series: ReplicaSeries) -> out.Com
         peak_replicas=max(series.replicas),
         average_replicas=round(sum(series.replicas) / len(series.replicas), 2),
         errors=sum(answer.value is None for answer in answers),
-    )
-
-
-def _serialize_trigger(trigger: KafkaTrigger) -> out.KedaTriggerOut:
-    return out.KedaTriggerOut(
-        lag_threshold=trigger.lag_threshold,
-        activation_lag_threshold=trigger.activation_lag_threshold,
-        offset_reset_policy=trigger.offset_reset_policy.value,
-        scale_to_zero_on_invalid_offset=trigger.scale_to_zero_on_invalid_offset,
-        allow_idle_consumers=trigger.allow_idle_consumers,
-        limit_to_partitions_with_lag=trigger.limit_to_lagging,
-        ensure_even_distribution_of_partitions=trigger.even_split,
-        exclude_persistent_lag=trigger.exclude_persistent_lag,
     )
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 
 from lagscale.clock import to_datetime
 from lagscale.domain.explain.decision_diff import (
@@ -15,7 +14,6 @@ from lagscale.domain.explain.decision_diff import (
 )
 from lagscale.domain.policy.policy import Metric, PersistenceScope
 from lagscale.domain.verdict.contract import VerdictRequest
-from lagscale.domain.verdict.freezes import Freeze
 from lagscale.domain.wording.answers import PointInTime, describe_decisions, describe_diff
 from lagscale.store.registry import freezes
 from services.api.deps import TenantAccess
@@ -29,14 +27,7 @@ from services.api.explain.serializers import (
     serialize_evaluation,
     serialize_registration,
 )
-from services.api.verdicts.answers import (
-    StoredAnswer,
-    VerdictStore,
-    find_frozen_answer,
-    judge_answer,
-    serialize_frozen,
-)
-from services.api.verdicts.schemas import FrozenOut
+from services.api.verdicts.answers import VerdictStore, build_frozen, judge_answer
 
 _SAMPLES_EXPIRED = "The samples of that time are no longer retained."
 
@@ -56,13 +47,14 @@ async def explain_answers(
         tenant_id = session.tenant_id
         in_force = await freezes.read_covering(session, point.monitor, to_datetime(point.at_ms))
         stored_answer = await freezes.read_frozen_answer(session, in_force, point.monitor["id"]) if in_force else None
+    request = VerdictRequest(tenant_id, tuple(sorted(point.topics)), point.policy, point.at_ms, point.at_ms)
+    partial_reason = point.find_partial_reason(point.at_ms)
     evaluation, evaluation_out = None, None
     if point.has_samples:
-        request = VerdictRequest(tenant_id, tuple(sorted(point.topics)), point.policy, point.at_ms, point.at_ms)
-        evaluation = await _evaluate(verdicts, request, point.find_partial_reason(point.at_ms), evidence=True)
+        evaluation = await _evaluate(verdicts, request, partial_reason, evidence=True)
         # In a thread, because many samples take a while, and other requests have to be served.
         evaluation_out = serialize_evaluation(point, evaluation, await asyncio.to_thread(compute_facts, point))
-    frozen = await _build_frozen(verdicts, point, tenant_id, in_force, stored_answer) if in_force else None
+    frozen = await build_frozen(verdicts, request, in_force, stored_answer, partial_reason)
     answers = [
         await _compare_decision(verdicts, point, record, evaluation, tenant_id) for record in point.current_decisions
     ]
@@ -95,20 +87,6 @@ async def _evaluate(
 ) -> Evaluation:
     """Evaluate the samples until then, by the code that answers KEDA."""
     return Evaluation(*await judge_answer(verdicts, request, partial_reason, evidence=evidence))
-
-
-async def _build_frozen(
-    verdicts: VerdictStore,
-    point: ExplanationInput,
-    tenant_id: int,
-    in_force: Sequence[Freeze],
-    stored_answer: StoredAnswer,
-) -> FrozenOut:
-    """The freezes, and the answer under them."""
-    if point.find_partial_reason(point.at_ms):
-        return serialize_frozen(in_force, None)
-    request = VerdictRequest(tenant_id, tuple(sorted(point.topics)), point.policy)
-    return serialize_frozen(in_force, await find_frozen_answer(verdicts, request, in_force, stored_answer))
 
 
 async def _compare_decision(

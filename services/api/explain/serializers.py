@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from itertools import groupby
 
 from lagscale.clock import to_datetime, to_ms
@@ -9,7 +10,7 @@ from lagscale.domain.explain.decision_diff import Evaluation, RecordedDecision, 
 from lagscale.domain.lag.time_lag import TimeLag
 from lagscale.domain.policy.parsing import list_effective_values
 from lagscale.domain.policy.policy import Metric, PersistenceScope
-from lagscale.domain.verdict.contract import Island, Verdict
+from lagscale.domain.verdict.contract import Verdict
 from lagscale.domain.verdict.facts import VerdictFacts, collect_facts
 from lagscale.domain.verdict.series import build_series, compute_lag
 from lagscale.domain.wording.verdicts import describe_answer, describe_change
@@ -17,7 +18,7 @@ from lagscale.store.registry.history import LagStep
 from services.api.explain import schemas as out
 from services.api.explain.inputs import ExplanationInput, format_time
 from services.api.schemas import to_optional_datetime
-from services.api.verdicts.answers import describe_coverage, serialize_answer
+from services.api.verdicts.answers import describe_coverage, serialize_answer, serialize_island
 from services.api.verdicts.schemas import IslandOut
 
 _MAX_ISLANDS = 20
@@ -75,7 +76,7 @@ def serialize_evaluation(
             for change in applied_changes
         ],
         deciding_rule=applied_changes[-1].rule if applied_changes else None,
-        answer=None if evaluation.answer is None else serialize_answer(evaluation.answer),
+        answer=serialize_answer(evaluation.answer),
         answer_sentence=describe_answer(judgment, policy, evaluation.answer),
         samples_complete=point.samples_since_ms is None or point.at_ms - lookback_ms >= point.samples_since_ms,
     )
@@ -186,29 +187,10 @@ def _serialize_islands(point: ExplanationInput, evaluation: Evaluation, facts: V
     # Time lag needs the whole stored history, which the facts do not contain.
     is_lag = point.policy.metric is Metric.LAG
     if facts is not None and is_lag and point.policy.persistence_scope is PersistenceScope.PARTITION:
-        others = [
-            Island(
-                trail.series.target_id,
-                trail.series.partition,
-                trail.island.lag,
-                trail.island.since_ms,
-                trail.island.span_ms,
-                trail.island.start_known,
-            )
-            for trail in facts.partition_islands
-        ]
-        others.sort(key=lambda one: (-one.span_ms, -one.lag, one.target_id or 0, one.partition or 0))
         named = None if first is None else (first.target_id, first.partition)
-        islands += [one for one in others if (one.target_id, one.partition) != named]
+        islands += [one for one in facts.rank_islands() if (one.target_id, one.partition) != named]
     return [
-        IslandOut(
-            topic=None if one.target_id is None else point.topics.get(one.target_id),
-            partition=one.partition,
-            lag=one.lag if is_lag else one.lag // 1000,
-            since=to_datetime(one.since_ms),
-            duration_seconds=one.span_ms / 1000,
-            start_known=one.start_known,
-        )
+        serialize_island(one if is_lag else replace(one, lag=one.lag // 1000), point.topics)
         for one in islands[:_MAX_ISLANDS]
     ]
 

@@ -22,8 +22,7 @@ from lagscale.domain.group_status.rules import (
 )
 from lagscale.errors import LagscaleError
 from lagscale.store.registrations.load import Registration, Registrations
-from lagscale.store.samples.read import NewestRound, RoundsRequest
-from services.api.group_status.reader import RoundSource
+from lagscale.store.samples.read import NewestRound, RoundsRequest, RoundsResult
 from services.api.metrics import GROUPS, MARKED, PARTITIONS
 
 log = structlog.get_logger(__name__)
@@ -36,6 +35,14 @@ class RegistrationSource(Protocol):
     """The part of the store of registrations that is used here."""
 
     async def load(self) -> Registrations: ...
+
+
+class RoundSource(Protocol):
+    """The part of the store of recent rounds that the API uses; in the scaler's role, as `VerdictStore`."""
+
+    async def read(self, requests: Sequence[RoundsRequest]) -> RoundsResult: ...
+
+    async def newest(self, requests: Sequence[RoundsRequest]) -> dict[int, NewestRound]: ...
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, get_args
 
 from lagscale.domain.quotas import Quota
 from lagscale.errors import FieldError, InvalidInput, PreconditionFailed
@@ -13,9 +13,8 @@ from lagscale.store.registry.monitor_spec import MonitorDraft, MonitorSpec, buil
 from lagscale.store.registry.session import Precondition, Row, TenantSession, check_precondition
 from services.api.deps import TenantAccess
 from services.api.monitors.drafts import parse_draft
-from services.api.monitors.schemas import ChangeIn, ChangeOut, ChangesIn, ChangesOut, FieldDifference
+from services.api.monitors.schemas import ChangeIn, ChangeOut, ChangeOutcome, ChangesIn, ChangesOut, FieldDifference
 
-_Outcome = Literal["created", "changed", "unchanged", "deleted"]
 _FIELDS = {
     "cluster": "cluster",
     "consumer_group": "consumerGroup",
@@ -32,7 +31,7 @@ class _PlannedChange:
     """One planned change: the current row of the monitor, and its desired state."""
 
     name: str
-    outcome: _Outcome
+    outcome: ChangeOutcome
     row: Row | None
     spec: MonitorSpec | None = None
 
@@ -56,10 +55,7 @@ async def apply_bulk_changes(
         if dry_run:
             await _check_quotas(session, steps)
     items = [_serialize_change(step, after.get(step.name, step.row)) for step in steps]
-    counts = {
-        outcome: sum(step.outcome == outcome for step in steps)
-        for outcome in ("created", "changed", "unchanged", "deleted")
-    }
+    counts = {outcome: sum(step.outcome == outcome for step in steps) for outcome in get_args(ChangeOutcome)}
     return ChangesOut.model_validate({"dry_run": dry_run, "items": items} | counts)
 
 

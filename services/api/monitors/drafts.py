@@ -1,8 +1,9 @@
-"""Bodies of monitors -> drafts of the registry, with their errors; and the policy of a stored monitor."""
+"""Bodies of monitors -> drafts of the registry, with their errors; and what a stored monitor is judged by."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from lagscale.domain.policy.keys import KEYS_BY_NAME
 from lagscale.domain.policy.parsing import parse_policy
@@ -11,8 +12,9 @@ from lagscale.domain.policy.tenant_rules import build_unknown_key_fault
 from lagscale.domain.state_codes import StateCode
 from lagscale.domain.topics import TopicScope, normalize_names
 from lagscale.errors import FieldError, InvalidInput
+from lagscale.store.registry import monitors
 from lagscale.store.registry.monitor_spec import MonitorDraft
-from lagscale.store.registry.session import Row
+from lagscale.store.registry.session import Row, TenantSession
 from services.api.monitors.schemas import MonitorIn
 from services.api.schemas import PolicyValue
 from services.api.tenants.schemas import format_policy_value
@@ -54,6 +56,32 @@ def read_policy(stored: Mapping[str, object], minimum_interval: int) -> Policy:
         return parse_policy(given, tick_seconds=0.0)
 
 
-def find_partial_reason(row: Row) -> str:
-    """Why only a part of a monitor's topics is measured; empty if all are."""
-    return str(row["scope_message"]) if row["scope_code"] == StateCode.TOO_MANY_TOPICS else ""
+@dataclass(frozen=True, slots=True)
+class MeasuredMonitor:
+    """A stored monitor, its tenant's minimum of `samplingInterval`, and the topics of its targets by their ids."""
+
+    row: Row
+    minimum_interval: int
+    topics: Mapping[int, str]
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that its samples are judged by."""
+        return read_policy(self.row["policy"], self.minimum_interval)
+
+    @property
+    def partial_reason(self) -> str:
+        """Why only a part of its topics is measured; empty if all are."""
+        return str(self.row["scope_message"]) if self.row["scope_code"] == StateCode.TOO_MANY_TOPICS else ""
+
+
+async def read_measured(session: TenantSession, name: str) -> MeasuredMonitor:
+    """The monitor of this name, with its targets.
+
+    Raises:
+        NotFound: there is no such monitor.
+    """
+    row = await monitors.read_by_name(session, name)
+    targets = await monitors.read_targets(session, row["id"])
+    topics = {int(target["id"]): str(target["topic"]) for target in targets}
+    return MeasuredMonitor(row, int(session.tenant["min_sampling_seconds"]), topics)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
@@ -80,7 +79,7 @@ async def create_monitor(
     async with tenant.session(lock=True) as session:
         outcome = await monitors.create(session, build_spec(draft, session.tenant, tick_seconds))
         row = await monitors.read_by_name(session, draft.name)
-    set_status_and_etag(response, replace(outcome, row=row))
+    set_status_and_etag(response, outcome, row)
     body = serialize_monitor(row)
     if run_validation:
         body.warnings = await validator.find_warnings(tenant, given)
@@ -120,7 +119,7 @@ async def put_monitor(
     async with tenant.session(lock=True, dry_run=dry_run) as session:
         outcome = await monitors.put_draft(session, draft, tick_seconds, precondition)
         row = await monitors.read_by_name(session, monitor)
-    set_status_and_etag(response, replace(outcome, row=row))
+    set_status_and_etag(response, outcome, row)
     body = serialize_monitor(row)
     if run_validation:
         body.warnings = await validator.find_warnings(tenant, given)
@@ -144,7 +143,7 @@ async def restore_monitor(
         spec = build_spec(read_draft(deleted), session.tenant, tick_seconds)
         outcome = await monitors.restore(session, deleted, spec)
         row = await monitors.read_by_name(session, monitor)
-    set_status_and_etag(response, replace(outcome, row=row))
+    set_status_and_etag(response, outcome, row)
     return serialize_monitor(row)
 
 

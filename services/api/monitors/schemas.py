@@ -23,6 +23,7 @@ from services.api.schemas import (
     split_list,
 )
 
+ChangeOutcome = Literal["created", "changed", "unchanged", "deleted"]
 #: Changes of one request, which take a few seconds.
 MAX_CHANGES = 1000
 
@@ -150,7 +151,7 @@ class ChangeOut(ApiSchema):
     """Outcome of one change, or of its dry run."""
 
     name: str = Field(examples=["ingest-logs"])
-    outcome: Literal["created", "changed", "unchanged", "deleted"] = Field(examples=["changed"])
+    outcome: ChangeOutcome = Field(examples=["changed"])
     version: int | None = Field(
         examples=[4],
         description="Version of the monitor after the change; of a dry run before it. Null without a monitor.",
@@ -233,14 +234,12 @@ class ValidationOut(ApiSchema):
 
 def serialize_monitor(row: Row) -> MonitorOut:
     """A monitor's row as a body."""
-    derived = {"topic_discovery", "policy", "inherited_policy", "last_requested_at", "warnings"}
     policy = read_given(row)
-    return MonitorOut.model_validate(
-        {name: row[name] for name in MonitorOut.model_fields if name not in derived}
-        | {
-            "topic_discovery": serialize_state(row, "scope_"),
-            "policy": policy,
-            "inherited_policy": {name: text for name, text in row["policy"].items() if name not in policy},
-            "last_requested_at": row["last_asked_at"],
-        }
+    return MonitorOut.from_row(
+        row,
+        topic_discovery=serialize_state(row, "scope_"),
+        policy=policy,
+        inherited_policy={name: text for name, text in row["policy"].items() if name not in policy},
+        last_requested_at=row["last_asked_at"],
+        warnings=[],
     )

@@ -8,20 +8,19 @@ from decimal import Decimal
 from itertools import islice
 from typing import Annotated, Any
 
-from pydantic import AfterValidator, Field, WithJsonSchema
+from pydantic import AfterValidator, Field
 
 from lagscale.domain.policy.tenant_rules import PolicyRules
 from lagscale.domain.quotas import Quota
 from lagscale.errors import InvalidInput
 from lagscale.store.registry.monitors import PolicyViolation
 from lagscale.store.registry.session import Row
-from services.api.schemas import ApiSchema, Line, Name
+from services.api.schemas import ApiSchema, Line, Name, PolicyValue, Scalar
 from services.api.tenants.quotas import quota_field
 
 _MAX_LENGTH = 255
 #: Further warnings are listed by a route of their own.
 _MAX_WARNINGS = 100
-_JSON_TYPES = [{"type": json_type} for json_type in ("string", "number", "boolean", "null")]
 
 
 def format_policy_value(value: Any) -> str:
@@ -31,19 +30,17 @@ def format_policy_value(value: Any) -> str:
     return format(Decimal(repr(value)).normalize(), "f") if isinstance(value, float) else str(value).strip()
 
 
-def _check_policy_text(value: Any) -> str | None:
+def _check_policy_text(value: PolicyValue) -> str | None:
     if value is None:
         return None
-    if not isinstance(value, str | int | float | bool):
-        raise ValueError("must be a string, a number, true or false")
     text = format_policy_value(value)
     if len(text) > _MAX_LENGTH or not text.isprintable():
         raise ValueError(f"must be at most {_MAX_LENGTH} printable characters")
     return text
 
 
-# One error per value, where a union would report one for each of its types; stored as a string.
-PolicyText = Annotated[Any, AfterValidator(_check_policy_text), WithJsonSchema({"anyOf": _JSON_TYPES})]
+#: Stored as a string.
+PolicyText = Annotated[Scalar, AfterValidator(_check_policy_text)]
 
 
 class PolicyLimit(ApiSchema):
@@ -127,10 +124,7 @@ def build_tenant_columns(given: TenantIn, tick_seconds: float) -> dict[str, Any]
 
 def serialize_tenant(row: Row, violations: Iterable[PolicyViolation] = ()) -> TenantOut:
     """A tenant's row as a body, with warnings for monitors that violate its rules."""
-    columns = {name: row[name] for name in TenantOut.model_fields if name != "warnings"}
-    return TenantOut.model_validate(
-        columns | {"warnings": list(islice(serialize_policy_warnings(violations), _MAX_WARNINGS))}
-    )
+    return TenantOut.from_row(row, warnings=list(islice(serialize_policy_warnings(violations), _MAX_WARNINGS)))
 
 
 def serialize_policy_warnings(violations: Iterable[PolicyViolation]) -> Iterator[PolicyWarning]:

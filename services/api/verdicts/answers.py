@@ -12,13 +12,13 @@ from typing import Protocol
 
 from lagscale.clock import to_datetime
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Answer, Judgment, Verdict, VerdictRequest
+from lagscale.domain.verdict.contract import Answer, Island, Judgment, Verdict, VerdictRequest
 from lagscale.domain.verdict.freezes import Freeze
 from lagscale.domain.verdict.hold import apply_partial_coverage, build_frozen_request, choose_answer
 from lagscale.domain.wording.answers import describe_freezes
 from lagscale.domain.wording.verdicts import describe_verdict
 from services.api.schemas import to_optional_datetime
-from services.api.verdicts.schemas import AnswerOut, FrozenOut
+from services.api.verdicts.schemas import AnswerOut, FrozenOut, IslandOut
 
 #: As the registry reads it: None while no answer is stored, (None,) where nothing was known that could be held.
 StoredAnswer = tuple[Answer | None] | None
@@ -51,22 +51,39 @@ async def judge_answer(
     return judgment, choose_answer(judgment, request.policy, last_known)
 
 
-async def find_frozen_answer(
-    verdicts: VerdictStore, request: VerdictRequest, in_force: Sequence[Freeze], stored_answer: StoredAnswer
-) -> Answer | None:
-    """The answer of a monitor under these freezes; computed where KEDA has not asked for it yet.
+async def build_frozen(
+    verdicts: VerdictStore,
+    request: VerdictRequest,
+    in_force: Sequence[Freeze],
+    stored_answer: StoredAnswer,
+    partial_reason: str,
+) -> FrozenOut | None:
+    """The freezes that cover a monitor, with its answer under them; None without a freeze.
 
     Args:
         verdicts: the store.
         request: the monitor, with all its topics; its targets were read in the tenant's context.
-        in_force: the freezes, the oldest first; at least one.
-        stored_answer: the one that the scaler stored under them.
+        in_force: the freezes, the oldest first.
+        stored_answer: the one that the scaler stored under them; computed where KEDA has not asked for it yet.
+        partial_reason: why only a part of the monitor's topics is measured, so that no answer is known; empty if all are.
     """
-    if stored_answer is not None:
-        return stored_answer[0]
-    frozen_request = build_frozen_request(request, in_force[0].since_ms)
-    (judgment,) = await verdicts.judge([frozen_request])
-    return await verdicts.find_last_known(frozen_request, judgment)
+    if not in_force:
+        return None
+    if partial_reason:
+        answer = None
+    elif stored_answer is not None:
+        answer = stored_answer[0]
+    else:
+        frozen_request = build_frozen_request(request, in_force[0].since_ms)
+        (judgment,) = await verdicts.judge([frozen_request])
+        answer = await verdicts.find_last_known(frozen_request, judgment)
+    return FrozenOut(
+        sentence=describe_freezes(in_force, has_answer=answer is not None),
+        since=to_datetime(in_force[0].since_ms),
+        until=to_datetime(max(one.until_ms for one in in_force)),
+        reasons=[one.reason for one in in_force],
+        answer=serialize_answer(answer),
+    )
 
 
 def describe_coverage(judgment: Judgment, policy: Policy, topics: Mapping[int, str], partial_reason: str) -> str:
@@ -76,8 +93,10 @@ def describe_coverage(judgment: Judgment, policy: Policy, topics: Mapping[int, s
     return f"{describe_verdict(judgment, policy, topics)} {partial_reason}".rstrip()
 
 
-def serialize_answer(answer: Answer) -> AnswerOut:
+def serialize_answer(answer: Answer | None) -> AnswerOut | None:
     """An answer as a body."""
+    if answer is None:
+        return None
     return AnswerOut(
         value=answer.value,
         active=answer.active,
@@ -86,12 +105,13 @@ def serialize_answer(answer: Answer) -> AnswerOut:
     )
 
 
-def serialize_frozen(in_force: Sequence[Freeze], answer: Answer | None) -> FrozenOut:
-    """These freezes and their answer as a body."""
-    return FrozenOut(
-        sentence=describe_freezes(in_force, has_answer=answer is not None),
-        since=to_datetime(in_force[0].since_ms),
-        until=to_datetime(max(one.until_ms for one in in_force)),
-        reasons=[one.reason for one in in_force],
-        answer=None if answer is None else serialize_answer(answer),
+def serialize_island(island: Island, topics: Mapping[int, str]) -> IslandOut:
+    """An island as a body, with the name of its topic."""
+    return IslandOut(
+        topic=None if island.target_id is None else topics.get(island.target_id),
+        partition=island.partition,
+        lag=island.lag,
+        since=to_datetime(island.since_ms),
+        duration_seconds=island.span_ms / 1000,
+        start_known=island.start_known,
     )

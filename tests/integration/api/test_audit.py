@@ -11,7 +11,7 @@ import pytest
 
 from lagscale.store.registry.audit import AuditFilter
 from lagscale.store.registry.session import AccessScope, RegistryDatabase
-from services.api.audit.export import export_lines
+from services.api.audit.routes import export_lines
 from services.api.deps import TenantAccess
 from tests.integration.api.conftest import Shop, fresh
 from tests.support.api_server import ADMIN, bearer, serving

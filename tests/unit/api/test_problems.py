@@ -23,7 +23,8 @@ from lagscale.store.registry.session import RegistryDatabase
 from services.api.app import ApiParts, create_app
 from services.api.auth.authenticator import Authenticator
 from services.api.auth.rate_limits import TenantRateLimiter
-from services.api.problems import MEDIA_TYPE, STATUS, find_status
+from services.api.problem_types import PROBLEM_TYPES, find_problem_type
+from services.api.problems import MEDIA_TYPE
 
 ADMIN = "bootstrap-key-of-this-test"
 
@@ -34,15 +35,15 @@ def family(kind: type[LagscaleError] = LagscaleError) -> list[type[LagscaleError
 
 def test_every_error_of_the_family_has_its_status() -> None:
     ours = [kind for kind in family() if kind.__module__ == "lagscale.errors"]
-    assert [kind.__name__ for kind in ours if kind not in STATUS] == []
-    assert set(STATUS) <= set(ours)
+    assert [kind.__name__ for kind in ours if kind not in PROBLEM_TYPES] == []
+    assert set(PROBLEM_TYPES) <= set(ours)
 
 
 def test_a_new_subclass_takes_its_ancestors_status() -> None:
     class Deeper(StoreTimeout):
         """Deeper."""
 
-    assert find_status(Deeper()) == 503
+    assert find_problem_type(Deeper()).status == 503
 
 
 class BrokenDatabase(RegistryDatabase):

@@ -17,7 +17,7 @@ from lagscale.domain.policy.keda_keys import KEDA_KEYS
 from lagscale.domain.policy.keys import KEYS_BY_NAME
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.tenancy import is_name
-from services.api.bindings.schemas import BindingIn
+from services.api.bindings.routes import BindingIn
 from services.api.clusters.schemas import ClusterIn
 from services.api.clusters.security import build_cluster_spec
 from services.api.monitors.schemas import MonitorIn

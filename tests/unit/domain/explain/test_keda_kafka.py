@@ -36,13 +36,16 @@ def test_the_cap_rounds_down_so_one_replica_more_than_partitions_can_be_asked_fo
 
 
 def test_only_partitions_with_lag_count_where_that_is_the_limit() -> None:
-    assert answered(*with_lag(100, 0, 0), lag_threshold=10, limit_to_lagging=True).value == 10
-    assert answered(*with_lag(100, 100, 0), lag_threshold=10, limit_to_lagging=True).value == 20
+    assert answered(*with_lag(100, 0, 0), lag_threshold=10, limit_to_partitions_with_lag=True).value == 10
+    assert answered(*with_lag(100, 100, 0), lag_threshold=10, limit_to_partitions_with_lag=True).value == 20
 
 
 @pytest.mark.parametrize(("lag", "value"), [(0, 10), (10, 10), (11, 20), (25, 30), (35, 60), (1_000, 60)])
 def test_an_even_split_takes_the_next_divisor_of_the_partitions(lag: int, value: int) -> None:
-    assert answered(*with_lag(lag, 0, 0, 0, 0, 0), lag_threshold=10, even_split=True).value == value
+    assert (
+        answered(*with_lag(lag, 0, 0, 0, 0, 0), lag_threshold=10, ensure_even_distribution_of_partitions=True).value
+        == value
+    )
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 
 from lagscale.clock import to_ms
 from lagscale.domain.tenancy import is_name
-from lagscale.errors import FieldError, InvalidInput
+from lagscale.errors import InvalidInput
 
 MonitorArgument = Annotated[str, typer.Argument(metavar="TENANT/MONITOR", help="The monitor.")]
 ApiJson = Annotated[bool, typer.Option("--json", help="Print the API response as JSON.")]
@@ -34,7 +34,7 @@ def parse_monitor_argument(text: str) -> tuple[str, str]:
     """
     tenant, _, monitor = text.partition("/")
     if not is_name(tenant) or not is_name(monitor):
-        raise InvalidInput([FieldError("TENANT/MONITOR", "expected TENANT/MONITOR, for example shop/ingest-logs")])
+        raise InvalidInput.of("TENANT/MONITOR", "expected TENANT/MONITOR, for example shop/ingest-logs")
     return tenant, monitor
 
 

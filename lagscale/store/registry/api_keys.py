@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, func, select, update
 
-from lagscale.errors import Conflict, FieldError, InvalidInput, NotAuthenticated
+from lagscale.errors import Conflict, InvalidInput, NotAuthenticated
 from lagscale.store.registry import audit
 from lagscale.store.registry.paging import Page, PageRequest, read_page
 from lagscale.store.registry.session import RegistrySession, Row, TenantSession
@@ -103,7 +103,7 @@ async def rotate(session: RegistrySession, prefix: str, overlap: timedelta, expi
     now = row.pop("present")
     _check_rotatable(row, now)
     if expires_at is not None and expires_at <= now:
-        raise InvalidInput([FieldError("expiresAt", "must be in the future")])
+        raise InvalidInput.of("expiresAt", "must be in the future")
     if expires_at is None and row["expires_at"] is not None:
         expires_at = now + (row["expires_at"] - row["created_at"])
     made = await create(session, row["name"], row["role"], expires_at)

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from lagscale.clock import to_ms
 from lagscale.domain.verdict.contract import Answer
 from lagscale.domain.verdict.freezes import MAX_FREEZE_MS, Freeze
-from lagscale.errors import FieldError, InvalidInput, NotFound
+from lagscale.errors import InvalidInput, NotFound
 from lagscale.store.registry import audit
 from lagscale.store.registry.history import read_clock
 from lagscale.store.registry.paging import Page, PageRequest, read_page
@@ -69,7 +69,7 @@ async def put(
     if not now < end <= now + timedelta(milliseconds=MAX_FREEZE_MS):
         days = MAX_FREEZE_MS // 86_400_000
         text = f"must be in the future, within {days} days; the database's clock says {now.isoformat('T', 'seconds')}"
-        raise InvalidInput([FieldError("until", text)])
+        raise InvalidInput.of("until", text)
     before = await session.fetch_optional(_select_freeze(subject))
     values = {"reason": reason, "until": end, "actor": session.actor}
     if before is None:

@@ -18,7 +18,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from lagscale.errors import (
     Conflict,
-    FieldError,
     InvalidInput,
     NotFound,
     PreconditionFailed,
@@ -245,7 +244,7 @@ def _translate_driver_error(cause: BaseException) -> BaseException:
         # PostgreSQL's error for a missing role: no database of this server has been migrated yet.
         return StoreUnavailable("Database schema version mismatch; run `lagscale migrate`.")
     if isinstance(cause, pg.DataError):
-        return InvalidInput([FieldError("body", "holds a character or a number that cannot be stored")])
+        return InvalidInput.of("body", "holds a character or a number that cannot be stored")
     return translate_error(cause) or cause
 
 

@@ -138,7 +138,7 @@ def confirm(deleting: Sequence[PlanStep], *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         names = ", ".join(str(step.ref) for step in deleting[:3]) + (" and more" if len(deleting) > 3 else "")
-        raise InvalidInput([FieldError("--yes", f"required to delete {len(deleting)} object(s): {names}")])
+        raise InvalidInput.of("--yes", f"required to delete {len(deleting)} object(s): {names}")
     _print_steps(deleting, Console(stderr=True))
     typer.confirm("Delete them?", abort=True, err=True)
 

@@ -102,17 +102,13 @@ def _build_query(keys: Sequence[str], min_replicas: int | None, max_replicas: in
 def _select_monitors(client: ApiClient, selection: str | None, imported: Path | None) -> list[ComparedMonitor]:
     tenant, slash, monitor = (selection or "").partition("/")
     if selection is not None and (not is_name(tenant) or (slash and not is_name(monitor))):
-        raise InvalidInput(
-            [FieldError("TENANT/MONITOR", "expected TENANT or TENANT/MONITOR, for example shop/ingest-logs")]
-        )
+        raise InvalidInput.of("TENANT/MONITOR", "expected TENANT or TENANT/MONITOR, for example shop/ingest-logs")
     if imported is not None:
         selected = [
             one for one in _read_import(imported) if tenant in {"", one.tenant} and monitor in {"", one.monitor}
         ]
         if not selected:
-            raise InvalidInput(
-                [FieldError("--imported", "contains no such monitor; omit TENANT/MONITOR to compare all of them")]
-            )
+            raise InvalidInput.of("--imported", "contains no such monitor; omit TENANT/MONITOR to compare all of them")
         return selected
     if monitor:
         return [ComparedMonitor(tenant, monitor)]
@@ -144,7 +140,7 @@ def _read_import(directory: Path) -> list[ComparedMonitor]:
             for monitor in one["monitors"]
         ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise InvalidInput([FieldError("--imported", f"{path} is not a report of `lagscale import`")]) from None
+        raise InvalidInput.of("--imported", f"{path} is not a report of `lagscale import`") from None
 
 
 def _text(value: object) -> str:

@@ -308,18 +308,14 @@ def _find_inline_cluster(trigger: TriggerMetadata, tenant: TenantEntry) -> str:
     ]
     if named is not None:
         if named not in matching:
-            raise InvalidInput(
-                [FieldError("bootstrapServers", f"do not match cluster {named!r}; set only one of the two keys")]
-            )
+            raise InvalidInput.of("bootstrapServers", f"do not match cluster {named!r}; set only one of the two keys")
         return named
     if not matching:
         raise NotFound(
             "No cluster of this namespace's tenant has these bootstrapServers; register it or correct the addresses."
         )
     if len(matching) > 1:
-        raise InvalidInput(
-            [FieldError("bootstrapServers", f"match several clusters; set cluster to {' or '.join(matching)}")]
-        )
+        raise InvalidInput.of("bootstrapServers", f"match several clusters; set cluster to {' or '.join(matching)}")
     return matching[0]
 
 

@@ -23,6 +23,7 @@ from psycopg import AsyncConnection, Connection, sql
 from psycopg import errors as pg
 from psycopg.abc import PQGen
 from psycopg.pq.abc import PGconn
+from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from lagscale.errors import Conflict, LagscaleError, StoreTimeout, StoreUnavailable
@@ -169,6 +170,19 @@ async def connect(url: str, role: str, *, application: str) -> AsyncConnection[A
 async def set_role(connection: AsyncConnection[Any], role: str) -> None:
     """Step down from the login user to the service's role."""
     await connection.execute(_set_role(role))
+
+
+async def fetch_rows(
+    connection: AsyncConnection[Any],
+    statement: str,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    prepare: bool = False,
+) -> list[dict[str, Any]]:
+    """The rows of a named statement, each as column -> value."""
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(load(statement), parameters, prepare=prepare or None)
+        return await cursor.fetchall()
 
 
 async def set_tenant_context(connection: AsyncConnection[Any], tenant_id: int) -> None:

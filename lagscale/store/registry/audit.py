@@ -20,8 +20,8 @@ from lagscale.store.registry.paging import (
     MAX_PAGE_SIZE,
     Page,
     PageRequest,
+    cut_page,
     decode_cursor,
-    encode_cursor,
 )
 from lagscale.store.registry.session import RegistrySession, Row, TenantSession, WriteResult
 from lagscale.store.registry.tables import audit_event as event
@@ -120,15 +120,13 @@ async def list_page(session: RegistrySession, criteria: AuditFilter, page_reques
         InvalidInput: the cursor is not one of this listing.
     """
     after = None if page_request.after is None else _parse_cursor(page_request.after)
-    limit = min(max(page_request.limit, 1), MAX_PAGE_SIZE)
     statement = _select_events(session, criteria)
     if after is not None:
         statement = statement.where(_position() < _literal(after))
-    rows = await session.fetch_all(statement.order_by(event.c.at.desc(), event.c.id.desc()).limit(limit + 1))
-    if len(rows) <= limit:
-        return Page(rows, None)
-    last = rows[limit - 1]
-    return Page(rows[:limit], encode_cursor([last["at"].isoformat(), str(last["id"])]))
+    newest_first = statement.order_by(event.c.at.desc(), event.c.id.desc())
+    return await cut_page(
+        session, newest_first, page_request.limit, lambda row: [row["at"].isoformat(), str(row["id"])]
+    )
 
 
 async def read_after(session: RegistrySession, criteria: AuditFilter, last: Row | None) -> Sequence[Row]:

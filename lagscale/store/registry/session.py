@@ -162,14 +162,11 @@ class RegistryDatabase:
         self, actor: str, *, origin: str | None = None, dry_run: bool = False
     ) -> AbstractAsyncContextManager[RegistrySession]:
         """A transaction that sees every tenant's rows; only after the caller's key was checked."""
-        return self._begin(AccessScope(None, actor, origin, dry_run))
-
-    def within(self, scope: AccessScope) -> AbstractAsyncContextManager[RegistrySession]:
-        """A transaction that sees what the scope may see."""
-        return self._begin(scope)
+        return self.within(AccessScope(None, actor, origin, dry_run))
 
     @asynccontextmanager
-    async def _begin(self, scope: AccessScope) -> AsyncIterator[RegistrySession]:
+    async def within(self, scope: AccessScope) -> AsyncIterator[RegistrySession]:
+        """A transaction that sees what the scope may see."""
         async with _translate_errors(), self._engine.begin() as connection:
             await _set_context(connection, scope.tenant_id)
             yield RegistrySession(connection, scope.actor, scope.origin)
@@ -192,7 +189,7 @@ class RegistryDatabase:
         Raises:
             NotFound: no tenant of this name for this scope.
         """
-        async with self._begin(scope) as session:
+        async with self.within(scope) as session:
             statement = sa.select(tables.tenant).where(tables.tenant.c.name == name)
             if lock:
                 statement = statement.with_for_update(key_share=True)

@@ -82,6 +82,11 @@ def parse_time_ms(text: str) -> int:
     return to_ms(parse_time(text))
 
 
+def format_clock(text: str) -> str:
+    """The time of day of a timestamp of the API, in UTC."""
+    return f"{parse_time(text):%H:%M:%S}"
+
+
 def format_short(number: float) -> str:
     """A number of at most five characters: 950, 1.2k, 35M."""
     for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):

@@ -13,7 +13,7 @@ from sqlalchemy import ColumnElement, func, select, update
 from lagscale.errors import Conflict, InvalidInput, NotAuthenticated
 from lagscale.store.registry import audit
 from lagscale.store.registry.paging import Page, PageRequest, read_page
-from lagscale.store.registry.session import RegistrySession, Row, TenantSession
+from lagscale.store.registry.session import RegistrySession, Row
 from lagscale.store.registry.tables import api_key
 
 PLATFORM_ADMIN = "platform-admin"
@@ -48,9 +48,8 @@ def digest(text: str) -> bytes:
 async def create(session: RegistrySession, name: str, role: str, expires_at: datetime | None) -> CreatedKey:
     """Create a key: the tenant's in its context, else the platform's."""
     text, prefix = generate_api_key()
-    tenant_id = session.tenant_id if isinstance(session, TenantSession) else None
     values: audit.Facts = {
-        "tenant_id": tenant_id,
+        "tenant_id": session.tenant_id,
         "name": name,
         "role": role,
         "prefix": prefix,
@@ -62,10 +61,7 @@ async def create(session: RegistrySession, name: str, role: str, expires_at: dat
 
 async def list_page(session: RegistrySession, page_request: PageRequest) -> Page:
     """The tenant's keys in its context, else the platform's; including revoked ones."""
-    statement = select(api_key)
-    if not isinstance(session, TenantSession):
-        statement = statement.where(api_key.c.tenant_id.is_(None))
-    return await read_page(session, statement, ["prefix"], page_request)
+    return await read_page(session, select(api_key).where(_is_owned(session)), ["prefix"], page_request)
 
 
 async def revoke(session: RegistrySession, prefix: str) -> None:
@@ -122,8 +118,7 @@ def _check_rotatable(row: Row, now: datetime) -> None:
 
 
 def _is_owned(session: RegistrySession) -> ColumnElement[bool]:
-    tenant_id = session.tenant_id if isinstance(session, TenantSession) else None
-    return api_key.c.tenant_id.is_(None) if tenant_id is None else api_key.c.tenant_id == tenant_id
+    return api_key.c.tenant_id.is_not_distinct_from(session.tenant_id)
 
 
 def is_key(text: str) -> bool:

@@ -23,7 +23,7 @@ from lagscale.store.registry.paging import (
     cut_page,
     decode_cursor,
 )
-from lagscale.store.registry.session import RegistrySession, Row, TenantSession, WriteResult
+from lagscale.store.registry.session import RegistrySession, Row, WriteResult
 from lagscale.store.registry.tables import audit_event as event
 from lagscale.store.registry.tables import tenant
 
@@ -78,7 +78,7 @@ async def record(
     """
     await session.execute(
         sa.insert(event).values(
-            tenant_id=session.tenant_id if isinstance(session, TenantSession) else tenant_id,
+            tenant_id=tenant_id if session.tenant_id is None else session.tenant_id,
             actor=session.actor,
             action=action,
             object=object_name,
@@ -154,7 +154,7 @@ def _to_json(name: str, value: Any) -> Any:
 
 def _select_events(session: RegistrySession, criteria: AuditFilter) -> sa.Select[Any]:
     statement = sa.select(event, tenant.c.name.label("tenant")).outerjoin(tenant, tenant.c.id == event.c.tenant_id)
-    if isinstance(session, TenantSession):
+    if session.tenant_id is not None:
         statement = statement.where(event.c.tenant_id == session.tenant_id)
     elif criteria.tenant is not None:
         statement = statement.where(tenant.c.name == criteria.tenant)

@@ -23,6 +23,7 @@ from lagscale.store.registry.session import Row, TenantSession, WriteResult
 from lagscale.store.registry.tables import cluster, freeze, frozen_answer, monitor
 
 TENANT, CLUSTER, MONITOR = "tenant", "cluster", "monitor"
+_TABLES = {CLUSTER: cluster, MONITOR: monitor}
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,12 +156,9 @@ def _select_freezes() -> sa.Select[Any]:
 
 
 def _select_freeze(subject: FreezeSubject) -> sa.Select[Any]:
-    query = _select_freezes()
-    if subject.kind == MONITOR:
-        return query.where(freeze.c.monitor_id.is_not(None), monitor.c.name == subject.name)
-    if subject.kind == CLUSTER:
-        return query.where(freeze.c.cluster_id.is_not(None), cluster.c.name == subject.name)
-    return query.where(freeze.c.monitor_id.is_(None), freeze.c.cluster_id.is_(None))
+    if subject.kind == TENANT:
+        return _select_freezes().where(freeze.c.monitor_id.is_(None), freeze.c.cluster_id.is_(None))
+    return _select_freezes().where(_TABLES[subject.kind].c.name == subject.name)
 
 
 async def _identify(session: TenantSession, subject: FreezeSubject) -> dict[str, int]:
@@ -171,12 +169,12 @@ async def _identify(session: TenantSession, subject: FreezeSubject) -> dict[str,
     """
     if subject.kind == TENANT:
         return {}
-    if subject.kind == MONITOR:
-        statement = sa.select(monitor.c.id).where(monitor.c.name == subject.name, monitor.c.deleted_at.is_(None))
-    elif subject.kind == CLUSTER:
-        statement = sa.select(cluster.c.id).where(cluster.c.name == subject.name)
-    else:
+    table = _TABLES.get(subject.kind)
+    if table is None:
         raise NotFound
+    statement = sa.select(table.c.id).where(table.c.name == subject.name)
+    if table is monitor:
+        statement = statement.where(monitor.c.deleted_at.is_(None))
     # Locked until the end, so that it is not deleted while it is being frozen.
     row = await session.fetch_existing(statement.with_for_update(read=True, key_share=True))
     return {f"{subject.kind}_id": int(row["id"])}

@@ -94,14 +94,13 @@ async def list_page(session: TenantSession, page_request: PageRequest, only: Mon
     """The tenant's monitors with their clusters' names and linked topics; without filters all live ones."""
     only = only or MonitorFilter()
     statement = _select_with_topics(deleted=only.deleted)
-    if only.cluster is not None:
-        statement = statement.where(cluster.c.name == only.cluster)
-    if only.consumer_group is not None:
-        statement = statement.where(monitor.c.consumer_group == only.consumer_group)
-    if only.auto_registered is not None:
-        statement = statement.where(monitor.c.auto_registered == only.auto_registered)
-    if only.failing is not None:
-        statement = statement.where(_is_failing() == only.failing)
+    conditions: tuple[tuple[sa.ColumnElement[Any], object], ...] = (
+        (cluster.c.name, only.cluster),
+        (monitor.c.consumer_group, only.consumer_group),
+        (monitor.c.auto_registered, only.auto_registered),
+        (_is_failing(), only.failing),
+    )
+    statement = statement.where(*(column == value for column, value in conditions if value is not None))
     return await read_page(session, statement, ["name", "deleted_key"] if only.deleted else ["name"], page_request)
 
 

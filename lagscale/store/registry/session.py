@@ -71,6 +71,11 @@ class RegistrySession:
     actor: str
     origin: str | None = None
 
+    @property
+    def tenant_id(self) -> int | None:
+        """The tenant in whose context it runs; None of the platform."""
+        return None
+
     async def execute(self, statement: sa.Executable) -> sa.CursorResult[Any]:
         """Execute a statement."""
         return await self.connection.execute(statement)

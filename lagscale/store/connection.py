@@ -75,8 +75,7 @@ _TRANSLATIONS: tuple[tuple[tuple[type[Exception], ...], type[LagscaleError], str
         StoreUnavailable,
         "The database rejected the login or role of this service; check LAGSCALE_DATABASE_URL and the roles.",
     ),
-    ((psycopg.OperationalError, psycopg.InterfaceError, psycopg_pool.PoolClosed), StoreUnavailable, None),
-    ((OSError,), StoreUnavailable, None),
+    ((psycopg.OperationalError, psycopg.InterfaceError, psycopg_pool.PoolClosed, OSError), StoreUnavailable, None),
 )
 
 Result = TypeVar("Result")

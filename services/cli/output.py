@@ -56,10 +56,7 @@ def print_json(value: Any) -> None:
 def dump_yaml(documents: Iterable[Any], *, width: int = 4096, explicit_start: bool = False) -> str:
     """Documents as YAML, separated by `---`; comments of a round trip stay.
 
-    Args:
-        documents: mappings.
-        width: longer lines are folded.
-        explicit_start: the first document begins with `---` too.
+    Lines longer than `width` are folded; with `explicit_start` the first document begins with `---` too.
     """
     yaml = YAML(typ="rt")
     yaml.width = width
@@ -118,10 +115,6 @@ def format_duration(seconds: float) -> str:
 @contextmanager
 def show_progress(task_name: str, total: int) -> Iterator[Callable[[], None]]:
     """Show a progress bar for many objects: on standard error, and only if that is a terminal.
-
-    Args:
-        task_name: what is being done, as in "applying".
-        total: how many objects.
 
     Yields:
         a function to call after each object, from any thread.

@@ -82,11 +82,9 @@ async def revoke(session: RegistrySession, prefix: str) -> None:
 async def rotate(session: RegistrySession, prefix: str, overlap: timedelta, expires_at: datetime | None) -> CreatedKey:
     """Create a successor of the same name and role; the key itself expires after the overlap.
 
-    Args:
-        session: in the tenant's context for a tenant's key, else the platform's.
-        prefix: the key's.
-        overlap: how long both are valid; a key that expires earlier keeps its expiry.
-        expires_at: of the successor. None gives it the lifetime of the key; none if the key does not expire.
+    The session is in the tenant's context for a tenant's key, else the platform's. Both keys are valid during the
+    overlap; a key that expires earlier keeps its expiry. Without `expires_at` the successor gets the lifetime of the
+    key; none if the key does not expire.
 
     Raises:
         NotFound: there is none of this prefix.
@@ -129,11 +127,7 @@ def is_key(text: str) -> bool:
 
 
 async def identify(session: RegistrySession, text: str) -> Row:
-    """The row of a valid key.
-
-    Args:
-        session: a transaction of the platform, because the key's tenant is not known yet.
-        text: the credentials that the caller sent.
+    """The row of a valid key. The session is the platform's, because the key's tenant is not known yet.
 
     Raises:
         NotAuthenticated: it is unknown, revoked or expired. The response does not say which; the fact `reason` does,

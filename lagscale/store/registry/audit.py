@@ -68,13 +68,9 @@ async def record(
 ) -> None:
     """Write the row.
 
-    Args:
-        session: the transaction of the change; in a tenant's context the row is that tenant's, else the platform's.
-        action: as in `monitor.create`.
-        object_name: as in `monitor/orders`.
-        before: the object's row before the change; None where there was none.
-        after: the object's row after the change; None where there is none.
-        tenant_id: whose row it is, where the platform changes a tenant's object outside the tenant's context.
+    In a tenant's context it is that tenant's, else the platform's, or `tenant_id`'s where the platform changes a
+    tenant's object. Actions are as `monitor.create`, names as `monitor/orders`; `before` is None where there was no
+    object, and `after` where there is none.
     """
     await session.execute(
         sa.insert(event).values(

@@ -245,12 +245,8 @@ async def reencrypt_all(
     """Encrypt again, with the first key, what an older key has encrypted.
 
     Each batch is a transaction of its own with its audit row, and secrets of the first key are skipped: the run may be
-    interrupted, repeated, and run twice at once.
-
-    Args:
-        database: the registry.
-        keyring: all keys that any secret was encrypted with; the first one encrypts.
-        progress: called after every batch, and once before the first.
+    interrupted, repeated, and run twice at once. `progress` is called once before the first batch, and after each. The
+    keyring has all keys that any secret was encrypted with.
 
     Raises:
         SettingsInvalid: there is no key.

@@ -54,11 +54,8 @@ async def put(
 ) -> WriteResult:
     """Freeze an object, or change end and reason of its freeze; the beginning stays, and so do the answers.
 
-    Args:
-        session: with the tenant's lock.
-        subject: the object.
-        reason: shown with the freeze and in explanations.
-        until: an instant, or a duration from now on, by the database's clock.
+    The session has the tenant's lock. `reason` is shown with the freeze and in explanations. `until` is an instant, or
+    a duration from now on, by the database's clock.
 
     Raises:
         NotFound: there is no such object.

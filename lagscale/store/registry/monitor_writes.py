@@ -74,10 +74,8 @@ async def create(session: TenantSession, specs: Sequence[MonitorSpec]) -> list[R
 async def change(session: TenantSession, pairs: Sequence[tuple[Row, MonitorSpec]], *, adopt: bool) -> list[Row]:
     """Bring monitors to their specs; the new rows in the same order.
 
-    Args:
-        session: a transaction in the tenant's context that has locked the rows.
-        pairs: each row, with its cluster's name, and its spec.
-        adopt: a person made the change, so an auto-registered monitor no longer expires.
+    The session has locked the rows, which have their clusters' names. With `adopt` a person made the change, so an
+    auto-registered monitor no longer expires.
 
     Raises:
         InvalidInput: there is no such cluster.
@@ -162,10 +160,6 @@ async def _update_links(session: TenantSession, desired: Sequence[tuple[Row, Mon
 
     A listed topic is linked at once. Of monitors with topic discovery only links that no longer match are removed; the
     scraper adds the others within seconds.
-
-    Args:
-        session: a transaction in the tenant's context.
-        desired: each monitor's present row and its spec.
     """
     intended = {
         int(row["id"]): {(*_target_key(row, spec), topic) for topic in spec.topics}

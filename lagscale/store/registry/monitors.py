@@ -265,11 +265,7 @@ async def apply_tenant_rules(session: TenantSession, tick_seconds: float) -> lis
     """Apply the tenant's present rules to its live monitors at once; the violations by name.
 
     A monitor that the new defaults change gets a new version, so that each point in time is explained by its own policy.
-    A monitor without a valid policy by these rules keeps its policy.
-
-    Args:
-        session: a transaction in the tenant's context, with the tenant's present row.
-        tick_seconds: the scraper's tick.
+    A monitor without a valid policy by these rules keeps its policy. The session has the tenant's present row.
     """
     await quotas.lock_registrations(session)
     rows = await lock_many(session)

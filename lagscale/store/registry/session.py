@@ -183,13 +183,9 @@ class RegistryDatabase:
     async def tenant(self, scope: AccessScope, name: str, *, lock: bool = False) -> AsyncIterator[TenantSession]:
         """A transaction in the named tenant's context.
 
-        The tenant is looked up with the scope's own visibility, so another tenant's name and a missing one run the
-        same statements and get the same answer. What follows sees that tenant's rows only, whoever asks.
-
-        Args:
-            scope: who asks.
-            name: the tenant's name.
-            lock: lock the tenant's row until the end, so that whatever is counted stays exact.
+        The tenant is looked up with the scope's own visibility, so another tenant's name and a missing one run the same
+        statements and get the same answer. What follows sees that tenant's rows only, whoever asks. `lock` locks the
+        tenant's row until the end, so that whatever is counted stays exact.
 
         Raises:
             NotFound: no tenant of this name for this scope.
@@ -278,10 +274,6 @@ class Precondition:
 
 def check_precondition(row: Row | None, precondition: Precondition | None) -> None:
     """Check the caller's precondition.
-
-    Args:
-        row: the present row; None where there is none.
-        precondition: None is always met.
 
     Raises:
         PreconditionFailed: it is not met.

@@ -54,11 +54,9 @@ class PostgresVerdicts:
     async def judge(self, requests: Sequence[VerdictRequest], *, evidence: bool = False) -> list[Judgment]:
         """One judgment for each request, in order.
 
-        Args:
-            requests: the monitors.
-            evidence: read every sample of the lookback, so that the judgment names the island, stuck partitions and
-                whether the backlog recovers. Without it the newest rows decide where they can, with the same verdict,
-                value and activity.
+        `evidence` reads every sample of the lookback, so that the judgment names the island, stuck partitions and
+        whether the backlog recovers. Without it the newest rows decide where they can, with the same verdict, value and
+        activity.
         """
         if not requests:
             return []

@@ -210,12 +210,7 @@ def _print_json(steps: Sequence[PlanStep]) -> None:
 
 
 def _raise_errors(steps: Sequence[PlanStep], *, executed: bool) -> None:
-    """Raise one error for all failed steps.
-
-    Args:
-        steps: of a plan, or its results.
-        executed: whether these are results.
-    """
+    """Raise one error for all failed steps."""
     failed = [(step, step.error) for step in steps if step.error is not None]
     if not failed:
         return

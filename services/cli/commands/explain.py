@@ -72,13 +72,7 @@ def show_explanation(
 
 
 def print_explanation(explanation: JsonObject, name: str, console: Console) -> None:
-    """Print an explanation: the sentence, the rules, lag with its threshold, and the decisions under it.
-
-    Args:
-        explanation: the API's response.
-        name: TENANT/MONITOR.
-        console: gives the width.
-    """
+    """Print an explanation: the sentence, the rules, lag with its threshold, and the decisions under it."""
     width = min(console.width, _MAX_WIDTH)
     parts: list[RenderableType] = [_render_header(explanation, name), Text(explanation["sentence"], style="bold")]
     parts += [Text(note, style="yellow") for note in explanation["notes"]]

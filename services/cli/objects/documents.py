@@ -50,11 +50,8 @@ class SourceDocument:
 def read_documents(sources: Sequence[str], field_errors: list[FieldError]) -> list[SourceDocument]:
     """The documents of files, directories or standard input (`-`).
 
-    Lists, and a `List` with `items`, are split into their members. Empty documents are skipped.
-
-    Args:
-        sources: values of `-f`.
-        field_errors: receives an error for each file that cannot be read.
+    Lists, and a `List` with `items`, are split into their members. Empty documents are skipped. `field_errors` receives
+    an error for each file that cannot be read.
     """
     parsed: list[SourceDocument] = []
     for source in sources:
@@ -84,9 +81,7 @@ class SourceText:
 def read_texts(source: str, field_errors: list[FieldError]) -> Iterator[SourceText]:
     """The texts of a file, of a directory (its .yaml, .yml and .json files, recursive), or of standard input (`-`).
 
-    Args:
-        source: one value of `-f`.
-        field_errors: receives an error for each file that cannot be read.
+    `field_errors` receives an error for each file that cannot be read.
     """
     if source == _STDIN:
         yield SourceText("stdin", "stdin", sys.stdin.read())
@@ -238,12 +233,8 @@ _REFERENCE_FORM = "expected {env: NAME} or {file: PATH}"
 def resolve_spec(document: SourceDocument, environ: Mapping[str, str], field_errors: list[FieldError]) -> Any:
     """The document's spec with every `valueFrom` replaced by its value; empty if there is none.
 
-    A value comes from the command's environment, or from a file next to the manifest.
-
-    Args:
-        document: of a manifest.
-        environ: variables that may be referenced; those of Lagscale's settings may not.
-        field_errors: receives an error for each unresolved reference, with its location and field.
+    A value comes from the command's environment, or from a file next to the manifest. Variables of Lagscale's settings
+    may not be referenced. `field_errors` receives an error for each unresolved reference, with its location and field.
     """
 
     def resolve(key_path: KeyPath, value: Any) -> Any:

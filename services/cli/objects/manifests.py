@@ -77,14 +77,7 @@ class DeclaredObjects:
 def parse_manifests(
     documents: Iterable[SourceDocument], schemas: ApiSchemas, environ: Mapping[str, str], field_errors: list[FieldError]
 ) -> DeclaredObjects:
-    """The objects of the documents.
-
-    Args:
-        documents: of all files.
-        schemas: of the API.
-        environ: for `valueFrom`.
-        field_errors: receives all errors; contains those of reading the files.
-    """
+    """The objects of the documents. `field_errors` receives all errors; it contains those of reading the files."""
     complete = not field_errors
     by_ref: dict[ObjectRef, Manifest] = {}
     for document in documents:

@@ -59,13 +59,9 @@ def build_plan(
 ) -> list[PlanStep]:
     """One step per object in dependency order, then the deletions in reverse order.
 
-    Args:
-        objects_api: the API.
-        declared: the objects of the files; invalid ones get no step.
-        advance: called after each compared object.
-        prune: delete undeclared objects: only of kinds that the files declare in the same tenant, never a tenant
-            or a monitor that registered itself.
-        field_errors: receives all errors.
+    Invalid objects get no step. `prune` deletes undeclared objects: only of kinds that the files declare in the same
+    tenant, never a tenant or a monitor that registered itself. `advance` is called after each compared object;
+    `field_errors` receives all errors.
 
     Raises:
         LagscaleError: the API is not reachable, or rejects the key.

@@ -75,13 +75,7 @@ class ApiSchemas:
         return "dryRun" in self._parameters(kind)
 
     def query(self, kind: ObjectKind, *, dry_run: bool, preflight: bool) -> str:
-        """The query of a write.
-
-        Args:
-            kind: of the object.
-            dry_run: validate without changing anything; probes of the network are left to the change itself.
-            preflight: probe the network.
-        """
+        """The query of a write. A dry run changes nothing, and leaves probes of the network to the change itself."""
         parts = ["dryRun=true"] if dry_run else []
         if dry_run or not preflight:
             parts += [f"{name}=false" for name in sorted(_PREFLIGHT_PARAMETERS & self._parameters(kind))]

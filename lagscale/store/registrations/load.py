@@ -126,13 +126,14 @@ class PostgresRegistrations:
             registration = _read_registration(row, least.get(row["tenant_id"], 1))
             if registration is not None:
                 found.append(registration)
+        now_ms, *_ = [row.pop("now_ms") for row in freezes]
         return Registrations(
             version,
             entries,
             tuple(found),
             {(row["instance"], row["namespace"]): row["tenant_id"] for row in bindings},
-            tuple(_read_freeze(row) for row in freezes if row["freeze_id"] is not None),
-            freezes[0]["now_ms"],
+            tuple(Freeze(**row) for row in freezes if row["freeze_id"] is not None),
+            now_ms,
         )
 
     async def register(self, monitor: InlineMonitor) -> None:
@@ -150,10 +151,6 @@ async def _read_version(connection: AsyncConnection[Any]) -> int:
 def _read_tenant(row: dict[str, Any]) -> TenantEntry:
     clusters = {name: tuple(bootstrap) for name, bootstrap in row.pop("clusters").items()}
     return TenantEntry(tenant_id=row.pop("id"), clusters=clusters, **row)
-
-
-def _read_freeze(row: Mapping[str, Any]) -> Freeze:
-    return Freeze(**{name: value for name, value in row.items() if name != "now_ms"})
 
 
 def _read_registration(row: dict[str, Any], minimum_interval: int) -> Registration | None:

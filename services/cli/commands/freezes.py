@@ -31,7 +31,7 @@ def freeze_scaling(
     body = {"forSeconds": parse_duration(duration), "reason": reason}
     with open_api() as client:
         created, _ = client.send("PUT", build_freeze_path(target, cluster), body)
-    name = _format_name(created["kind"], created["name"], target)
+    name = f"{created['kind']} {created['name'] or target.partition('/')[0]}"
     console = Console(soft_wrap=True)
     console.print(f"{name} is frozen until {created['until']}: {created['reason']}", markup=False, highlight=False)
 
@@ -81,7 +81,3 @@ def build_freeze_path(target: str, cluster: str | None) -> str:
     if monitor:
         return f"{base}/monitors/{quote(monitor, safe='')}/freeze"
     return f"{base}/clusters/{quote(cluster, safe='')}/freeze" if cluster else f"{base}/freeze"
-
-
-def _format_name(kind: str, name: str | None, target: str) -> str:
-    return f"{kind} {target.partition('/')[0]}" if name is None else f"{kind} {name}"

@@ -106,7 +106,8 @@ def _validate(
     ref = manifest.ref
     tenant = ObjectRef(TENANT, ref.tenant)
     if ref.kind is MONITOR:
-        yield from _check_policy(manifest, _find_tenant(ref, declared, current))
+        is_declared = tenant in declared and declared[tenant].valid_alone
+        yield from _check_policy(manifest, declared[tenant].spec if is_declared else current.objects.get(tenant, {}))
     if tenant not in current.objects and tenant not in declared:
         if not complete:
             return
@@ -282,15 +283,6 @@ def _list_requirements(ref: ObjectRef, spec: Mapping[str, Any]) -> list[ObjectRe
 
 def _cluster_ref(ref: ObjectRef, spec: Mapping[str, Any]) -> ObjectRef:
     return ObjectRef(CLUSTER, ref.tenant, str(spec.get("cluster")))
-
-
-def _find_tenant(ref: ObjectRef, declared: Mapping[ObjectRef, Manifest], current: _CurrentState) -> Mapping[str, Any]:
-    tenant = ObjectRef(TENANT, ref.tenant)
-    return (
-        declared[tenant].spec
-        if tenant in declared and declared[tenant].valid_alone
-        else current.objects.get(tenant, {})
-    )
 
 
 def _check_policy(manifest: Manifest, tenant: Mapping[str, Any]) -> Iterator[FieldError]:

@@ -126,12 +126,11 @@ class ApiSchemas:
         constraint = error.validator_value
         if error.validator == "additionalProperties" and constraint is False:
             valid = error.schema.get("properties", {})
-            for name in error.instance:
-                if name not in valid:
-                    yield (
-                        (*key_path, name),
-                        _explain_misplaced(kind, key_path, name) or describe_unknown_name(name, valid, "unknown field"),
-                    )
+            for name in (name for name in error.instance if name not in valid):
+                if not key_path and name in {"name", "tenant"}:
+                    yield (name,), f"belongs in metadata, not in the spec of a {kind.name}"
+                else:
+                    yield (*key_path, name), describe_unknown_name(name, valid, "unknown field")
         elif error.validator == "required":
             yield from (((*key_path, name), "is required") for name in constraint if name not in error.instance)
         elif error.validator == "anyOf":
@@ -173,14 +172,6 @@ def _expected(kinds: Iterable[str], value: object) -> str:
     expected = [kind for kind in dict.fromkeys(kinds) if kind != "null"]
     text = "must be " + " or ".join(_TYPE_NAMES.get(kind, kind) for kind in expected)
     return f"{text}; quote it" if expected == ["string"] and isinstance(value, int | float) else text
-
-
-def _explain_misplaced(kind: ObjectKind, key_path: KeyPath, name: str) -> str | None:
-    return (
-        f"belongs in metadata, not in the spec of a {kind.name}"
-        if not key_path and name in {"name", "tenant"}
-        else None
-    )
 
 
 def _normalize_value(name: str, value: Any) -> Any:

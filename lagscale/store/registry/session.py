@@ -167,11 +167,14 @@ class RegistryDatabase:
         self, actor: str, *, origin: str | None = None, dry_run: bool = False
     ) -> AbstractAsyncContextManager[RegistrySession]:
         """A transaction that sees every tenant's rows; only after the caller's key was checked."""
-        return self.within(AccessScope(None, actor, origin, dry_run))
+        return self._begin(AccessScope(None, actor, origin, dry_run))
+
+    def within(self, scope: AccessScope) -> AbstractAsyncContextManager[RegistrySession]:
+        """A transaction that sees what the scope may see."""
+        return self._begin(scope)
 
     @asynccontextmanager
-    async def within(self, scope: AccessScope) -> AsyncIterator[RegistrySession]:
-        """A transaction that sees what the scope may see."""
+    async def _begin(self, scope: AccessScope) -> AsyncIterator[RegistrySession]:
         async with _translate_errors(), self._engine.begin() as connection:
             await _set_context(connection, scope.tenant_id)
             yield RegistrySession(connection, scope.actor, scope.origin)
@@ -190,7 +193,7 @@ class RegistryDatabase:
         Raises:
             NotFound: no tenant of this name for this scope.
         """
-        async with self.within(scope) as session:
+        async with self._begin(scope) as session:
             statement = sa.select(tables.tenant).where(tables.tenant.c.name == name)
             if lock:
                 statement = statement.with_for_update(key_share=True)

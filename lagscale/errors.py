@@ -40,6 +40,11 @@ class InvalidInput(LagscaleError):
         self.field_errors = field_errors
         super().__init__("; ".join(str(field_error) for field_error in field_errors))
 
+    @classmethod
+    def of(cls, field: str, text: str) -> InvalidInput:
+        """One error of one field."""
+        return cls([FieldError(field, text)])
+
 
 class NotFound(LagscaleError):
     """Object not found."""

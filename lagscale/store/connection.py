@@ -23,6 +23,7 @@ from psycopg import AsyncConnection, Connection, sql
 from psycopg import errors as pg
 from psycopg.abc import PQGen
 from psycopg.pq.abc import PGconn
+from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from lagscale.errors import Conflict, LagscaleError, StoreTimeout, StoreUnavailable
@@ -74,8 +75,7 @@ _TRANSLATIONS: tuple[tuple[tuple[type[Exception], ...], type[LagscaleError], str
         StoreUnavailable,
         "The database rejected the login or role of this service; check LAGSCALE_DATABASE_URL and the roles.",
     ),
-    ((psycopg.OperationalError, psycopg.InterfaceError, psycopg_pool.PoolClosed), StoreUnavailable, None),
-    ((OSError,), StoreUnavailable, None),
+    ((psycopg.OperationalError, psycopg.InterfaceError, psycopg_pool.PoolClosed, OSError), StoreUnavailable, None),
 )
 
 Result = TypeVar("Result")
@@ -169,6 +169,19 @@ async def connect(url: str, role: str, *, application: str) -> AsyncConnection[A
 async def set_role(connection: AsyncConnection[Any], role: str) -> None:
     """Step down from the login user to the service's role."""
     await connection.execute(_set_role(role))
+
+
+async def fetch_rows(
+    connection: AsyncConnection[Any],
+    statement: str,
+    parameters: Mapping[str, Any] | None = None,
+    *,
+    prepare: bool = False,
+) -> list[dict[str, Any]]:
+    """The rows of a named statement, each as column -> value."""
+    async with connection.cursor(row_factory=dict_row) as cursor:
+        await cursor.execute(load(statement), parameters, prepare=prepare or None)
+        return await cursor.fetchall()
 
 
 async def set_tenant_context(connection: AsyncConnection[Any], tenant_id: int) -> None:

@@ -9,8 +9,6 @@ from cryptography.fernet import Fernet, InvalidToken, MultiFernet
 
 from lagscale.errors import FieldError, SecretsUnreadable, SettingsInvalid
 
-_VARIABLE = "LAGSCALE_SECRET_KEYS"
-
 
 def generate_key() -> str:
     """A new key for `LAGSCALE_SECRET_KEYS`."""
@@ -34,10 +32,9 @@ class Keyring:
             try:
                 fernets.append(Fernet(key))
             except ValueError:
-                field_error = FieldError(
-                    _VARIABLE, f"key {place} is not a Fernet key; generate one with `lagscale keys generate`"
-                )
-                raise SettingsInvalid(str(field_error), field_errors=[field_error]) from None
+                raise _build_error(
+                    f"key {place} is not a Fernet key; generate one with `lagscale keys generate`"
+                ) from None
         self._fernet = MultiFernet(fernets) if fernets else None
         self._first = fernets[0] if fernets else None
 
@@ -53,10 +50,7 @@ class Keyring:
             SettingsInvalid: there is no key.
         """
         if self._fernet is None:
-            field_error = FieldError(
-                _VARIABLE, "must be set before secrets can be stored; generate a key with `lagscale keys generate`"
-            )
-            raise SettingsInvalid(str(field_error), field_errors=[field_error])
+            raise _build_error("must be set before secrets can be stored; generate a key with `lagscale keys generate`")
         return self._fernet.encrypt(json.dumps(dict(secrets), sort_keys=True).encode())
 
     def uses_first_key(self, encrypted: bytes) -> bool:
@@ -91,3 +85,8 @@ class Keyring:
             return {str(name): str(value) for name, value in json.loads(self._fernet.decrypt(bytes(encrypted))).items()}
         except (InvalidToken, ValueError, AttributeError) as wrong:
             raise SecretsUnreadable from wrong
+
+
+def _build_error(text: str) -> SettingsInvalid:
+    field_error = FieldError("LAGSCALE_SECRET_KEYS", text)
+    return SettingsInvalid(str(field_error), field_errors=[field_error])

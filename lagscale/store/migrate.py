@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -51,7 +50,7 @@ def migrate(url: str, *, wait_seconds: float = 0.0) -> MigrationResult:
     Raises:
         StoreUnavailable: the database was not available within that time.
     """
-    before = _retry_connection(wait_seconds, lambda: _revision(url))
+    before = _wait_for_revision(url, wait_seconds)
     applied: list[tuple[str, str]] = []
     config = _config(url)
     # The environment calls this for each step of this run, not for those of a concurrent one.
@@ -66,7 +65,7 @@ def find_pending(url: str, *, wait_seconds: float = 0.0) -> tuple[tuple[str, str
     Raises:
         StoreUnavailable: the database was not available within that time.
     """
-    revision = _retry_connection(wait_seconds, lambda: _revision(url))
+    revision = _wait_for_revision(url, wait_seconds)
     scripts = ScriptDirectory.from_config(_config(url))
     steps = scripts.iterate_revisions("head", revision or "base")
     return tuple(reversed([(step.revision, step.doc) for step in steps if step.revision != revision]))
@@ -88,7 +87,7 @@ def _revision(url: str) -> str | None:
         return MigrationContext.configure(connection).get_current_revision()
 
 
-def _retry_connection(seconds: float, ask: Callable[[], str | None]) -> str | None:
+def _wait_for_revision(url: str, seconds: float) -> str | None:
     retrying = Retrying(
         stop=stop_after_delay(seconds),
         wait=wait_exponential(multiplier=0.2, max=3),
@@ -97,6 +96,6 @@ def _retry_connection(seconds: float, ask: Callable[[], str | None]) -> str | No
         reraise=True,
     )
     try:
-        return retrying(ask)
+        return retrying(_revision, url)
     except sa.exc.OperationalError as wrong:
         raise StoreUnavailable("The database is unavailable; check LAGSCALE_DATABASE_URL.") from wrong

@@ -46,7 +46,10 @@ _STATUS_ERRORS: Mapping[int, type[LagscaleError]] = {
 
 
 class ApiClient:
-    """One connection to the API, opened by the first request."""
+    """One connection to the API, opened by the first request.
+
+    Every request raises the problem that the API reports, or `StoreUnavailable` if the API is not reachable.
+    """
 
     def __init__(
         self,
@@ -71,17 +74,12 @@ class ApiClient:
         self._http.close()
 
     def get(self, path: str, query: Mapping[str, str] | None = None) -> dict[str, Any]:
-        """The body of the response to a GET.
-
-        Raises:
-            LagscaleError: the problem that the API reports.
-            StoreUnavailable: the API is not reachable.
-        """
+        """The body of the response to a GET."""
         data: dict[str, Any] = self._request_with_retry("GET", path, params=query).json()
         return data
 
     def list_items(self, path: str, *, page_size: int | None = None) -> Iterator[dict[str, Any]]:
-        """The items of a listing, page by page; the errors are those of `get`."""
+        """The items of a listing, page by page."""
         query = {} if page_size is None else {"limit": str(page_size)}
         while True:
             page = self.get(path, query)
@@ -101,14 +99,9 @@ class ApiClient:
     ) -> tuple[dict[str, Any], bool]:
         """The body of the response to a change, empty if there is none, and whether something was created.
 
-        Args:
-            method, path: of HTTP; the path with its query.
-            body: JSON body.
-            version: the version that was read; a later one is not overwritten.
-            timeout: seconds.
+        With `version`, the one that was read, a later one is not overwritten. `timeout` is in seconds.
 
         Raises:
-            LagscaleError: the problem that the API reports.
             StoreUnavailable: the API is not reachable; the change may have been made.
         """
         headers = {} if version is None else {"If-Match": f'"{version}"'}
@@ -140,7 +133,6 @@ class ApiClient:
         """The lines of a streamed response, as they arrive.
 
         Raises:
-            LagscaleError: the problem that the API reports.
             StoreUnavailable: the API is not reachable, or the response is incomplete.
         """
         try:

@@ -16,7 +16,7 @@ from ruamel.yaml import YAML
 
 from lagscale.clock import to_ms
 from lagscale.domain.tenancy import is_name
-from lagscale.errors import FieldError, InvalidInput
+from lagscale.errors import InvalidInput
 
 MonitorArgument = Annotated[str, typer.Argument(metavar="TENANT/MONITOR", help="The monitor.")]
 ApiJson = Annotated[bool, typer.Option("--json", help="Print the API response as JSON.")]
@@ -34,7 +34,7 @@ def parse_monitor_argument(text: str) -> tuple[str, str]:
     """
     tenant, _, monitor = text.partition("/")
     if not is_name(tenant) or not is_name(monitor):
-        raise InvalidInput([FieldError("TENANT/MONITOR", "expected TENANT/MONITOR, for example shop/ingest-logs")])
+        raise InvalidInput.of("TENANT/MONITOR", "expected TENANT/MONITOR, for example shop/ingest-logs")
     return tenant, monitor
 
 
@@ -56,10 +56,7 @@ def print_json(value: Any) -> None:
 def dump_yaml(documents: Iterable[Any], *, width: int = 4096, explicit_start: bool = False) -> str:
     """Documents as YAML, separated by `---`; comments of a round trip stay.
 
-    Args:
-        documents: mappings.
-        width: longer lines are folded.
-        explicit_start: the first document begins with `---` too.
+    Lines longer than `width` are folded; with `explicit_start` the first document begins with `---` too.
     """
     yaml = YAML(typ="rt")
     yaml.width = width
@@ -80,6 +77,11 @@ def parse_time(text: str) -> datetime:
 def parse_time_ms(text: str) -> int:
     """A timestamp of the API in milliseconds since 1970."""
     return to_ms(parse_time(text))
+
+
+def format_clock(text: str) -> str:
+    """The time of day of a timestamp of the API, in UTC."""
+    return f"{parse_time(text):%H:%M:%S}"
 
 
 def format_short(number: float) -> str:
@@ -113,10 +115,6 @@ def format_duration(seconds: float) -> str:
 @contextmanager
 def show_progress(task_name: str, total: int) -> Iterator[Callable[[], None]]:
     """Show a progress bar for many objects: on standard error, and only if that is a terminal.
-
-    Args:
-        task_name: what is being done, as in "applying".
-        total: how many objects.
 
     Yields:
         a function to call after each object, from any thread.

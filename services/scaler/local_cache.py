@@ -26,8 +26,6 @@ REGISTRATIONS: Final = "registrations.json"
 ANSWERS: Final = "answers.json"
 FROZEN: Final = "frozen.json"
 _MAX_BYTES: Final = 256 * 1024 * 1024
-
-
 _ADAPTER: Final = TypeAdapter(Registrations)
 _BINDINGS: Final = TypeAdapter(list[tuple[str, str, int]])
 
@@ -41,7 +39,26 @@ class LocalCache:
     def write(self, name: str, content: Mapping[str, Any]) -> bool:
         """Replace a file; False if that failed. Blocks: call it in a thread."""
         data = json.dumps({"format": FORMAT_VERSION, "content": content}, separators=(",", ":")).encode()
-        return self._replace(name, data)
+        if len(data) > _MAX_BYTES:
+            log.warning("local_cache_file_too_large", file=name)
+            return False
+        try:
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            # mkstemp creates the file for this user only; the rename replaces a complete file by a complete file.
+            handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=self._folder)
+            try:
+                with os.fdopen(handle, "wb") as file:
+                    file.write(data)
+                    file.flush()
+                    os.fsync(file.fileno())
+                os.replace(temporary, self._folder / name)
+            except BaseException:
+                os.unlink(temporary)
+                raise
+        except OSError as error:
+            log.warning("local_cache_write_failed", file=name, reason=type(error).__name__)
+            return False
+        return True
 
     def read(self, name: str) -> Any:
         """A file's content; None when it is missing, damaged, too large, or of another format version."""
@@ -82,25 +99,3 @@ class LocalCache:
             log.warning("local_cache_read_failed", file=REGISTRATIONS, reason="ValidationError")
             return None
         return replace(cached, bindings={(instance, namespace): tenant for instance, namespace, tenant in bindings})
-
-    def _replace(self, name: str, data: bytes) -> bool:
-        if len(data) > _MAX_BYTES:
-            log.warning("local_cache_file_too_large", file=name)
-            return False
-        try:
-            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # mkstemp creates the file for this user only; the rename replaces a complete file by a complete file.
-            handle, temporary = tempfile.mkstemp(prefix=f".{name}.", dir=self._folder)
-            try:
-                with os.fdopen(handle, "wb") as file:
-                    file.write(data)
-                    file.flush()
-                    os.fsync(file.fileno())
-                os.replace(temporary, self._folder / name)
-            except BaseException:
-                os.unlink(temporary)
-                raise
-        except OSError as error:
-            log.warning("local_cache_write_failed", file=name, reason=type(error).__name__)
-            return False
-        return True

@@ -15,7 +15,7 @@ from unittest import mock
 
 from devstack.database import Database
 from lagscale.domain.verdict.contract import Answer, Judgment
-from lagscale.store import queries
+from lagscale.store import connection, queries
 from lagscale.store.verdicts import judge
 from tests.conftest import migrate
 from tests.contract.breakages import BREAKAGES, Breakage
@@ -70,7 +70,7 @@ def replaced(statement: str, slipped: str) -> Iterator[None]:
     def load(name: str) -> str:
         return queries.compose(name, lambda one: slipped if one == statement else queries.read(one), check=False)
 
-    with mock.patch.object(judge, "load", load):
+    with mock.patch.object(judge, "load", load), mock.patch.object(connection, "load", load):
         yield
 
 

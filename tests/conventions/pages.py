@@ -17,9 +17,10 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 from pydantic_settings import BaseSettings
 
+from lagscale.domain.policy.keys import KEYS
 from lagscale.settings import RENAMED, ServiceSettings, SingleMonitorSettings
 from services.api.problem_types import FRAMEWORK_PROBLEM_TYPES, PROBLEM_TYPES
-from services.scaler.triggers.metadata import render_docs
+from services.scaler.triggers import metadata
 from tests.conventions.pictures import SCENES, picture
 from tests.conventions.services import DEPLOYED, SCRIPTS
 
@@ -226,11 +227,53 @@ def render_errors() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
+def render_metadata() -> str:
+    """The page of trigger metadata: every key."""
+    lines = [
+        "# Trigger metadata",
+        "",
+        "Values are strings; surrounding whitespace is ignored, and an empty string counts as absent. `NAMEFromEnv` is "
+        "used if `NAME` is absent. All errors are reported together. An unknown key that resembles a key on this page "
+        "is an error; other unknown keys are ignored.",
+        "",
+        "## Monitor selection",
+        "",
+    ]
+    for key in metadata.TRIGGER_KEYS:
+        lines += [f"### `{key.name}`", "", f"{render_sentence(key.description)} Example: `{key.example}`.", ""]
+    lines += ["## The policy", ""]
+    for policy_key in KEYS:
+        override_note = " Cannot be combined with `serviceType`." if policy_key.affects_sampling else ""
+        lines += [
+            f"### `{policy_key.name}`",
+            "",
+            f"{render_sentence(policy_key.description)} Type: {policy_key.value_type.value}; default: {policy_key.default_text}.{override_note}",
+            "",
+        ]
+    lines += [
+        "## Ignored keys",
+        "",
+        "KEDA's own keys are ignored, and so are keys of its `kafka` trigger that the cluster's registration defines. "
+        "Their values are neither stored nor logged.",
+        "",
+        *(f"- `{name}`" for name in (*metadata.EXTERNAL_SCALER_KEYS, *metadata.IGNORED_KEYS)),
+        "",
+        f'`excludePersistentLag: "true"` is an error: it {metadata.EXCLUDE_LAG_ERROR}.',
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def render_sentence(description: str) -> str:
+    """A description as a sentence."""
+    return f"{description[0].upper()}{description[1:]}."
+
+
 #: Page -> what renders it.
 PAGES: Mapping[str, Callable[[], str]] = {
     "settings.md": render_settings,
     "metrics.md": render_metrics,
-    "metadata.md": render_docs,
+    "metadata.md": render_metadata,
     "errors.md": render_errors,
     **{f"pictures/{name}.svg": partial(picture, name) for name in SCENES},
 }

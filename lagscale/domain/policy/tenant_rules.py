@@ -5,7 +5,7 @@ REST, bulk changes, inline triggers, overrides with `serviceType` and the single
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 
@@ -68,7 +68,7 @@ def read_limits(given: Mapping[str, Mapping[str, object]]) -> dict[str, KeyLimit
         InvalidInput: with all field errors at once; fields as in `lagThreshold.min`.
     """
     field_errors: list[FieldError] = []
-    limits = {name: _LimitParser(name, rules, field_errors).limit() for name, rules in given.items()}
+    limits = {name: _parse_limit(name, rules, field_errors) for name, rules in given.items()}
     if field_errors:
         raise InvalidInput(field_errors)
     return {name: limit for name, limit in limits.items() if limit is not None}
@@ -80,71 +80,48 @@ def build_unknown_key_fault(name: str) -> FieldError:
     return FieldError(name, "unknown policy key" + (f"; did you mean {near[0]}?" if near else ""))
 
 
-class _LimitParser:
-    """Parses the limit of one key and collects field errors."""
+def _parse_limit(name: str, given: Mapping[str, object], field_errors: list[FieldError]) -> KeyLimit | None:
+    """The limit of one key; None with field errors, which invalid values add too."""
+    rules = {rule: value for rule, value in given.items() if value is not None}
+    kind = next((rule for rule in ("fixed", "allowed") if rule in rules), None)
 
-    def __init__(self, name: str, rules: Mapping[str, object], field_errors: list[FieldError]) -> None:
-        self._name = name
-        self._rules = {description: value for description, value in rules.items() if value is not None}
-        self._faults = field_errors
+    def add_error(rule: str, text: str) -> None:
+        field_errors.append(FieldError(f"{name}.{rule}", text))
 
-    def limit(self) -> KeyLimit | None:
-        key = KEYS_BY_NAME.get(self._name)
-        if key is None:
-            self._faults.append(build_unknown_key_fault(self._name))
-            return None
-        if not self._rules:
-            self._faults.append(FieldError(self._name, "has no limit; set min, max, allowed or fixed, or omit it"))
-            return None
-        kinds = [description for description in ("fixed", "allowed") if description in self._rules]
-        if len(self._rules) > 1 and kinds:
-            self._faults.append(
-                FieldError(f"{self._name}.{kinds[0]}", "excludes the other rules; remove it, or the others")
-            )
-            return None
-        if "fixed" in self._rules:
-            return KeyLimit(key, allowed=self._values(key, "fixed", [self._rules["fixed"]]), fixed=True)
-        if "allowed" in self._rules:
-            values = self._rules["allowed"]
-            return KeyLimit(key, allowed=self._values(key, "allowed", values if isinstance(values, list) else [values]))
-        return self._bounds(key)
-
-    def _bounds(self, key: PolicyKey) -> KeyLimit | None:
-        if not key.is_number:
-            for description in self._rules:
-                self._fault(
-                    description,
-                    f"is for numbers, but the type of this key is {key.value_type.value}; set allowed or fixed",
-                )
-            return None
-        minimum, maximum = self._number("min"), self._number("max")
+    key = KEYS_BY_NAME.get(name)
+    if key is None:
+        field_errors.append(build_unknown_key_fault(name))
+    elif not rules:
+        field_errors.append(FieldError(name, "has no limit; set min, max, allowed or fixed, or omit it"))
+    elif kind is not None and len(rules) > 1:
+        add_error(kind, "excludes the other rules; remove it, or the others")
+    elif kind is not None:
+        values = rules[kind]
+        allowed = values if kind == "allowed" and isinstance(values, list) else [values]
+        return KeyLimit(key, allowed=_parse_values(key, kind, allowed, add_error), fixed=kind == "fixed")
+    elif not key.is_number:
+        for rule in rules:
+            add_error(rule, f"is for numbers, but the type of this key is {key.value_type.value}; set allowed or fixed")
+    else:
+        bounds = {rule: parse_plain_number(str(text)) for rule, text in rules.items()}
+        for rule in (rule for rule in ("min", "max") if rule in bounds and bounds[rule] is None):
+            add_error(rule, "must be a number from 0 to 10^15")
+        minimum, maximum = bounds.get("min"), bounds.get("max")
         if minimum is not None and maximum is not None and minimum > maximum:
-            self._fault("max", f"must be at least min = {format_number(minimum)}")
+            add_error("max", f"must be at least min = {format_number(minimum)}")
         return KeyLimit(key, minimum, maximum)
+    return None
 
-    def _number(self, description: str) -> Decimal | None:
-        text = self._rules.get(description)
-        if text is None:
-            return None
-        value = parse_plain_number(str(text))
-        if value is None:
-            self._fault(description, "must be a number from 0 to 10^15")
-        return value
 
-    def _values(self, key: PolicyKey, description: str, values: Sequence[object]) -> tuple[str, ...]:
-        if not values or len(values) > _MAX_ALLOWED:
-            self._fault(description, f"must have 1 to {_MAX_ALLOWED} values")
-        limits: list[str] = []
-        for value in values:
-            text = normalize_value(key, str(value).strip())
-            if text is None:
-                self._fault(description, f"has an invalid value for this key: {key.description}")
-            elif text not in limits:
-                limits.append(text)
-        return tuple(limits)
-
-    def _fault(self, description: str, text: str) -> None:
-        self._faults.append(FieldError(f"{self._name}.{description}", text))
+def _parse_values(
+    key: PolicyKey, rule: str, values: Sequence[object], add_error: Callable[[str, str], None]
+) -> tuple[str, ...]:
+    if not values or len(values) > _MAX_ALLOWED:
+        add_error(rule, f"must have 1 to {_MAX_ALLOWED} values")
+    texts = [normalize_value(key, str(value).strip()) for value in values]
+    for _ in range(texts.count(None)):
+        add_error(rule, f"has an invalid value for this key: {key.description}")
+    return tuple(dict.fromkeys(text for text in texts if text is not None))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,10 +12,9 @@ from dataclasses import dataclass, fields
 from typing import Any
 
 from psycopg import AsyncConnection
-from psycopg.rows import dict_row
 
 from lagscale.domain.verdict.contract import Answer
-from lagscale.store.connection import Pool, set_tenant_context, translate_errors
+from lagscale.store.connection import Pool, fetch_rows, set_tenant_context, translate_errors
 from lagscale.store.queries import load
 
 
@@ -122,11 +121,10 @@ async def _find_answer(
     connection: AsyncConnection[Any], key: FrozenAnswerKey, freeze_ids: Sequence[str]
 ) -> FrozenAnswer | None:
     await set_tenant_context(connection, key.tenant_id)
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(load("frozen_answer_select"), _parameters(key, freeze_ids))
-        row = await cursor.fetchone()
-    if row is None:
+    rows = await fetch_rows(connection, "frozen_answer_select", _parameters(key, freeze_ids))
+    if not rows:
         return None
+    row = rows[0]
     last_known = None if row["known_ms"] is None else Answer(row["value"], row["active"], row["known_ms"])
     return FrozenAnswer(last_known, row["since_ms"])
 

@@ -13,7 +13,6 @@ from typing import Any
 
 import structlog
 from psycopg import AsyncConnection
-from psycopg.rows import dict_row
 from psycopg.types.json import Jsonb
 
 from lagscale.domain.policy.parsing import parse_policy
@@ -21,7 +20,7 @@ from lagscale.domain.policy.policy import Policy
 from lagscale.domain.quotas import AUTO_QUOTA, AUTO_QUOTA_EXCEEDED, DEFAULT_QUOTAS, Quota, describe_excess
 from lagscale.domain.verdict.freezes import Freeze
 from lagscale.errors import InvalidInput, LagscaleError, NotFound, QuotaExceeded, StoreUnavailable
-from lagscale.store.connection import Pool, connect, set_tenant_context, translate_errors
+from lagscale.store.connection import Pool, connect, fetch_rows, set_tenant_context, translate_errors
 from lagscale.store.queries import load
 from lagscale.store.registry.monitor_spec import MonitorSpec, to_columns
 
@@ -114,10 +113,10 @@ class PostgresRegistrations:
         async with translate_errors(), self._pool.connection() as connection, connection.transaction():
             await connection.execute("set transaction isolation level repeatable read, read only")
             version = await _read_version(connection)
-            tenants = await _read_rows(connection, "registered_tenants")
-            bindings = await _read_rows(connection, "registered_bindings")
-            monitors = await _read_rows(connection, "registered_monitors")
-            freezes = await _read_rows(connection, "registered_freezes")
+            tenants = await fetch_rows(connection, "registered_tenants")
+            bindings = await fetch_rows(connection, "registered_bindings")
+            monitors = await fetch_rows(connection, "registered_monitors")
+            freezes = await fetch_rows(connection, "registered_freezes")
         entries = tuple(_read_tenant(row) for row in tenants)
         least = {entry.tenant_id: entry.min_sampling_seconds for entry in entries}
         found: list[Registration] = []
@@ -127,13 +126,14 @@ class PostgresRegistrations:
             registration = _read_registration(row, least.get(row["tenant_id"], 1))
             if registration is not None:
                 found.append(registration)
+        now_ms, *_ = [row.pop("now_ms") for row in freezes]
         return Registrations(
             version,
             entries,
             tuple(found),
             {(row["instance"], row["namespace"]): row["tenant_id"] for row in bindings},
-            tuple(_read_freeze(row) for row in freezes if row["freeze_id"] is not None),
-            freezes[0]["now_ms"],
+            tuple(Freeze(**row) for row in freezes if row["freeze_id"] is not None),
+            now_ms,
         )
 
     async def register(self, monitor: InlineMonitor) -> None:
@@ -148,19 +148,9 @@ async def _read_version(connection: AsyncConnection[Any]) -> int:
     return 0 if row is None else int(row[0])
 
 
-async def _read_rows(connection: AsyncConnection[Any], query: str) -> list[dict[str, Any]]:
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(load(query))
-        return await cursor.fetchall()
-
-
 def _read_tenant(row: dict[str, Any]) -> TenantEntry:
     clusters = {name: tuple(bootstrap) for name, bootstrap in row.pop("clusters").items()}
     return TenantEntry(tenant_id=row.pop("id"), clusters=clusters, **row)
-
-
-def _read_freeze(row: Mapping[str, Any]) -> Freeze:
-    return Freeze(**{name: value for name, value in row.items() if name != "now_ms"})
 
 
 def _read_registration(row: dict[str, Any], minimum_interval: int) -> Registration | None:

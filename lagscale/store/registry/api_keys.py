@@ -10,10 +10,10 @@ from datetime import datetime, timedelta
 
 from sqlalchemy import ColumnElement, func, select, update
 
-from lagscale.errors import Conflict, FieldError, InvalidInput, NotAuthenticated
+from lagscale.errors import Conflict, InvalidInput, NotAuthenticated
 from lagscale.store.registry import audit
 from lagscale.store.registry.paging import Page, PageRequest, read_page
-from lagscale.store.registry.session import RegistrySession, Row, TenantSession
+from lagscale.store.registry.session import RegistrySession, Row
 from lagscale.store.registry.tables import api_key
 
 PLATFORM_ADMIN = "platform-admin"
@@ -48,9 +48,8 @@ def digest(text: str) -> bytes:
 async def create(session: RegistrySession, name: str, role: str, expires_at: datetime | None) -> CreatedKey:
     """Create a key: the tenant's in its context, else the platform's."""
     text, prefix = generate_api_key()
-    tenant_id = session.tenant_id if isinstance(session, TenantSession) else None
     values: audit.Facts = {
-        "tenant_id": tenant_id,
+        "tenant_id": session.tenant_id,
         "name": name,
         "role": role,
         "prefix": prefix,
@@ -62,10 +61,7 @@ async def create(session: RegistrySession, name: str, role: str, expires_at: dat
 
 async def list_page(session: RegistrySession, page_request: PageRequest) -> Page:
     """The tenant's keys in its context, else the platform's; including revoked ones."""
-    statement = select(api_key)
-    if not isinstance(session, TenantSession):
-        statement = statement.where(api_key.c.tenant_id.is_(None))
-    return await read_page(session, statement, ["prefix"], page_request)
+    return await read_page(session, select(api_key).where(_is_owned(session)), ["prefix"], page_request)
 
 
 async def revoke(session: RegistrySession, prefix: str) -> None:
@@ -86,11 +82,9 @@ async def revoke(session: RegistrySession, prefix: str) -> None:
 async def rotate(session: RegistrySession, prefix: str, overlap: timedelta, expires_at: datetime | None) -> CreatedKey:
     """Create a successor of the same name and role; the key itself expires after the overlap.
 
-    Args:
-        session: in the tenant's context for a tenant's key, else the platform's.
-        prefix: the key's.
-        overlap: how long both are valid; a key that expires earlier keeps its expiry.
-        expires_at: of the successor. None gives it the lifetime of the key; none if the key does not expire.
+    The session is in the tenant's context for a tenant's key, else the platform's. Both keys are valid during the
+    overlap; a key that expires earlier keeps its expiry. Without `expires_at` the successor gets the lifetime of the
+    key; none if the key does not expire.
 
     Raises:
         NotFound: there is none of this prefix.
@@ -103,7 +97,7 @@ async def rotate(session: RegistrySession, prefix: str, overlap: timedelta, expi
     now = row.pop("present")
     _check_rotatable(row, now)
     if expires_at is not None and expires_at <= now:
-        raise InvalidInput([FieldError("expiresAt", "must be in the future")])
+        raise InvalidInput.of("expiresAt", "must be in the future")
     if expires_at is None and row["expires_at"] is not None:
         expires_at = now + (row["expires_at"] - row["created_at"])
     made = await create(session, row["name"], row["role"], expires_at)
@@ -122,8 +116,7 @@ def _check_rotatable(row: Row, now: datetime) -> None:
 
 
 def _is_owned(session: RegistrySession) -> ColumnElement[bool]:
-    tenant_id = session.tenant_id if isinstance(session, TenantSession) else None
-    return api_key.c.tenant_id.is_(None) if tenant_id is None else api_key.c.tenant_id == tenant_id
+    return api_key.c.tenant_id.is_not_distinct_from(session.tenant_id)
 
 
 def is_key(text: str) -> bool:
@@ -134,11 +127,7 @@ def is_key(text: str) -> bool:
 
 
 async def identify(session: RegistrySession, text: str) -> Row:
-    """The row of a valid key.
-
-    Args:
-        session: a transaction of the platform, because the key's tenant is not known yet.
-        text: the credentials that the caller sent.
+    """The row of a valid key. The session is the platform's, because the key's tenant is not known yet.
 
     Raises:
         NotAuthenticated: it is unknown, revoked or expired. The response does not say which; the fact `reason` does,

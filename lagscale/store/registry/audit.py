@@ -20,10 +20,10 @@ from lagscale.store.registry.paging import (
     MAX_PAGE_SIZE,
     Page,
     PageRequest,
+    cut_page,
     decode_cursor,
-    encode_cursor,
 )
-from lagscale.store.registry.session import RegistrySession, Row, TenantSession, WriteResult
+from lagscale.store.registry.session import RegistrySession, Row, WriteResult
 from lagscale.store.registry.tables import audit_event as event
 from lagscale.store.registry.tables import tenant
 
@@ -68,17 +68,13 @@ async def record(
 ) -> None:
     """Write the row.
 
-    Args:
-        session: the transaction of the change; in a tenant's context the row is that tenant's, else the platform's.
-        action: as in `monitor.create`.
-        object_name: as in `monitor/orders`.
-        before: the object's row before the change; None where there was none.
-        after: the object's row after the change; None where there is none.
-        tenant_id: whose row it is, where the platform changes a tenant's object outside the tenant's context.
+    In a tenant's context it is that tenant's, else the platform's, or `tenant_id`'s where the platform changes a
+    tenant's object. Actions are as `monitor.create`, names as `monitor/orders`; `before` is None where there was no
+    object, and `after` where there is none.
     """
     await session.execute(
         sa.insert(event).values(
-            tenant_id=session.tenant_id if isinstance(session, TenantSession) else tenant_id,
+            tenant_id=tenant_id if session.tenant_id is None else session.tenant_id,
             actor=session.actor,
             action=action,
             object=object_name,
@@ -120,15 +116,13 @@ async def list_page(session: RegistrySession, criteria: AuditFilter, page_reques
         InvalidInput: the cursor is not one of this listing.
     """
     after = None if page_request.after is None else _parse_cursor(page_request.after)
-    limit = min(max(page_request.limit, 1), MAX_PAGE_SIZE)
     statement = _select_events(session, criteria)
     if after is not None:
         statement = statement.where(_position() < _literal(after))
-    rows = await session.fetch_all(statement.order_by(event.c.at.desc(), event.c.id.desc()).limit(limit + 1))
-    if len(rows) <= limit:
-        return Page(rows, None)
-    last = rows[limit - 1]
-    return Page(rows[:limit], encode_cursor([last["at"].isoformat(), str(last["id"])]))
+    newest_first = statement.order_by(event.c.at.desc(), event.c.id.desc())
+    return await cut_page(
+        session, newest_first, page_request.limit, lambda row: [row["at"].isoformat(), str(row["id"])]
+    )
 
 
 async def read_after(session: RegistrySession, criteria: AuditFilter, last: Row | None) -> Sequence[Row]:
@@ -156,7 +150,7 @@ def _to_json(name: str, value: Any) -> Any:
 
 def _select_events(session: RegistrySession, criteria: AuditFilter) -> sa.Select[Any]:
     statement = sa.select(event, tenant.c.name.label("tenant")).outerjoin(tenant, tenant.c.id == event.c.tenant_id)
-    if isinstance(session, TenantSession):
+    if session.tenant_id is not None:
         statement = statement.where(event.c.tenant_id == session.tenant_id)
     elif criteria.tenant is not None:
         statement = statement.where(tenant.c.name == criteria.tenant)

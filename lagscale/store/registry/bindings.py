@@ -20,11 +20,8 @@ async def list_page(session: TenantSession, page_request: PageRequest) -> Page:
 async def put(session: RegistrySession, tenant_id: int, instance: str, namespace: str) -> WriteResult:
     """Bind the namespace to the tenant; an existing binding is not changed.
 
-    Args:
-        session: a transaction of the platform, because bindings of other tenants can conflict.
-        tenant_id: the tenant that it is bound to.
-        instance: the KEDA instance.
-        namespace: a Kubernetes namespace, or `*` for all of that instance.
+    The session is the platform's, because bindings of other tenants can conflict. The namespace `*` stands for all of
+    the instance.
 
     Raises:
         Conflict: it is bound to another tenant, or `*` would conflict with other bindings of that instance.

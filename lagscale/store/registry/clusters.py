@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import Select, delete, exists, func, select, update
 
 from lagscale.domain.quotas import Quota
-from lagscale.errors import Conflict, FieldError, InvalidInput, LagscaleError, NotAllowed, SecretsUnreadable
+from lagscale.errors import Conflict, FieldError, InvalidInput, NotAllowed, SecretsUnreadable
 from lagscale.kafka.security import display_name, list_privileged
 from lagscale.store.encryption import Keyring
 from lagscale.store.registry import audit, quotas
@@ -169,16 +169,12 @@ async def remove(session: TenantSession, name: str, precondition: Precondition |
     live = select(monitor.c.name).where(of_cluster, monitor.c.deleted_at.is_(None)).order_by(monitor.c.name).limit(4)
     users = list((await session.execute(live)).scalars())
     if users:
-        raise _in_use(users)
+        names = ", ".join(users[:3]) + (" and more" if len(users) > 3 else "")
+        raise Conflict(f"Monitors use this cluster; delete them first: {names}.")
     # Deleted monitors still refer to it; their last state is in the audit log.
     await session.execute(delete(monitor).where(of_cluster))
     await session.execute(delete(cluster).where(cluster.c.id == row["id"]))
     await audit.record(session, "cluster.delete", f"cluster/{name}", row, None)
-
-
-def _in_use(users: list[str]) -> LagscaleError:
-    names = ", ".join(users[:3]) + (" and more" if len(users) > 3 else "")
-    return Conflict(f"Monitors use this cluster; delete them first: {names}.")
 
 
 async def find_by_name(session: TenantSession, name: str) -> Row | None:
@@ -245,12 +241,8 @@ async def reencrypt_all(
     """Encrypt again, with the first key, what an older key has encrypted.
 
     Each batch is a transaction of its own with its audit row, and secrets of the first key are skipped: the run may be
-    interrupted, repeated, and run twice at once.
-
-    Args:
-        database: the registry.
-        keyring: all keys that any secret was encrypted with; the first one encrypts.
-        progress: called after every batch, and once before the first.
+    interrupted, repeated, and run twice at once. `progress` is called once before the first batch, and after each. The
+    keyring has all keys that any secret was encrypted with.
 
     Raises:
         SettingsInvalid: there is no key.

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 from lagscale.clock import to_ms
 from lagscale.domain.verdict.contract import Answer
 from lagscale.domain.verdict.freezes import MAX_FREEZE_MS, Freeze
-from lagscale.errors import FieldError, InvalidInput, NotFound
+from lagscale.errors import InvalidInput, NotFound
 from lagscale.store.registry import audit
 from lagscale.store.registry.history import read_clock
 from lagscale.store.registry.paging import Page, PageRequest, read_page
@@ -23,6 +23,7 @@ from lagscale.store.registry.session import Row, TenantSession, WriteResult
 from lagscale.store.registry.tables import cluster, freeze, frozen_answer, monitor
 
 TENANT, CLUSTER, MONITOR = "tenant", "cluster", "monitor"
+_TABLES = {CLUSTER: cluster, MONITOR: monitor}
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +54,8 @@ async def put(
 ) -> WriteResult:
     """Freeze an object, or change end and reason of its freeze; the beginning stays, and so do the answers.
 
-    Args:
-        session: with the tenant's lock.
-        subject: the object.
-        reason: shown with the freeze and in explanations.
-        until: an instant, or a duration from now on, by the database's clock.
+    The session has the tenant's lock. `reason` is shown with the freeze and in explanations. `until` is an instant, or
+    a duration from now on, by the database's clock.
 
     Raises:
         NotFound: there is no such object.
@@ -69,7 +67,7 @@ async def put(
     if not now < end <= now + timedelta(milliseconds=MAX_FREEZE_MS):
         days = MAX_FREEZE_MS // 86_400_000
         text = f"must be in the future, within {days} days; the database's clock says {now.isoformat('T', 'seconds')}"
-        raise InvalidInput([FieldError("until", text)])
+        raise InvalidInput.of("until", text)
     before = await session.fetch_optional(_select_freeze(subject))
     values = {"reason": reason, "until": end, "actor": session.actor}
     if before is None:
@@ -155,12 +153,9 @@ def _select_freezes() -> sa.Select[Any]:
 
 
 def _select_freeze(subject: FreezeSubject) -> sa.Select[Any]:
-    query = _select_freezes()
-    if subject.kind == MONITOR:
-        return query.where(freeze.c.monitor_id.is_not(None), monitor.c.name == subject.name)
-    if subject.kind == CLUSTER:
-        return query.where(freeze.c.cluster_id.is_not(None), cluster.c.name == subject.name)
-    return query.where(freeze.c.monitor_id.is_(None), freeze.c.cluster_id.is_(None))
+    if subject.kind == TENANT:
+        return _select_freezes().where(freeze.c.monitor_id.is_(None), freeze.c.cluster_id.is_(None))
+    return _select_freezes().where(_TABLES[subject.kind].c.name == subject.name)
 
 
 async def _identify(session: TenantSession, subject: FreezeSubject) -> dict[str, int]:
@@ -171,12 +166,12 @@ async def _identify(session: TenantSession, subject: FreezeSubject) -> dict[str,
     """
     if subject.kind == TENANT:
         return {}
-    if subject.kind == MONITOR:
-        statement = sa.select(monitor.c.id).where(monitor.c.name == subject.name, monitor.c.deleted_at.is_(None))
-    elif subject.kind == CLUSTER:
-        statement = sa.select(cluster.c.id).where(cluster.c.name == subject.name)
-    else:
+    table = _TABLES.get(subject.kind)
+    if table is None:
         raise NotFound
+    statement = sa.select(table.c.id).where(table.c.name == subject.name)
+    if table is monitor:
+        statement = statement.where(monitor.c.deleted_at.is_(None))
     # Locked until the end, so that it is not deleted while it is being frozen.
     row = await session.fetch_existing(statement.with_for_update(read=True, key_share=True))
     return {f"{subject.kind}_id": int(row["id"])}

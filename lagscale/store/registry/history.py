@@ -241,14 +241,8 @@ async def read_stepped_rounds(
 
 async def count_partitions(session: TenantSession, target_ids: Sequence[int], until: datetime) -> int:
     """Partitions of the newest rounds of these targets together."""
-    total = 0
-    for target in target_ids:
-        newest = sa.select(sa.func.cardinality(sample.c.lags).label("parts")).where(
-            sample.c.target_id == target, sample.c.ts <= until
-        )
-        row = await session.fetch_optional(newest.order_by(sample.c.ts.desc()).limit(1))
-        total += 0 if row is None else int(row["parts"])
-    return total
+    newest = await read_newest_rows(session, target_ids, until)
+    return sum(len(row.round.samples) for row in newest.values())
 
 
 async def read_target_states(session: TenantSession, monitor_id: int | None = None) -> list[Row]:

@@ -97,10 +97,7 @@ def read_draft(row: Row) -> MonitorDraft:
 def apply_rules(draft: MonitorDraft, rules: PolicyRules, policy: Policy) -> tuple[MonitorSpec | None, list[FieldError]]:
     """The monitor with its tenant's defaults, and what the rules forbid of it, by policy key.
 
-    Args:
-        draft: the description.
-        rules: the tenant's.
-        policy: of the draft by these rules.
+    `policy` is that of the draft by these rules.
 
     Returns:
         None in place of the monitor where `partitionLimitation` cannot apply to its topics.

@@ -17,32 +17,16 @@ from lagscale.store.registry.tables import cluster, lag_target, monitor, monitor
 
 #: Rows per statement, so that its parameters stay below the protocol's 65,535.
 _ROWS_PER_STATEMENT = 2000
-_TARGET_COLUMNS = ("cluster_id", "consumer_group", "isolation_level", "partition_limitation")
+_TARGET_COLUMNS = ("cluster_id", "consumer_group", "isolation_level", "partition_limitation", "topic")
 _Item = TypeVar("_Item")
 
 
-async def check_quota(session: TenantSession, specs: Sequence[MonitorSpec]) -> None:
-    """Check the tenant's quotas once for so many more monitors; after `quotas.lock_registrations`.
-
-    Raises:
-        QuotaExceeded: a quota of monitors, or of those without a list of topics, would be exceeded; or the quota of
-            partitions is used up.
-    """
+async def _check_quota(session: TenantSession, specs: Sequence[MonitorSpec]) -> None:
+    """Check the tenant's quotas once for so many more monitors; after `quotas.lock_registrations`."""
     if specs:
         await quotas.check_quota(session, Quota.MONITORS, len(specs))
         await quotas.check_quota(session, Quota.PARTITIONS)
         await quotas.check_quota(session, Quota.PATTERNS, sum(not spec.scope.is_listed for spec in specs))
-
-
-async def check_pattern_quota(session: TenantSession, pairs: Sequence[tuple[Row, MonitorSpec]]) -> None:
-    """Check the tenant's quota for monitors that no longer have a list of topics.
-
-    Raises:
-        QuotaExceeded: it would be exceeded.
-    """
-    without_list = [spec for row, spec in pairs if row["topics"] is not None and not spec.scope.is_listed]
-    with_list = [spec for row, spec in pairs if row["topics"] is None and spec.scope.is_listed]
-    await quotas.check_quota(session, Quota.PATTERNS, len(without_list) - len(with_list))
 
 
 async def cluster_ids(session: TenantSession, names: Iterable[str]) -> dict[str, int]:
@@ -75,7 +59,7 @@ async def create(session: TenantSession, specs: Sequence[MonitorSpec]) -> list[R
     if not specs:
         return []
     numbers = await _require_cluster_ids(session, specs)
-    await check_quota(session, specs)
+    await _check_quota(session, specs)
     values = [
         {"tenant_id": session.tenant_id, "name": spec.name, "cluster_id": numbers[spec.cluster], **to_columns(spec)}
         for spec in specs
@@ -90,10 +74,8 @@ async def create(session: TenantSession, specs: Sequence[MonitorSpec]) -> list[R
 async def change(session: TenantSession, pairs: Sequence[tuple[Row, MonitorSpec]], *, adopt: bool) -> list[Row]:
     """Bring monitors to their specs; the new rows in the same order.
 
-    Args:
-        session: a transaction in the tenant's context that has locked the rows.
-        pairs: each row, with its cluster's name, and its spec.
-        adopt: a person made the change, so an auto-registered monitor no longer expires.
+    The session has locked the rows, which have their clusters' names. With `adopt` a person made the change, so an
+    auto-registered monitor no longer expires.
 
     Raises:
         InvalidInput: there is no such cluster.
@@ -102,10 +84,13 @@ async def change(session: TenantSession, pairs: Sequence[tuple[Row, MonitorSpec]
     if not pairs:
         return []
     numbers = await _require_cluster_ids(session, [spec for _, spec in pairs])
-    await check_pattern_quota(session, pairs)
-    rows = [await _update(session, row, numbers[spec.cluster], spec, _adoption_values(adopt)) for row, spec in pairs]
-    befores = [row for row, _ in pairs]
-    await _record_writes(session, "monitor.update", list(zip(befores, rows, strict=True)), [spec for _, spec in pairs])
+    before = [row for row, _ in pairs]
+    specs = [spec for _, spec in pairs]
+    added = sum(not spec.scope.is_listed for spec in specs) - sum(row["topics"] is None for row in before)
+    await quotas.check_quota(session, Quota.PATTERNS, added)
+    adoption = {"auto_registered": False} if adopt else {}
+    rows = [await _update(session, row, numbers[spec.cluster], spec, adoption) for row, spec in pairs]
+    await _record_writes(session, "monitor.update", list(zip(before, rows, strict=True)), specs)
     return rows
 
 
@@ -115,7 +100,7 @@ async def restore(session: TenantSession, row: Row, spec: MonitorSpec) -> Row:
     Raises:
         QuotaExceeded: a quota of the tenant would be exceeded.
     """
-    await check_quota(session, [spec])
+    await _check_quota(session, [spec])
     back = {"deleted_at": None, "auto_registered": False}
     after = await _update(session, row, row["cluster_id"], spec, back)
     await _record_writes(session, "monitor.restore", [(None, after)], [spec])
@@ -127,15 +112,11 @@ async def remove(session: TenantSession, rows: Sequence[Row]) -> None:
     if not rows:
         return
     numbers = [int(row["id"]) for row in rows]
-    await _unlink_all(session, numbers)
+    await _unlink(session, monitor_target.c.monitor_id, numbers)
     deleting = sa.update(monitor).where(monitor.c.id.in_(numbers))
     await session.execute(deleting.values(deleted_at=sa.func.now(), version=monitor.c.version + 1))
     for row in rows:
         await audit.record(session, "monitor.delete", f"monitor/{row['name']}", row, None)
-
-
-def _adoption_values(adopt: bool) -> dict[str, Any]:
-    return {"auto_registered": False} if adopt else {}
 
 
 async def _update(session: TenantSession, row: Row, cluster_id: int, spec: MonitorSpec, more: dict[str, Any]) -> Row:
@@ -179,14 +160,14 @@ async def _update_links(session: TenantSession, desired: Sequence[tuple[Row, Mon
 
     A listed topic is linked at once. Of monitors with topic discovery only links that no longer match are removed; the
     scraper adds the others within seconds.
-
-    Args:
-        session: a transaction in the tenant's context.
-        desired: each monitor's present row and its spec.
     """
-    intended = {int(row["id"]): _intended_targets(row, spec) for row, spec in desired if spec.scope.is_listed}
-    targets = await _ensure_targets(session, sorted({target for each in intended.values() for target in each}))
-    linked_ids: dict[int, set[int]] = {int(row["id"]): set() for row, _ in desired}
+    intended = {
+        int(row["id"]): {(*_target_key(row, spec), topic) for topic in spec.topics}
+        for row, spec in desired
+        if spec.scope.is_listed
+    }
+    targets = await _ensure_targets(session, sorted(set().union(*intended.values())))
+    remaining: list[tuple[int, int]] = []
     surplus: list[tuple[int, int]] = []
     specs = {int(row["id"]): (row, spec) for row, spec in desired}
     for linked in await _read_linked(session, sorted(specs)):
@@ -195,41 +176,29 @@ async def _update_links(session: TenantSession, desired: Sequence[tuple[Row, Mon
             stays = _key(linked) in intended[linked["monitor_id"]]
         else:
             stays = _key(linked)[:-1] == _target_key(row, spec) and spec.scope.matches(linked["topic"])
-        if stays:
-            linked_ids[linked["monitor_id"]].add(linked["id"])
-        else:
-            surplus.append((linked["monitor_id"], linked["id"]))
-    await _unlink(session, surplus)
+        (remaining if stays else surplus).append((linked["monitor_id"], linked["id"]))
+    await _unlink(session, sa.tuple_(monitor_target.c.monitor_id, monitor_target.c.target_id), surplus)
     missing = [
         {"monitor_id": number, "target_id": target, "tenant_id": session.tenant_id}
-        for number, keys in intended.items()
-        for target in sorted({targets[key] for key in keys} - linked_ids[number])
+        for number, target in sorted(
+            {(number, targets[key]) for number, keys in intended.items() for key in keys} - set(remaining)
+        )
     ]
     for batch in _split_batches(missing):
         await session.execute(postgresql.insert(monitor_target).values(batch).on_conflict_do_nothing())
-
-
-async def _unlink_all(session: TenantSession, monitor_ids: Sequence[int]) -> None:
-    """Unlink all targets of these monitors; targets and samples stay."""
-    for batch in _split_batches(list(monitor_ids)):
-        await session.execute(sa.delete(monitor_target).where(monitor_target.c.monitor_id.in_(batch)))
 
 
 def _target_key(row: Row, spec: MonitorSpec) -> tuple[Any, ...]:
     return (row["cluster_id"], spec.consumer_group, spec.policy.isolation_level.value, spec.limitation)
 
 
-def _intended_targets(row: Row, spec: MonitorSpec) -> set[tuple[Any, ...]]:
-    return {(*_target_key(row, spec), topic) for topic in spec.topics}
-
-
 def _key(target: Mapping[str, Any]) -> tuple[Any, ...]:
-    return (*(target[column] for column in _TARGET_COLUMNS), target["topic"])
+    return tuple(target[column] for column in _TARGET_COLUMNS)
 
 
 async def _read_linked(session: TenantSession, monitor_ids: Sequence[int]) -> list[Row]:
     found: list[Row] = []
-    for batch in _split_batches(list(monitor_ids)):
+    for batch in _split_batches(monitor_ids):
         statement = sa.select(lag_target, monitor_target.c.monitor_id).join(
             monitor_target, monitor_target.c.target_id == lag_target.c.id
         )
@@ -240,24 +209,21 @@ async def _read_linked(session: TenantSession, monitor_ids: Sequence[int]) -> li
 async def _ensure_targets(session: TenantSession, keys: Sequence[tuple[Any, ...]]) -> dict[tuple[Any, ...], int]:
     """The id of each target; missing ones are created."""
     found: dict[tuple[Any, ...], int] = {}
-    for batch in _split_batches(list(keys)):
-        rows = [
-            {"tenant_id": session.tenant_id, **dict(zip((*_TARGET_COLUMNS, "topic"), key, strict=True))}
-            for key in batch
-        ]
+    for batch in _split_batches(keys):
+        rows = [{"tenant_id": session.tenant_id, **dict(zip(_TARGET_COLUMNS, key, strict=True))} for key in batch]
         await session.execute(postgresql.insert(lag_target).values(rows).on_conflict_do_nothing())
-        columns = [lag_target.c[name] for name in (*_TARGET_COLUMNS, "topic")]
+        columns = [lag_target.c[name] for name in _TARGET_COLUMNS]
         statement = sa.select(lag_target).where(sa.tuple_(*columns).in_(batch))
         found |= {_key(target): int(target["id"]) for target in await session.fetch_all(statement)}
     return found
 
 
-async def _unlink(session: TenantSession, pairs: Sequence[tuple[int, int]]) -> None:
-    link_of = sa.tuple_(monitor_target.c.monitor_id, monitor_target.c.target_id)
-    for batch in _split_batches(list(pairs)):
-        await session.execute(sa.delete(monitor_target).where(link_of.in_(batch)))
+async def _unlink(session: TenantSession, column: sa.ColumnElement[Any], values: Sequence[Any]) -> None:
+    """Unlink targets by monitor, or by monitor and target; targets and samples stay."""
+    for batch in _split_batches(values):
+        await session.execute(sa.delete(monitor_target).where(column.in_(batch)))
 
 
-def _split_batches(items: list[_Item]) -> Iterator[list[_Item]]:
+def _split_batches(items: Sequence[_Item]) -> Iterator[Sequence[_Item]]:
     for begin in range(0, len(items), _ROWS_PER_STATEMENT):
         yield items[begin : begin + _ROWS_PER_STATEMENT]

@@ -94,14 +94,13 @@ async def list_page(session: TenantSession, page_request: PageRequest, only: Mon
     """The tenant's monitors with their clusters' names and linked topics; without filters all live ones."""
     only = only or MonitorFilter()
     statement = _select_with_topics(deleted=only.deleted)
-    if only.cluster is not None:
-        statement = statement.where(cluster.c.name == only.cluster)
-    if only.consumer_group is not None:
-        statement = statement.where(monitor.c.consumer_group == only.consumer_group)
-    if only.auto_registered is not None:
-        statement = statement.where(monitor.c.auto_registered == only.auto_registered)
-    if only.failing is not None:
-        statement = statement.where(_is_failing() == only.failing)
+    conditions: tuple[tuple[sa.ColumnElement[Any], object], ...] = (
+        (cluster.c.name, only.cluster),
+        (monitor.c.consumer_group, only.consumer_group),
+        (monitor.c.auto_registered, only.auto_registered),
+        (_is_failing(), only.failing),
+    )
+    statement = statement.where(*(column == value for column, value in conditions if value is not None))
     return await read_page(session, statement, ["name", "deleted_key"] if only.deleted else ["name"], page_request)
 
 
@@ -266,11 +265,7 @@ async def apply_tenant_rules(session: TenantSession, tick_seconds: float) -> lis
     """Apply the tenant's present rules to its live monitors at once; the violations by name.
 
     A monitor that the new defaults change gets a new version, so that each point in time is explained by its own policy.
-    A monitor without a valid policy by these rules keeps its policy.
-
-    Args:
-        session: a transaction in the tenant's context, with the tenant's present row.
-        tick_seconds: the scraper's tick.
+    A monitor without a valid policy by these rules keeps its policy. The session has the tenant's present row.
     """
     await quotas.lock_registrations(session)
     rows = await lock_many(session)

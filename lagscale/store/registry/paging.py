@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,11 +49,17 @@ async def read_page(
     if page_request.after is not None:
         last = decode_cursor(page_request.after, len(keys))
         statement = statement.where(sa.tuple_(*columns) > sa.tuple_(*[sa.literal(value, sa.Text) for value in last]))
-    limit = min(max(page_request.limit, 1), MAX_PAGE_SIZE)
-    rows = await session.fetch_all(statement.order_by(*columns).limit(limit + 1))
-    if len(rows) <= limit:
-        return Page(rows, None)
-    return Page(rows[:limit], encode_cursor([str(rows[limit - 1][key]) for key in keys]))
+    ordered = statement.order_by(*columns)
+    return await cut_page(session, ordered, page_request.limit, lambda row: [str(row[key]) for key in keys])
+
+
+async def cut_page(
+    session: RegistrySession, ordered: sa.Select[Any], limit: int, sort_keys: Callable[[Row], Sequence[str]]
+) -> Page:
+    """The first `limit` rows of an ordered statement, and the cursor of the last of them if there are more."""
+    limit = min(max(limit, 1), MAX_PAGE_SIZE)
+    rows = await session.fetch_all(ordered.limit(limit + 1))
+    return Page(rows[:limit], encode_cursor(sort_keys(rows[limit - 1])) if len(rows) > limit else None)
 
 
 def encode_cursor(values: Sequence[str]) -> str:

@@ -80,10 +80,8 @@ async def check_quota(session: TenantSession, quota: Quota, more: int = 1) -> No
 
 async def read_usage(session: TenantSession) -> QuotaUsage:
     """The tenant's usage."""
-    counts = {quota.value: count.label(quota.value) for quota, count in _COUNTS.items()}
-    others = {"unmeasured": _UNMEASURED, "refused": _REFUSED}
-    row = await session.fetch_one(sa.select(*counts.values(), *(count.label(name) for name, count in others.items())))
-    return QuotaUsage(**{name: int(row[name]) for name in (*counts, *others)})
+    row = await session.fetch_one(sa.select(*(count.label(name) for name, count in _COUNTS.items())))
+    return QuotaUsage(**{name: int(number) for name, number in row.items()})
 
 
 async def put(session: TenantSession, limits: Mapping[Quota, int], precondition: Precondition | None) -> WriteResult:
@@ -121,16 +119,16 @@ _POLLED = sa.exists().where(
     monitor.c.deleted_at.is_(None),
 )
 _STATES = lag_target.outerjoin(target_state, target_state.c.target_id == lag_target.c.id)
-_FITS = target_state.c.code != StateCode.OVER_QUOTA
 _LIVE = monitor.c.deleted_at.is_(None)
-_COUNTS: Mapping[Quota, sa.ScalarSelect[Any]] = {
+#: Field of `QuotaUsage`, of a quota its name -> what counts it.
+_COUNTS: Mapping[str, sa.ScalarSelect[Any]] = {
     Quota.MONITORS: _count(monitor, _LIVE),
     Quota.CLUSTERS: _count(cluster),
     Quota.PATTERNS: _count(monitor, _LIVE, monitor.c.topics.is_(None)),
     Quota.PARTITIONS: sa.select(sa.func.coalesce(sa.func.sum(target_state.c.partitions), 0))
     .select_from(_STATES)
-    .where(_POLLED, _FITS)
+    .where(_POLLED, target_state.c.code != StateCode.OVER_QUOTA)
     .scalar_subquery(),
+    "unmeasured": _count(_STATES, _POLLED, target_state.c.partitions.is_(None)),
+    "refused": _count(_STATES, _POLLED, target_state.c.code == StateCode.OVER_QUOTA),
 }
-_UNMEASURED = _count(_STATES, _POLLED, target_state.c.partitions.is_(None))
-_REFUSED = _count(_STATES, _POLLED, target_state.c.code == StateCode.OVER_QUOTA)

@@ -18,7 +18,6 @@ from sqlalchemy.ext.asyncio import AsyncConnection, create_async_engine
 
 from lagscale.errors import (
     Conflict,
-    FieldError,
     InvalidInput,
     NotFound,
     PreconditionFailed,
@@ -71,6 +70,11 @@ class RegistrySession:
     connection: AsyncConnection
     actor: str
     origin: str | None = None
+
+    @property
+    def tenant_id(self) -> int | None:
+        """The tenant in whose context it runs; None of the platform."""
+        return None
 
     async def execute(self, statement: sa.Executable) -> sa.CursorResult[Any]:
         """Execute a statement."""
@@ -182,13 +186,9 @@ class RegistryDatabase:
     async def tenant(self, scope: AccessScope, name: str, *, lock: bool = False) -> AsyncIterator[TenantSession]:
         """A transaction in the named tenant's context.
 
-        The tenant is looked up with the scope's own visibility, so another tenant's name and a missing one run the
-        same statements and get the same answer. What follows sees that tenant's rows only, whoever asks.
-
-        Args:
-            scope: who asks.
-            name: the tenant's name.
-            lock: lock the tenant's row until the end, so that whatever is counted stays exact.
+        The tenant is looked up with the scope's own visibility, so another tenant's name and a missing one run the same
+        statements and get the same answer. What follows sees that tenant's rows only, whoever asks. `lock` locks the
+        tenant's row until the end, so that whatever is counted stays exact.
 
         Raises:
             NotFound: no tenant of this name for this scope.
@@ -245,7 +245,7 @@ def _translate_driver_error(cause: BaseException) -> BaseException:
         # PostgreSQL's error for a missing role: no database of this server has been migrated yet.
         return StoreUnavailable("Database schema version mismatch; run `lagscale migrate`.")
     if isinstance(cause, pg.DataError):
-        return InvalidInput([FieldError("body", "holds a character or a number that cannot be stored")])
+        return InvalidInput.of("body", "holds a character or a number that cannot be stored")
     return translate_error(cause) or cause
 
 
@@ -277,10 +277,6 @@ class Precondition:
 
 def check_precondition(row: Row | None, precondition: Precondition | None) -> None:
     """Check the caller's precondition.
-
-    Args:
-        row: the present row; None where there is none.
-        precondition: None is always met.
 
     Raises:
         PreconditionFailed: it is not met.

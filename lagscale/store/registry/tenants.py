@@ -94,9 +94,7 @@ async def remove(session: TenantSession) -> None:
 async def find_tenant_id(session: RegistrySession, name: str) -> int | None:
     """The id of the tenant of this name; None where there is none.
 
-    Args:
-        session: a transaction of the platform, because a token's tenant is looked up before its caller is known.
-        name: what the token claims, any text.
+    The session is the platform's, because a token's tenant is looked up before its caller is known.
     """
     row = await session.fetch_optional(select(tenant.c.id).where(tenant.c.name == name))
     return None if row is None else int(row["id"])

@@ -6,11 +6,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from psycopg.rows import dict_row
-
 from lagscale.domain.lag.rounds import TargetRound
-from lagscale.store.connection import Pool, translate_errors
-from lagscale.store.queries import load, to_arrays
+from lagscale.store.connection import Pool, fetch_rows, translate_errors
+from lagscale.store.queries import to_arrays
 from lagscale.store.samples.columns import read_round
 
 #: At most so many samples of one target are read, all partitions together.
@@ -56,27 +54,17 @@ class RoundReader:
         """The rounds of each target as far back as requested, and the last one before that."""
         arrays = to_arrays(requests, targets="target_id", tenants="tenant_id", reaches="reach_ms")
         rounds: dict[int, list[TargetRound]] = {}
-        async with (
-            translate_errors(),
-            self._pool.connection() as connection,
-            connection.cursor(row_factory=dict_row) as cursor,
-        ):
-            await cursor.execute(load("recent_rounds"), arrays | {"most": _MAX_SAMPLES})
-            for row in await cursor.fetchall():
+        async with translate_errors(), self._pool.connection() as connection:
+            for row in await fetch_rows(connection, "recent_rounds", arrays | {"most": _MAX_SAMPLES}):
                 rounds.setdefault(row["id"], []).append(read_round(row))
             # The clock last: no round is younger than it.
-            await cursor.execute("select (extract(epoch from clock_timestamp()) * 1000)::bigint as now_ms")
-            [clock] = await cursor.fetchall()
-        return RoundsResult(clock["now_ms"], {target: tuple(found) for target, found in rounds.items()})
+            cursor = await connection.execute("select (extract(epoch from clock_timestamp()) * 1000)::bigint")
+            [(now_ms,)] = await cursor.fetchall()
+        return RoundsResult(now_ms, {target: tuple(found) for target, found in rounds.items()})
 
     async def newest(self, requests: Sequence[RoundsRequest]) -> dict[int, NewestRound]:
         """The newest round of each target that has one."""
         arrays = to_arrays(requests, targets="target_id", tenants="tenant_id")
-        async with (
-            translate_errors(),
-            self._pool.connection() as connection,
-            connection.cursor(row_factory=dict_row) as cursor,
-        ):
-            await cursor.execute(load("newest_rounds"), arrays)
-            found = await cursor.fetchall()
+        async with translate_errors(), self._pool.connection() as connection:
+            found = await fetch_rows(connection, "newest_rounds", arrays)
         return {row["id"]: NewestRound(row["parts"], row["age_ms"], row["is_quiet"]) for row in found}

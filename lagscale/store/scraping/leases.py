@@ -28,10 +28,7 @@ class Lease:
 def acquire(database: ScraperDatabase, holder: str, seconds: float) -> Lease | None:
     """Acquire a free or expired lease, or renew one's own; None while another holds it.
 
-    Args:
-        database: the scraper's.
-        holder: a name that no other process has.
-        seconds: until it expires, by the database's clock.
+    `holder` is a name that no other process has; the lease expires after `seconds` by the database's clock.
     """
     with database.transaction() as connection:
         # A stopped holder may keep the row locked until the server ends its transaction.

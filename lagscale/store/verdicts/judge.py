@@ -9,7 +9,6 @@ from typing import Any
 
 from cachetools import LRUCache
 from psycopg import AsyncConnection
-from psycopg.rows import dict_row
 from psycopg_pool import AsyncConnectionPool
 
 from lagscale.clock import to_datetime, to_ms
@@ -19,7 +18,7 @@ from lagscale.domain.policy.policy import Metric
 from lagscale.domain.verdict.contract import Answer, Island, Judgment, Reason, Verdict, VerdictRequest
 from lagscale.domain.verdict.hold import pick_last_known
 from lagscale.domain.verdict.stabilization import stabilize
-from lagscale.store.connection import translate_errors
+from lagscale.store.connection import fetch_rows, translate_errors
 from lagscale.store.queries import load
 from lagscale.store.verdicts.judgment_history import EMPTY_HISTORY, JudgmentHistory, JudgmentSource, extend_history
 
@@ -55,11 +54,9 @@ class PostgresVerdicts:
     async def judge(self, requests: Sequence[VerdictRequest], *, evidence: bool = False) -> list[Judgment]:
         """One judgment for each request, in order.
 
-        Args:
-            requests: the monitors.
-            evidence: read every sample of the lookback, so that the judgment names the island, stuck partitions and
-                whether the backlog recovers. Without it the newest rows decide where they can, with the same verdict,
-                value and activity.
+        `evidence` reads every sample of the lookback, so that the judgment names the island, stuck partitions and
+        whether the backlog recovers. Without it the newest rows decide where they can, with the same verdict, value and
+        activity.
         """
         if not requests:
             return []
@@ -155,7 +152,8 @@ async def _judge(
             if first[n] <= step and n not in judged and request.policy.metric is not _NEVER.get(step)
         }
         if left:
-            rows = await _run(connection, statement, left)
+            literals = [_format_ask(n, request) for n, request in left.items()]
+            rows = await fetch_rows(connection, statement, {"asks": literals}, prepare=True)
             judged |= {row["ask"]: _read_judgment(row) for row in rows if row["verdict"] != "undecided"}
     return [judged[n] for n in range(len(requests))]
 
@@ -187,13 +185,6 @@ async def _read_sample_times(
         prepare=True,
     )
     return [to_ms(row[0]) for row in await cursor.fetchall()]
-
-
-async def _run(connection: AsyncConnection[Any], query: str, requests: dict[int, VerdictRequest]) -> list[Row]:
-    literals = [_format_ask(number, request) for number, request in requests.items()]
-    async with connection.cursor(row_factory=dict_row) as cursor:
-        await cursor.execute(load(query), {"asks": literals}, prepare=True)
-        return await cursor.fetchall()
 
 
 def _format_ask(number: int, request: VerdictRequest) -> str:

@@ -50,13 +50,8 @@ async def extend_history(
 ) -> JudgmentHistory:
     """Judge the sample times up to a time that are not cached, newest first, as far back as is needed.
 
-    Args:
-        source: of the monitor.
-        history: the cached judgments.
-        until_ms: the newest time of interest.
-        needed_since: how far back is needed, by the newest determined time as soon as there is one; never further
-            back with one than without.
-        retain_ms: how far behind `until_ms` to cache more than is needed now.
+    `needed_since` says how far back is needed, by the newest determined time as soon as there is one; never further
+    back with one than without. `retain_ms` is how far behind `until_ms` to cache more than is needed now.
     """
     settled = min(history.upto_ms - _LATE_ROWS_MS, until_ms)
     newest_ms, determined = await _judge_new(

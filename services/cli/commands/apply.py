@@ -20,7 +20,7 @@ from services.cli.client import open_api
 from services.cli.exits import DifferencesFound, PartiallyApplied, find_exit_code
 from services.cli.objects.documents import read_documents
 from services.cli.objects.manifests import parse_manifests
-from services.cli.objects.plan import HIDDEN, PlanBuilder, PlanExecutor
+from services.cli.objects.plan import HIDDEN, PlanExecutor, build_plan
 from services.cli.objects.requests import ObjectClient, PlanAction, PlanStep, Skipped
 from services.cli.output import print_json, show_progress
 from services.cli.settings import environment
@@ -102,7 +102,7 @@ def _build_plan(objects_api: ObjectClient, sources: Sequence[str], *, prune: boo
     if not documents and not field_errors:
         field_errors.append(FieldError(", ".join(sources), "contains no objects"))
     with show_progress("comparing", len(declared.manifests)) as advance:
-        steps = PlanBuilder(objects_api, advance).build(declared, prune=prune, field_errors=field_errors)
+        steps = build_plan(objects_api, declared, advance, prune=prune, field_errors=field_errors)
     if field_errors:
         raise InvalidInput(field_errors)
     for step in steps:
@@ -138,7 +138,7 @@ def confirm(deleting: Sequence[PlanStep], *, yes: bool) -> None:
         return
     if not sys.stdin.isatty():
         names = ", ".join(str(step.ref) for step in deleting[:3]) + (" and more" if len(deleting) > 3 else "")
-        raise InvalidInput([FieldError("--yes", f"required to delete {len(deleting)} object(s): {names}")])
+        raise InvalidInput.of("--yes", f"required to delete {len(deleting)} object(s): {names}")
     _print_steps(deleting, Console(stderr=True))
     typer.confirm("Delete them?", abort=True, err=True)
 
@@ -210,12 +210,7 @@ def _print_json(steps: Sequence[PlanStep]) -> None:
 
 
 def _raise_errors(steps: Sequence[PlanStep], *, executed: bool) -> None:
-    """Raise one error for all failed steps.
-
-    Args:
-        steps: of a plan, or its results.
-        executed: whether these are results.
-    """
+    """Raise one error for all failed steps."""
     failed = [(step, step.error) for step in steps if step.error is not None]
     if not failed:
         return

@@ -11,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from lagscale.errors import FieldError, InvalidInput
+from lagscale.errors import InvalidInput
 from services.cli.client import open_api
 
 #: Page size of the API.
@@ -42,7 +42,7 @@ def list_audit_events(
 ) -> None:
     """List audit events, newest first."""
     if tenant is not None and ("/" in tenant or not tenant):
-        raise InvalidInput([FieldError("TENANT", "must be the name of a tenant")])
+        raise InvalidInput.of("TENANT", "must be the name of a tenant")
     path = "/v1/audit" if tenant is None else f"/v1/tenants/{tenant}/audit"
     filters = {"actor": actor, "action": action, "object": thing, "since": since, "until": until}
     query = {name: text for name, text in filters.items() if text is not None}

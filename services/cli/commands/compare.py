@@ -17,7 +17,7 @@ from lagscale.domain.tenancy import is_name
 from lagscale.errors import FieldError, InvalidInput, LagscaleError, NotAuthenticated, StoreUnavailable
 from services.cli.client import ApiClient, open_api
 from services.cli.commands.plot import PlotFrame, PlotPoint, draw_plot
-from services.cli.output import parse_time, parse_time_ms, print_json
+from services.cli.output import format_clock, parse_time_ms, print_json
 
 JsonObject = Mapping[str, Any]
 _PAGE_SIZE = 500
@@ -102,17 +102,13 @@ def _build_query(keys: Sequence[str], min_replicas: int | None, max_replicas: in
 def _select_monitors(client: ApiClient, selection: str | None, imported: Path | None) -> list[ComparedMonitor]:
     tenant, slash, monitor = (selection or "").partition("/")
     if selection is not None and (not is_name(tenant) or (slash and not is_name(monitor))):
-        raise InvalidInput(
-            [FieldError("TENANT/MONITOR", "expected TENANT or TENANT/MONITOR, for example shop/ingest-logs")]
-        )
+        raise InvalidInput.of("TENANT/MONITOR", "expected TENANT or TENANT/MONITOR, for example shop/ingest-logs")
     if imported is not None:
         selected = [
             one for one in _read_import(imported) if tenant in {"", one.tenant} and monitor in {"", one.monitor}
         ]
         if not selected:
-            raise InvalidInput(
-                [FieldError("--imported", "contains no such monitor; omit TENANT/MONITOR to compare all of them")]
-            )
+            raise InvalidInput.of("--imported", "contains no such monitor; omit TENANT/MONITOR to compare all of them")
         return selected
     if monitor:
         return [ComparedMonitor(tenant, monitor)]
@@ -144,7 +140,7 @@ def _read_import(directory: Path) -> list[ComparedMonitor]:
             for monitor in one["monitors"]
         ]
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        raise InvalidInput([FieldError("--imported", f"{path} is not a report of `lagscale import`")]) from None
+        raise InvalidInput.of("--imported", f"{path} is not a report of `lagscale import`") from None
 
 
 def _text(value: object) -> str:
@@ -197,34 +193,26 @@ def _print_comparison(name: str, answer: JsonObject, console: Console, *, single
             console.print(Text(f"{title}, replicas", "dim"))
             for line in _draw_replicas(answer, side, width):
                 console.print(line)
-        begin, end = (parse_time(answer[key]) for key in ("begin", "end"))
-        console.print(
-            Text(f"{begin:%H:%M:%S} to {end:%H:%M:%S} UTC, one point every {answer['stepSeconds']:g} s", "dim")
-        )
+        console.print(Text(f"{_format_span(answer)} UTC, one point every {answer['stepSeconds']:g} s", "dim"))
     shown = answer["differences"][: _MAX_ROWS if single else 3]
     for one in shown:
-        begin, end = parse_time(one["begin"]), parse_time(one["end"])
-        console.print(
-            Text(
-                f"  {begin:%H:%M:%S} to {end:%H:%M:%S}: {one['kedaPeakReplicas']} vs. {one['lagscalePeakReplicas']}. {one['sentence']}"
-            )
-        )
+        peaks = f"{one['kedaPeakReplicas']} vs. {one['lagscalePeakReplicas']}"
+        console.print(Text(f"  {_format_span(one)}: {peaks}. {one['sentence']}"))
     if len(answer["differences"]) > len(shown):
         console.print(Text(f"  and {len(answer['differences']) - len(shown)} more", "dim"))
     for note in answer["notes"] if single else ():
         console.print(Text(note, "yellow"))
 
 
+def _format_span(span: JsonObject) -> str:
+    return f"{format_clock(span['begin'])} to {format_clock(span['end'])}"
+
+
 def _draw_replicas(answer: JsonObject, side: str, width: int) -> list[Text]:
     step_ms = round(answer["stepSeconds"] * 1000)
-    frame = PlotFrame(
-        parse_time_ms(answer["begin"]),
-        max(parse_time_ms(answer["end"]), parse_time_ms(answer["begin"]) + 1),
-        2 * step_ms,
-    )
-    points = [
-        PlotPoint(parse_time_ms(one["at"]), float(one[side]["replicas"]), float(one[side]["replicas"]))
-        for one in answer["points"]
-    ]
+    begin_ms = parse_time_ms(answer["begin"])
+    frame = PlotFrame(begin_ms, max(parse_time_ms(answer["end"]), begin_ms + 1), 2 * step_ms)
+    replicas = [(parse_time_ms(one["at"]), float(one[side]["replicas"])) for one in answer["points"]]
+    points = [PlotPoint(at_ms, number, number) for at_ms, number in replicas]
     highest = max(one[name]["replicas"] for one in answer["points"] for name in ("keda", "lagscale"))
     return draw_plot(points, None, frame, width, _HEIGHT, top=float(max(highest, 1)))

@@ -20,6 +20,7 @@ from services.cli.output import (
     VERDICT_STYLES,
     ApiJson,
     build_monitor_path,
+    format_clock,
     format_duration,
     format_number,
     format_optional,
@@ -71,13 +72,7 @@ def show_explanation(
 
 
 def print_explanation(explanation: JsonObject, name: str, console: Console) -> None:
-    """Print an explanation: the sentence, the rules, lag with its threshold, and the decisions under it.
-
-    Args:
-        explanation: the API's response.
-        name: TENANT/MONITOR.
-        console: gives the width.
-    """
+    """Print an explanation: the sentence, the rules, lag with its threshold, and the decisions under it."""
     width = min(console.width, _MAX_WIDTH)
     parts: list[RenderableType] = [_render_header(explanation, name), Text(explanation["sentence"], style="bold")]
     parts += [Text(note, style="yellow") for note in explanation["notes"]]
@@ -105,14 +100,16 @@ def _render_header(explanation: JsonObject, name: str) -> Text:
 
 def _render_freeze(frozen: JsonObject) -> Text:
     answer = frozen["answer"]
-    answer_text = (
-        "an error"
-        if answer is None
-        else f"{format_number(answer['value'])}, {'active' if answer['active'] else 'inactive'}"
-    )
-    known_at = "" if answer is None else f", known at {parse_time(answer['knownAt']):%Y-%m-%d %H:%M:%S}"
+    answer_text = "an error"
+    if answer is not None:
+        known_at = f"known at {parse_time(answer['knownAt']):%Y-%m-%d %H:%M:%S}"
+        answer_text = f"{format_number(answer['value'])}, {_format_activity(answer)}, {known_at}"
     since = f"since {parse_time(frozen['since']):%Y-%m-%d %H:%M:%S} UTC"
-    return Text(f"frozen   {since}: KEDA gets {answer_text}{known_at}", style="cyan")
+    return Text(f"frozen   {since}: KEDA gets {answer_text}", style="cyan")
+
+
+def _format_activity(answer: JsonObject) -> str:
+    return "active" if answer["active"] else "inactive"
 
 
 def _render_rules(evaluation: JsonObject) -> RenderableType:
@@ -126,20 +123,15 @@ def _render_rules(evaluation: JsonObject) -> RenderableType:
     if evaluation["verdict"] == "calm":
         table.add_row("calm", "0", "No sustained lag, so no replicas are requested.")
     for step in evaluation["steps"]:
-        suffix = (
-            " (deciding limit)"
-            if step["rule"] == evaluation["decidingRule"] and evaluation["verdict"] == "sustained"
-            else ""
-        )
-        table.add_row(
-            step["rule"].replace("_", " "), format_number(step["after"]), step["text"].rstrip(".") + suffix + "."
-        )
+        decides = step["rule"] == evaluation["decidingRule"] and evaluation["verdict"] == "sustained"
+        text = step["text"].rstrip(".") + (" (deciding limit)." if decides else ".")
+        table.add_row(step["rule"].replace("_", " "), format_number(step["after"]), text)
     answer = evaluation["answer"]
     reason_text = f": {_REASONS[evaluation['activityReason']]}" if evaluation["activityReason"] in _REASONS else ""
     if answer is None:
         table.add_row(Text("answer", style="bold"), "error", evaluation["answerSentence"])
     else:
-        activity = ("active" if answer["active"] else "inactive") + reason_text
+        activity = _format_activity(answer) + reason_text
         table.add_row(Text("answer", style="bold"), Text(format_number(answer["value"]), style="bold"), activity)
     return table
 
@@ -147,18 +139,16 @@ def _render_rules(evaluation: JsonObject) -> RenderableType:
 def _render_evidence(evaluation: JsonObject) -> Iterator[RenderableType]:
     for island in evaluation["islands"][:_MAX_ROWS]:
         label = "total" if island["partition"] is None else f"{island['topic']}/{island['partition']}"
-        at_least = "" if island["startKnown"] else "at least "
-        begin = f"{parse_time(island['since']):%H:%M:%S}"
-        yield Text(
-            f"island   {label}: above for {at_least}{format_duration(island['durationSeconds'])} since {begin}, lag {format_number(island['lag'])}"
-        )
+        duration = ("" if island["startKnown"] else "at least ") + format_duration(island["durationSeconds"])
+        since = f"since {format_clock(island['since'])}, lag {format_number(island['lag'])}"
+        yield Text(f"island   {label}: above for {duration} {since}")
     if len(evaluation["islands"]) > _MAX_ROWS:
         yield Text(f"         and {len(evaluation['islands']) - _MAX_ROWS} more", style="dim")
     for missing in evaluation["missing"][:_MAX_ROWS]:
         label = missing["topic"] if missing["partition"] is None else f"{missing['topic']}/{missing['partition']}"
         since = "no sample yet"
         if missing["since"] is not None:
-            since = f"none since {parse_time(missing['since']):%H:%M:%S} ({format_duration(missing['ageSeconds'])}), lag {format_number(missing['lag'])} then"
+            since = f"none since {format_clock(missing['since'])} ({format_duration(missing['ageSeconds'])}), lag {format_number(missing['lag'])} then"
         yield Text(f"missing  {label}: {since}", style="yellow")
     if evaluation["missingCount"] > _MAX_ROWS:
         yield Text(f"         and {evaluation['missingCount'] - _MAX_ROWS} more", style="yellow")
@@ -246,7 +236,7 @@ def _render_decisions(explanation: JsonObject) -> Iterator[RenderableType]:
     at = parse_time(explanation["at"])
     for row in rows:
         ago = format_duration((at - parse_time(row["answeredAt"])).total_seconds())
-        snapshot = "-" if row["newestRoundAt"] is None else f"{parse_time(row['newestRoundAt']):%H:%M:%S}"
+        snapshot = "-" if row["newestRoundAt"] is None else format_clock(row["newestRoundAt"])
         table.add_row(row["replica"], f"{ago} earlier", snapshot, _format_answer(row), _format_policy(row))
     yield table
     for row in rows:
@@ -260,9 +250,8 @@ def _format_answer(row: JsonObject) -> Text:
     kind = _classify_decision(row)
     if kind == "error":
         return Text(f"error {row['grpcCode']} ({row['reason']})", style="bold red")
-    activity = "active" if row["active"] else "inactive"
-    suffix = ", last known" if kind == "last_known" else ""
-    return Text(f"{format_number(row['value'])}, {activity}{suffix} ({row['reason']})", style=_DECISION_STYLES[kind][1])
+    activity = _format_activity(row) + (", last known" if kind == "last_known" else "")
+    return Text(f"{format_number(row['value'])}, {activity} ({row['reason']})", style=_DECISION_STYLES[kind][1])
 
 
 def _format_policy(row: JsonObject) -> str:

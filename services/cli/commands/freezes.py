@@ -11,7 +11,7 @@ import typer
 from rich.console import Console
 from rich.table import Table
 
-from lagscale.errors import FieldError, InvalidInput
+from lagscale.errors import InvalidInput
 from services.cli.client import open_api
 
 _UNITS: Final = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days"}
@@ -31,7 +31,7 @@ def freeze_scaling(
     body = {"forSeconds": parse_duration(duration), "reason": reason}
     with open_api() as client:
         created, _ = client.send("PUT", build_freeze_path(target, cluster), body)
-    name = _format_name(created["kind"], created["name"], target)
+    name = f"{created['kind']} {created['name'] or target.partition('/')[0]}"
     console = Console(soft_wrap=True)
     console.print(f"{name} is frozen until {created['until']}: {created['reason']}", markup=False, highlight=False)
 
@@ -62,7 +62,7 @@ def parse_duration(text: str) -> int:
     normalized = text.strip().lower()
     parts = _PART.findall(normalized)
     if not parts or "".join(number + unit for number, unit in parts) != normalized:
-        raise InvalidInput([FieldError("--for", "must be a duration, for example 90m, 2h or 1d12h")])
+        raise InvalidInput.of("--for", "must be a duration, for example 90m, 2h or 1d12h")
     return sum(round(timedelta(**{_UNITS[unit]: int(number)}).total_seconds()) for number, unit in parts)
 
 
@@ -74,14 +74,10 @@ def build_freeze_path(target: str, cluster: str | None) -> str:
     """
     tenant, slash, monitor = target.partition("/")
     if not tenant or (slash and not monitor):
-        raise InvalidInput([FieldError("TARGET", "expected TENANT or TENANT/MONITOR")])
+        raise InvalidInput.of("TARGET", "expected TENANT or TENANT/MONITOR")
     if monitor and cluster:
-        raise InvalidInput([FieldError("--cluster", "cannot be combined with a monitor; give the tenant alone")])
+        raise InvalidInput.of("--cluster", "cannot be combined with a monitor; give the tenant alone")
     base = f"/v1/tenants/{quote(tenant, safe='')}"
     if monitor:
         return f"{base}/monitors/{quote(monitor, safe='')}/freeze"
     return f"{base}/clusters/{quote(cluster, safe='')}/freeze" if cluster else f"{base}/freeze"
-
-
-def _format_name(kind: str, name: str | None, target: str) -> str:
-    return f"{kind} {target.partition('/')[0]}" if name is None else f"{kind} {name}"

@@ -9,7 +9,7 @@ import typer
 from rich.console import Console
 
 from lagscale.domain.tenancy import NAME_FORM, is_name
-from lagscale.errors import FieldError, InvalidInput, LagscaleError
+from lagscale.errors import InvalidInput, LagscaleError
 from lagscale.settings import load
 from services.cli.importing.conversion import convert_all
 from services.cli.importing.options import (
@@ -68,7 +68,7 @@ def import_manifests(
     """Convert KEDA's kafka triggers to monitors; exit 1 if something could not be converted."""
     load(CliSettings)
     if tenant is not None and not is_name(tenant):
-        raise InvalidInput([FieldError("--tenant", NAME_FORM)])
+        raise InvalidInput.of("--tenant", NAME_FORM)
     options = ImportOptions(
         trigger_options=parse_trigger_options(scaler_address, push, mtls_auth),
         tenant=tenant,
@@ -82,7 +82,7 @@ def import_manifests(
     check_directory(out)
     conversion = convert_all(read_sources(sources), options)
     if not conversion.objects and not conversion.unreadable:
-        raise InvalidInput([FieldError("-f", "contains no ScaledObject or ScaledJob with a kafka trigger")])
+        raise InvalidInput.of("-f", "contains no ScaledObject or ScaledJob with a kafka trigger")
     texts, report = build_files(conversion, options, str(out))
     write_files(texts, out)
     if as_json:

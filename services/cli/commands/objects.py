@@ -80,7 +80,7 @@ def delete_objects(
 ) -> None:
     """Delete an object, or all objects declared in files. A missing object is ignored with -f; otherwise exit 3."""
     if (kind is None) == (file is None) or (kind is None) != (selection is None):
-        raise InvalidInput([FieldError("KIND TENANT[/NAME]", "required, unless files are given with -f")])
+        raise InvalidInput.of("KIND TENANT[/NAME]", "required, unless files are given with -f")
     with open_api() as client:
         objects_api = ObjectClient(client)
         if file is not None:
@@ -109,7 +109,7 @@ def export_objects(
 ) -> None:
     """Export all objects of a tenant as manifests for `apply`. Secrets are not included."""
     if (tenant is None) != all_tenants:
-        raise InvalidInput([FieldError("TENANT", "required, unless --all is given")])
+        raise InvalidInput.of("TENANT", "required, unless --all is given")
     with open_api() as client:
         objects_api = ObjectClient(client)
         current = _fetch_objects(objects_api, TENANT, tenant)
@@ -130,7 +130,7 @@ def export_objects(
     try:
         output.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise InvalidInput([FieldError(f"--output {output}", f"cannot be written: {error.strerror}")]) from error
+        raise InvalidInput.of(f"--output {output}", f"cannot be written: {error.strerror}") from error
 
 
 def _list_omissions(current: Mapping[ObjectRef, ApiObject], exported: Mapping[ObjectRef, ApiObject]) -> Iterator[str]:
@@ -162,9 +162,7 @@ def _parse_ref_argument(kind: ObjectKind, text: str) -> ObjectRef:
         return ObjectRef(kind, text)
     if kind is TENANT or not is_name(tenant) or not (name if kind is BINDING else is_name(name)):
         form = "TENANT" if kind is TENANT else "TENANT/NAMESPACE" if kind is BINDING else "TENANT/NAME"
-        raise InvalidInput(
-            [FieldError(form, f"expected one {kind.label}" + (", for example shop/orders" if slash else ""))]
-        )
+        raise InvalidInput.of(form, f"expected one {kind.label}" + (", for example shop/orders" if slash else ""))
     if kind is BINDING and "/" not in name:
         name = f"{DEFAULT_INSTANCE}/{name}"
     return ObjectRef(kind, tenant, name)

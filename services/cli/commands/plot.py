@@ -86,29 +86,21 @@ def join_cells(cells: Iterable[tuple[str, str]]) -> Iterator[tuple[str, str]]:
 
 def _fill_columns(points: Sequence[PlotPoint], frame: PlotFrame, width: int) -> list[PlotPoint | None]:
     """What each column shows: the highest and lowest of its points, or the previous point while it is valid."""
-    column_points: list[PlotPoint | None] = [None] * width
-    for point in points:
-        column = frame.column(point.at_ms, width)
-        existing = column_points[column]
-        if existing is None:
-            column_points[column] = point
-        else:
-            column_points[column] = PlotPoint(
-                point.at_ms, max(existing.lag, point.lag), min(existing.lowest, point.lowest)
-            )
+    by_column = {
+        column: list(group) for column, group in groupby(points, key=lambda point: frame.column(point.at_ms, width))
+    }
+    column_points: list[PlotPoint | None] = []
     carried: PlotPoint | None = None
-    last: PlotPoint | None = None
-    for column, point_here in enumerate(column_points):
-        if point_here is not None:
-            last = max((point for point in points if frame.column(point.at_ms, width) == column), key=_time_of)
-            carried = PlotPoint(last.at_ms, last.lag, last.lag)
+    for column in range(width):
+        if here := by_column.get(column):
+            carried = PlotPoint(here[-1].at_ms, here[-1].lag, here[-1].lag)
+            lag, lowest = max(point.lag for point in here), min(point.lowest for point in here)
+            column_points.append(PlotPoint(carried.at_ms, lag, lowest))
         elif carried is not None and frame.until(column - 1, width) - carried.at_ms <= frame.gap_ms:
-            column_points[column] = carried
+            column_points.append(carried)
+        else:
+            column_points.append(None)
     return column_points
-
-
-def _time_of(point: PlotPoint) -> int:
-    return point.at_ms
 
 
 def _draw_cell(point: PlotPoint | None, row: int, level: int, threshold: float, step: float) -> tuple[str, str]:

@@ -60,7 +60,7 @@ def print_scaled_object(
         namespace = namespace or _find_namespace(client, tenant)
     max_replicas = max_replicas or _compute_max_replicas(verdict)
     if min_replicas > max_replicas:
-        raise InvalidInput([FieldError("--min", f"must not exceed --max ({max_replicas})")])
+        raise InvalidInput.of("--min", f"must not exceed --max ({max_replicas})")
     typer.echo(
         _render_yaml(
             _build_scaled_object(
@@ -83,22 +83,20 @@ def _find_namespace(client: ApiClient, tenant: str) -> str:
     if len(namespaces) == 1 and namespaces != {"*"}:
         return namespaces.pop()
     available = f"bound to the tenant: {', '.join(sorted(namespaces))}" if namespaces else "none is bound to the tenant"
-    raise InvalidInput([FieldError("--namespace", f"required; {available}")])
+    raise InvalidInput.of("--namespace", f"required; {available}")
 
 
 def _compute_max_replicas(verdict: dict[str, Any]) -> int:
     partitions = int(verdict["partitions"] or 0)
     if not partitions:
-        raise InvalidInput([FieldError("--max", "required: the number of partitions is unknown")])
+        raise InvalidInput.of("--max", "required: the number of partitions is unknown")
     return max(1, math.ceil(partitions / int(verdict["policy"]["consumersPerReplica"])))
 
 
 def _build_target(text: str) -> CommentedMap:
     kind, _, name = text.rpartition("/")
     if kind.lower() not in {*_TARGETS, ""} or _KUBERNETES_NAME.fullmatch(name) is None:
-        raise InvalidInput(
-            [FieldError("--target", f"expected NAME or KIND/NAME, with the kinds {', '.join(_TARGETS)}")]
-        )
+        raise InvalidInput.of("--target", f"expected NAME or KIND/NAME, with the kinds {', '.join(_TARGETS)}")
     target_kind = _TARGETS[kind.lower() or "deployment"]
     reference = CommentedMap()
     if target_kind is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Annotated, Any
 
 import typer
@@ -32,13 +34,7 @@ _STATUS_STYLES = {
 
 def show_verdict(monitor: MonitorArgument, as_json: ApiJson = False) -> None:
     """Evaluate a monitor now and show the verdict with its reason; exit 7 if the verdict is unknown."""
-    path = build_monitor_path(monitor)
-    with open_api() as client:
-        verdict = client.get(f"{path}/verdict")
-    if as_json:
-        print_json(verdict)
-    else:
-        _print_verdict(verdict)
+    verdict = _show(f"{build_monitor_path(monitor)}/verdict", _print_verdict, as_json=as_json)
     if verdict["verdict"] == "unknown":
         raise Unknown(verdict["sentence"])
 
@@ -49,15 +45,16 @@ def show_group_status(
     show_all: Annotated[bool, typer.Option("--all", help="Include partitions with status ok.")] = False,
 ) -> None:
     """Show the status of a monitor's consumer group and of each partition; exit 7 if it is unknown."""
-    path = build_monitor_path(monitor)
-    with open_api() as client:
-        status = client.get(f"{path}/state")
-    if as_json:
-        print_json(status)
-    else:
-        _print_status(status, show_all=show_all)
+    status = _show(f"{build_monitor_path(monitor)}/state", partial(_print_status, show_all=show_all), as_json=as_json)
     if status["status"] == "unknown":
         raise Unknown(status["partialReason"] or status["sentence"])
+
+
+def _show(path: str, print_answer: Callable[[dict[str, Any]], None], *, as_json: bool) -> dict[str, Any]:
+    with open_api() as client:
+        answer = client.get(path)
+    (print_json if as_json else print_answer)(answer)
+    return answer
 
 
 def _print_verdict(verdict: dict[str, Any]) -> None:

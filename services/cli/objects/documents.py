@@ -50,11 +50,8 @@ class SourceDocument:
 def read_documents(sources: Sequence[str], field_errors: list[FieldError]) -> list[SourceDocument]:
     """The documents of files, directories or standard input (`-`).
 
-    Lists, and a `List` with `items`, are split into their members. Empty documents are skipped.
-
-    Args:
-        sources: values of `-f`.
-        field_errors: receives an error for each file that cannot be read.
+    Lists, and a `List` with `items`, are split into their members. Empty documents are skipped. `field_errors` receives
+    an error for each file that cannot be read.
     """
     parsed: list[SourceDocument] = []
     for source in sources:
@@ -84,9 +81,7 @@ class SourceText:
 def read_texts(source: str, field_errors: list[FieldError]) -> Iterator[SourceText]:
     """The texts of a file, of a directory (its .yaml, .yml and .json files, recursive), or of standard input (`-`).
 
-    Args:
-        source: one value of `-f`.
-        field_errors: receives an error for each file that cannot be read.
+    `field_errors` receives an error for each file that cannot be read.
     """
     if source == _STDIN:
         yield SourceText("stdin", "stdin", sys.stdin.read())
@@ -235,54 +230,47 @@ _MAX_FILE_BYTES = 1_048_576
 _REFERENCE_FORM = "expected {env: NAME} or {file: PATH}"
 
 
-@dataclass(frozen=True, slots=True)
-class ValueFromResolver:
-    """Resolves `valueFrom`: a value from the command's environment, or from a file next to the manifest.
+def resolve_spec(document: SourceDocument, environ: Mapping[str, str], field_errors: list[FieldError]) -> Any:
+    """The document's spec with every `valueFrom` replaced by its value; empty if there is none.
 
-    Attributes:
-        environ: variables that may be referenced; those of Lagscale's settings may not.
-        field_errors: receives an error for each unresolved reference, with its location and field.
+    A value comes from the command's environment, or from a file next to the manifest. Variables of Lagscale's settings
+    may not be referenced. `field_errors` receives an error for each unresolved reference, with its location and field.
     """
 
-    environ: Mapping[str, str]
-    field_errors: list[FieldError]
-
-    def resolve_spec(self, document: SourceDocument) -> Any:
-        """The document's spec with every reference replaced by its value; empty if there is none."""
-        spec = document.value.get("spec") if isinstance(document.value, dict) else None
-        return {} if spec is None else self._resolve(document, ("spec",), spec)
-
-    def _resolve(self, document: SourceDocument, key_path: KeyPath, value: Any) -> Any:
+    def resolve(key_path: KeyPath, value: Any) -> Any:
         if isinstance(value, list):
-            return [self._resolve(document, (*key_path, number), item) for number, item in enumerate(value)]
+            return [resolve((*key_path, number), item) for number, item in enumerate(value)]
         if not isinstance(value, dict):
             return value
         if _KEY not in value:
-            return {name: self._resolve(document, (*key_path, name), item) for name, item in value.items()}
+            return {name: resolve((*key_path, name), item) for name, item in value.items()}
         try:
-            return self._read_reference(document, value)
+            return _read_reference(document, value, environ)
         except ValueError as error:
             field = ".".join(map(str, key_path))
-            self.field_errors.append(FieldError(f"{document.locate((*key_path, _KEY))}: {field}.{_KEY}", str(error)))
+            field_errors.append(FieldError(f"{document.locate((*key_path, _KEY))}: {field}.{_KEY}", str(error)))
             # A placeholder, so that the field is not reported twice.
             return "unresolved"
 
-    def _read_reference(self, document: SourceDocument, value: dict[str, Any]) -> str:
-        reference = value[_KEY]
-        if len(value) != 1 or not isinstance(reference, dict) or len(reference) != 1:
-            raise ValueError(_REFERENCE_FORM)
-        ((kind, name),) = reference.items()
-        if kind not in {"env", "file"} or not isinstance(name, str) or not name:
-            raise ValueError(_REFERENCE_FORM)
-        return self._read_variable(name) if kind == "env" else _read_file(document.file, name)
+    spec = document.value.get("spec") if isinstance(document.value, dict) else None
+    return {} if spec is None else resolve(("spec",), spec)
 
-    def _read_variable(self, name: str) -> str:
-        if name.upper().startswith(PREFIX):
-            # A manifest of somebody else must not copy the command's own key into an object.
-            raise ValueError(f"env {name}: is a setting of the command; use a variable with another prefix")
-        if not self.environ.get(name):
-            raise ValueError(f"env {name}: is not set or empty; set it in the environment of `lagscale`")
-        return self.environ[name]
+
+def _read_reference(document: SourceDocument, value: dict[str, Any], environ: Mapping[str, str]) -> str:
+    reference = value[_KEY]
+    if len(value) != 1 or not isinstance(reference, dict) or len(reference) != 1:
+        raise ValueError(_REFERENCE_FORM)
+    ((kind, name),) = reference.items()
+    if kind not in {"env", "file"} or not isinstance(name, str) or not name:
+        raise ValueError(_REFERENCE_FORM)
+    if kind == "file":
+        return _read_file(document.file, name)
+    if name.upper().startswith(PREFIX):
+        # A manifest of somebody else must not copy the command's own key into an object.
+        raise ValueError(f"env {name}: is a setting of the command; use a variable with another prefix")
+    if not environ.get(name):
+        raise ValueError(f"env {name}: is not set or empty; set it in the environment of `lagscale`")
+    return environ[name]
 
 
 def _read_file(manifest: str, name: str) -> str:

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from urllib.parse import quote, urlencode
 
 from lagscale.domain.tenancy import DEFAULT_INSTANCE, suggest_names
-from lagscale.errors import FieldError, InvalidInput
+from lagscale.errors import InvalidInput
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -129,7 +129,7 @@ def parse_kind(text: str) -> ObjectKind:
     for kind in KINDS:
         if text.lower() in {kind.label, kind.plural}:
             return kind
-    raise InvalidInput([FieldError("KIND", describe_unknown_name(text, KINDS_BY_NAME, "unknown kind"))])
+    raise InvalidInput.of("KIND", describe_unknown_name(text, KINDS_BY_NAME, "unknown kind"))
 
 
 def describe_unknown_name(name: str, valid: Iterable[str], text: str) -> str:

@@ -11,7 +11,7 @@ from ruamel.yaml.scalarstring import LiteralScalarString
 
 from lagscale.domain.tenancy import NAME_FORM, is_name
 from lagscale.errors import FieldError
-from services.cli.objects.documents import KeyPath, SourceDocument, ValueFromResolver
+from services.cli.objects.documents import KeyPath, SourceDocument, resolve_spec
 from services.cli.objects.kinds import (
     BINDING,
     KINDS_BY_NAME,
@@ -77,19 +77,11 @@ class DeclaredObjects:
 def parse_manifests(
     documents: Iterable[SourceDocument], schemas: ApiSchemas, environ: Mapping[str, str], field_errors: list[FieldError]
 ) -> DeclaredObjects:
-    """The objects of the documents.
-
-    Args:
-        documents: of all files.
-        schemas: of the API.
-        environ: for `valueFrom`.
-        field_errors: receives all errors; contains those of reading the files.
-    """
-    reader = _ManifestParser(schemas, ValueFromResolver(environ, field_errors), field_errors)
+    """The objects of the documents. `field_errors` receives all errors; it contains those of reading the files."""
     complete = not field_errors
     by_ref: dict[ObjectRef, Manifest] = {}
     for document in documents:
-        manifest = reader.manifest(document)
+        manifest = _parse_manifest(document, schemas, environ, field_errors)
         if manifest is None:
             complete = False
             continue
@@ -109,32 +101,27 @@ def read_refs(
     for document in documents:
         # Only the spec of a binding identifies the object; unresolved secrets of others do not matter.
         of_binding = isinstance(document.value, dict) and document.value.get("kind") == BINDING.name
-        spec = ValueFromResolver(environ, field_errors).resolve_spec(document) if of_binding else None
+        spec = resolve_spec(document, environ, field_errors) if of_binding else None
         by_ref.add(_parse_ref(document, spec, field_errors))
     return sorted((ref for ref in by_ref if ref is not None), key=lambda ref: ref.sort_key)
 
 
-@dataclass(frozen=True, slots=True)
-class _ManifestParser:
-    schemas: ApiSchemas
-    references: ValueFromResolver
-    field_errors: list[FieldError]
-
-    def manifest(self, document: SourceDocument) -> Manifest | None:
-        before = len(self.field_errors)
-        spec = self.references.resolve_spec(document)
-        ref = _parse_ref(document, spec, self.field_errors)
-        if ref is None:
-            return None
-        if not isinstance(spec, dict):
-            self.field_errors.append(FieldError(f"{document.locate(('spec',))}: {ref}: spec", "must be a mapping"))
-            return None
-        kind = ref.kind
-        has_secrets = document.value["metadata"].get("hasSecrets") is True
-        manifest = Manifest(ref, self.schemas.split_lists(kind, spec), document, has_secrets)
-        for key_path, text in self.schemas.field_errors(kind, manifest.spec):
-            self.field_errors.append(manifest.build_error(("spec", *key_path), text))
-        return manifest if len(self.field_errors) == before else replace(manifest, valid_alone=False)
+def _parse_manifest(
+    document: SourceDocument, schemas: ApiSchemas, environ: Mapping[str, str], field_errors: list[FieldError]
+) -> Manifest | None:
+    before = len(field_errors)
+    spec = resolve_spec(document, environ, field_errors)
+    ref = _parse_ref(document, spec, field_errors)
+    if ref is None:
+        return None
+    if not isinstance(spec, dict):
+        field_errors.append(FieldError(f"{document.locate(('spec',))}: {ref}: spec", "must be a mapping"))
+        return None
+    has_secrets = document.value["metadata"].get("hasSecrets") is True
+    manifest = Manifest(ref, schemas.split_lists(ref.kind, spec), document, has_secrets)
+    for key_path, text in schemas.field_errors(ref.kind, manifest.spec):
+        field_errors.append(manifest.build_error(("spec", *key_path), text))
+    return manifest if len(field_errors) == before else replace(manifest, valid_alone=False)
 
 
 def _parse_ref(document: SourceDocument, spec: Any, field_errors: list[FieldError]) -> ObjectRef | None:

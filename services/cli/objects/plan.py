@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -32,7 +32,7 @@ from services.cli.objects.requests import (
     PlanStep,
     Skipped,
 )
-from services.cli.objects.schemas import format_policy_value
+from services.cli.objects.schemas import ApiSchemas, format_policy_value
 
 #: Secrets in fields where they do not belong are hidden too, until the API rejects them.
 _SECRET_PROPERTY = re.compile(r"(security|properties)\..*(pass|secret|token|key|credential|jaas)", re.IGNORECASE)
@@ -43,174 +43,168 @@ _AUTOMATIC = "autoRegistered"
 
 @dataclass(slots=True)
 class _CurrentState:
-    """Objects that were read from the API."""
+    """What was read from the API: objects, and the names of clusters that monitors of the files use."""
 
     objects: dict[ObjectRef, ApiObject] = field(default_factory=dict)
-    clusters: dict[str, set[str]] = field(default_factory=dict)
+    clusters: set[ObjectRef] = field(default_factory=set)
 
 
-class PlanBuilder:
-    """Builds plans."""
+def build_plan(
+    objects_api: ObjectClient,
+    declared: DeclaredObjects,
+    advance: Callable[[], None],
+    *,
+    prune: bool,
+    field_errors: list[FieldError],
+) -> list[PlanStep]:
+    """One step per object in dependency order, then the deletions in reverse order.
 
-    def __init__(self, objects_api: ObjectClient, advance: Callable[[], None]) -> None:
-        """Prepare.
+    Invalid objects get no step. `prune` deletes undeclared objects: only of kinds that the files declare in the same
+    tenant, never a tenant or a monitor that registered itself. `advance` is called after each compared object;
+    `field_errors` receives all errors.
 
-        Args:
-            objects_api: the API.
-            advance: called after each compared object.
-        """
-        self._objects_api = objects_api
-        self._schemas = objects_api.schemas
-        self._advance = advance
+    Raises:
+        LagscaleError: the API is not reachable, or rejects the key.
+    """
+    current = _fetch_state(objects_api, declared.manifests, prune=prune)
+    by_ref = {one.ref: one for one in declared.manifests}
+    to_compare = []
+    for manifest in declared.manifests:
+        own_errors = list(_validate(manifest, by_ref, current, objects_api.schemas, complete=declared.complete))
+        field_errors += own_errors
+        if manifest.valid_alone and not own_errors:
+            to_compare.append(manifest)
+    steps = _compare(objects_api, to_compare, current, advance, field_errors)
+    return steps + (list(_build_deletions(by_ref, current)) if prune else [])
 
-    def build(self, declared: DeclaredObjects, *, prune: bool, field_errors: list[FieldError]) -> list[PlanStep]:
-        """One step per object in dependency order, then the deletions in reverse order.
 
-        Args:
-            declared: the objects of the files; invalid ones get no step.
-            prune: delete undeclared objects: only of kinds that the files declare in the same tenant, never a tenant
-                or a monitor that registered itself.
-            field_errors: receives all errors.
+def _fetch_state(objects_api: ObjectClient, manifests: Sequence[Manifest], *, prune: bool) -> _CurrentState:
+    current = _CurrentState(objects_api.get_many({ObjectRef(TENANT, one.ref.tenant) for one in manifests}))
+    for tenant in current.objects.copy():
+        of_tenant = [one for one in manifests if one.ref.tenant == tenant.tenant]
+        for kind in KINDS[1:]:
+            refs = {one.ref for one in of_tenant if one.ref.kind is kind}
+            if refs and prune:
+                current.objects |= objects_api.list_objects(kind, tenant.tenant)
+            else:
+                current.objects |= objects_api.get_many(refs)
+        used = {_cluster_ref(one.ref, one.spec) for one in of_tenant if one.ref.kind is MONITOR}
+        if used - current.objects.keys():
+            current.clusters |= objects_api.list_objects(CLUSTER, tenant.tenant).keys()
+    return current
 
-        Raises:
-            LagscaleError: the API is not reachable, or rejects the key.
-        """
-        current = self._fetch_state(declared.manifests, prune=prune)
-        by_ref = {one.ref: one for one in declared.manifests}
-        to_compare = []
-        for manifest in declared.manifests:
-            own_errors = list(self._validate(manifest, by_ref, current, complete=declared.complete))
-            field_errors += own_errors
-            if manifest.valid_alone and not own_errors:
-                to_compare.append(manifest)
-        steps = self._compare(to_compare, current, field_errors)
-        return steps + (list(_build_deletions(by_ref, current)) if prune else [])
 
-    def _fetch_state(self, manifests: Sequence[Manifest], *, prune: bool) -> _CurrentState:
-        current = _CurrentState()
-        tenants = {ObjectRef(TENANT, one.ref.tenant) for one in manifests}
-        for tenant in sorted(tenants, key=lambda ref: ref.sort_key):
-            current.objects |= self._objects_api.get_many({tenant})
-        for tenant in current.objects.copy():
-            for kind in KINDS[1:]:
-                refs = {one.ref for one in manifests if one.ref.kind is kind and one.ref.tenant == tenant.tenant}
-                if refs:
-                    current.objects |= (
-                        self._objects_api.list_objects(kind, tenant.tenant)
-                        if prune
-                        else self._objects_api.get_many(refs)
-                    )
-            used = {ObjectRef(CLUSTER, tenant.tenant, name) for name in _list_cluster_names(manifests, tenant.tenant)}
-            if used - current.objects.keys():
-                clusters = self._objects_api.list_objects(CLUSTER, tenant.tenant)
-                current.clusters[tenant.tenant] = {ref.name for ref in clusters}
-        return current
-
-    def _validate(
-        self, manifest: Manifest, declared: Mapping[ObjectRef, Manifest], current: _CurrentState, *, complete: bool
-    ) -> Iterator[FieldError]:
-        """Errors of an object that depend on others; if documents are unreadable, its requirements may be in them."""
-        ref = manifest.ref
-        tenant = ObjectRef(TENANT, ref.tenant)
-        if ref.kind is MONITOR:
-            yield from _check_policy(manifest, _find_tenant(ref, declared, current))
-        if tenant not in current.objects and tenant not in declared:
-            if not complete:
-                return
-            text = f"tenant {ref.tenant} not found, or not visible with this API key, and not declared in these files"
-            yield manifest.build_error(("metadata", "tenant"), text)
+def _validate(
+    manifest: Manifest,
+    declared: Mapping[ObjectRef, Manifest],
+    current: _CurrentState,
+    schemas: ApiSchemas,
+    *,
+    complete: bool,
+) -> Iterator[FieldError]:
+    """Errors of an object that depend on others; if documents are unreadable, its requirements may be in them."""
+    ref = manifest.ref
+    tenant = ObjectRef(TENANT, ref.tenant)
+    if ref.kind is MONITOR:
+        is_declared = tenant in declared and declared[tenant].valid_alone
+        yield from _check_policy(manifest, declared[tenant].spec if is_declared else current.objects.get(tenant, {}))
+    if tenant not in current.objects and tenant not in declared:
+        if not complete:
             return
-        if ref.kind is MONITOR and isinstance(manifest.spec.get("cluster"), str):
-            name = str(manifest.spec["cluster"])
-            cluster = ObjectRef(CLUSTER, ref.tenant, name)
-            available = current.clusters.get(ref.tenant, set()) | {
-                one.name for one in declared if one[:2] == cluster[:2]
-            }
-            if complete and cluster not in current.objects and cluster not in declared and name not in available:
-                near = suggest_names(name, available, 1)
-                text = f"cluster {name} not found in tenant {ref.tenant}, and not declared in these files"
-                yield manifest.build_error(("spec", "cluster"), text + (f"; did you mean {near[0]}?" if near else ""))
-        if manifest.has_secrets and not self._has_secrets_given(manifest):
-            stored = current.objects.get(ref, {}).get("hasSecrets")
-            if not stored:
-                text = "is required: the export contains no secrets, and none are stored here"
-                yield manifest.build_error(("spec", "secrets"), text)
+        text = f"tenant {ref.tenant} not found, or not visible with this API key, and not declared in these files"
+        yield manifest.build_error(("metadata", "tenant"), text)
+        return
+    if complete and ref.kind is MONITOR and isinstance(manifest.spec.get("cluster"), str):
+        cluster = _cluster_ref(ref, manifest.spec)
+        available = {one.name for one in (*current.clusters, *declared) if one[:2] == cluster[:2]}
+        if cluster not in current.objects and cluster.name not in available:
+            near = suggest_names(cluster.name, available, 1)
+            text = f"cluster {cluster.name} not found in tenant {ref.tenant}, and not declared in these files"
+            yield manifest.build_error(("spec", "cluster"), text + (f"; did you mean {near[0]}?" if near else ""))
+    given = any(manifest.spec.get(name) is not None for name in schemas.write_only_fields(ref.kind))
+    if manifest.has_secrets and not given and not current.objects.get(ref, {}).get("hasSecrets"):
+        text = "is required: the export contains no secrets, and none are stored here"
+        yield manifest.build_error(("spec", "secrets"), text)
 
-    def _has_secrets_given(self, manifest: Manifest) -> bool:
-        return any(manifest.spec.get(name) is not None for name in self._schemas.write_only_fields(manifest.ref.kind))
 
-    def _compare(
-        self, manifests: Sequence[Manifest], current: _CurrentState, field_errors: list[FieldError]
-    ) -> list[PlanStep]:
-        steps: dict[ObjectRef, PlanStep] = {}
-        candidates: list[PlanStep] = []
-        for manifest in manifests:
-            step = self._build_step(manifest, current.objects.get(manifest.ref))
-            steps[manifest.ref] = step
-            if step.action is not PlanAction.SAME and self._can_dry_run(manifest, current):
-                candidates.append(step)
-            else:
-                self._advance()
-        results = self._objects_api.write_all(candidates, lambda *_: self._advance(), dry_run=True)
-        for step, result in zip(candidates, results, strict=True):
-            if isinstance(result, NotAuthenticated | StoreUnavailable):
-                raise result
-            if isinstance(result, InvalidInput) and step.manifest is not None:
-                field_errors += [step.manifest.build_field_error(one.field, one.text) for one in result.field_errors]
-            elif isinstance(result, LagscaleError):
-                steps[step.ref] = replace(step, error=result)
-            else:
-                steps[step.ref] = self._apply_dry_run(step, result, current.objects.get(step.ref))
-        return list(steps.values())
-
-    def _build_step(self, manifest: Manifest, existing: ApiObject | None) -> PlanStep:
-        """The step by the files alone; a dry run corrects what the API considers equal."""
-        kind = manifest.ref.kind
-        desired = self._schemas.normalize_spec(kind, manifest.spec)
-        hidden = tuple(
-            FieldChange(".".join(map(str, key_path)), None, HIDDEN)
-            for name in sorted(self._schemas.write_only_fields(kind))
-            if manifest.spec.get(name) is not None
-            for key_path, _ in walk_leaves(manifest.spec[name], (name,))
-        )
-        if existing is None:
-            return PlanStep(
-                PlanAction.CREATE, manifest.ref, manifest, None, (*_compare_fields({}, desired), *hidden),
-                warnings=tuple(_find_warnings(manifest)),
-            )  # fmt: skip
-        version = existing.get("version")
-        # Declaring a monitor takes it over from the ScaledObject that registered it.
-        adoption = [FieldChange(_AUTOMATIC, True, False)] if existing.get(_AUTOMATIC) else []
-        differences = (*_compare_fields(self._schemas.normalize_spec(kind, existing), desired), *hidden, *adoption)
-        action = PlanAction.CHANGE if differences else PlanAction.SAME
-        return PlanStep(action, manifest.ref, manifest, version, differences)
-
-    def _can_dry_run(self, manifest: Manifest, current: _CurrentState) -> bool:
-        clusters = current.clusters.get(manifest.ref.tenant, set())
-        return self._schemas.supports_dry_run(manifest.ref.kind) and all(
-            ref in current.objects or (ref.kind is CLUSTER and ref.name in clusters)
-            for ref in _list_requirements(manifest.ref, manifest.spec)
-        )
-
-    def _apply_dry_run(self, step: PlanStep, dry_result: ObjectWriteResult, existing: ApiObject | None) -> PlanStep:
-        """The step corrected by the result of its dry run."""
-        warnings = (*step.warnings, *dry_result.warnings)
-        if existing is None or step.version is None:
-            return replace(step, warnings=warnings)
-        if dry_result.same:
-            return replace(step, action=PlanAction.SAME, differences=(), warnings=warnings)
-        kind = step.ref.kind
-        if dry_result.differences is not None:
-            shown = [FieldChange(name, *pair) for name, pair in sorted(dry_result.differences.items())]
+def _compare(
+    objects_api: ObjectClient,
+    manifests: Sequence[Manifest],
+    current: _CurrentState,
+    advance: Callable[[], None],
+    field_errors: list[FieldError],
+) -> list[PlanStep]:
+    schemas = objects_api.schemas
+    steps: dict[ObjectRef, PlanStep] = {}
+    candidates: list[PlanStep] = []
+    for manifest in manifests:
+        step = _build_step(manifest, current.objects.get(manifest.ref), schemas)
+        steps[manifest.ref] = step
+        if step.action is not PlanAction.SAME and _can_dry_run(manifest, current, schemas):
+            candidates.append(step)
         else:
-            shown = list(
-                _compare_fields(
-                    self._schemas.normalize_spec(kind, existing), self._schemas.normalize_spec(kind, dry_result.answer)
-                )
-            )
-            # Changes that are not fields of the spec.
-            shown += [one for one in step.differences if one.after == HIDDEN or one.name == _AUTOMATIC]
-        return replace(step, differences=tuple(shown), warnings=warnings)
+            advance()
+    results = objects_api.write_all(candidates, lambda *_: advance(), dry_run=True)
+    for step, result in zip(candidates, results, strict=True):
+        if isinstance(result, NotAuthenticated | StoreUnavailable):
+            raise result
+        if isinstance(result, InvalidInput) and step.manifest is not None:
+            field_errors += [step.manifest.build_field_error(one.field, one.text) for one in result.field_errors]
+        elif isinstance(result, LagscaleError):
+            steps[step.ref] = replace(step, error=result)
+        else:
+            steps[step.ref] = _apply_dry_run(step, result, current.objects.get(step.ref), schemas)
+    return list(steps.values())
+
+
+def _build_step(manifest: Manifest, existing: ApiObject | None, schemas: ApiSchemas) -> PlanStep:
+    """The step by the files alone; a dry run corrects what the API considers equal."""
+    kind = manifest.ref.kind
+    desired = schemas.normalize_spec(kind, manifest.spec)
+    hidden = tuple(
+        FieldChange(".".join(map(str, key_path)), None, HIDDEN)
+        for name in sorted(schemas.write_only_fields(kind))
+        if manifest.spec.get(name) is not None
+        for key_path, _ in walk_leaves(manifest.spec[name], (name,))
+    )
+    if existing is None:
+        return PlanStep(
+            PlanAction.CREATE, manifest.ref, manifest, None, (*_compare_fields({}, desired), *hidden),
+            warnings=tuple(_find_warnings(manifest)),
+        )  # fmt: skip
+    version = existing.get("version")
+    # Declaring a monitor takes it over from the ScaledObject that registered it.
+    adoption = [FieldChange(_AUTOMATIC, True, False)] if existing.get(_AUTOMATIC) else []
+    differences = (*_compare_fields(schemas.normalize_spec(kind, existing), desired), *hidden, *adoption)
+    action = PlanAction.CHANGE if differences else PlanAction.SAME
+    return PlanStep(action, manifest.ref, manifest, version, differences)
+
+
+def _can_dry_run(manifest: Manifest, current: _CurrentState, schemas: ApiSchemas) -> bool:
+    return schemas.supports_dry_run(manifest.ref.kind) and all(
+        ref in current.objects or ref in current.clusters for ref in _list_requirements(manifest.ref, manifest.spec)
+    )
+
+
+def _apply_dry_run(
+    step: PlanStep, dry_result: ObjectWriteResult, existing: ApiObject | None, schemas: ApiSchemas
+) -> PlanStep:
+    """The step corrected by the result of its dry run."""
+    warnings = (*step.warnings, *dry_result.warnings)
+    if existing is None or step.version is None:
+        return replace(step, warnings=warnings)
+    if dry_result.same:
+        return replace(step, action=PlanAction.SAME, differences=(), warnings=warnings)
+    kind = step.ref.kind
+    if dry_result.differences is not None:
+        shown = [FieldChange(name, *pair) for name, pair in sorted(dry_result.differences.items())]
+    else:
+        shown = list(
+            _compare_fields(schemas.normalize_spec(kind, existing), schemas.normalize_spec(kind, dry_result.answer))
+        )
+        # Changes that are not fields of the spec.
+        shown += [one for one in step.differences if one.after == HIDDEN or one.name == _AUTOMATIC]
+    return replace(step, differences=tuple(shown), warnings=warnings)
 
 
 class PlanExecutor:
@@ -284,20 +278,11 @@ def _describe_result(step: PlanStep, result: object) -> PlanStep:
 def _list_requirements(ref: ObjectRef, spec: Mapping[str, Any]) -> list[ObjectRef]:
     """The objects that must exist before this one."""
     required = [] if ref.kind is TENANT else [ObjectRef(TENANT, ref.tenant)]
-    return [*required, ObjectRef(CLUSTER, ref.tenant, str(spec["cluster"]))] if ref.kind is MONITOR else required
+    return [*required, _cluster_ref(ref, spec)] if ref.kind is MONITOR else required
 
 
-def _list_cluster_names(manifests: Iterable[Manifest], tenant: str) -> set[str]:
-    return {str(one.spec.get("cluster")) for one in manifests if one.ref.kind is MONITOR and one.ref.tenant == tenant}
-
-
-def _find_tenant(ref: ObjectRef, declared: Mapping[ObjectRef, Manifest], current: _CurrentState) -> Mapping[str, Any]:
-    tenant = ObjectRef(TENANT, ref.tenant)
-    return (
-        declared[tenant].spec
-        if tenant in declared and declared[tenant].valid_alone
-        else current.objects.get(tenant, {})
-    )
+def _cluster_ref(ref: ObjectRef, spec: Mapping[str, Any]) -> ObjectRef:
+    return ObjectRef(CLUSTER, ref.tenant, str(spec.get("cluster")))
 
 
 def _check_policy(manifest: Manifest, tenant: Mapping[str, Any]) -> Iterator[FieldError]:

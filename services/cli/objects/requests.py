@@ -111,11 +111,7 @@ def run_concurrently(
 ) -> list[Result | LagscaleError]:
     """Results and errors, in the order of the items. After a fatal error or an interrupt no further item is started.
 
-    Args:
-        call: sends the requests of one item.
-        items: of the calls.
-        on_result: called with each result as soon as it is known, from several threads.
-        max_concurrent: number of threads.
+    `on_result` is called with each result as soon as it is known, from several threads.
     """
     fatal: list[LagscaleError] = []
 
@@ -204,10 +200,8 @@ class ObjectClient:
     ) -> list[WriteResultOrError]:
         """The result of each write, in the order of the steps; a failed one does not stop the others.
 
-        Args:
-            steps: writes of objects that do not depend on each other.
-            on_result: called with each result as soon as it is known.
-            dry_run: change nothing; only for kinds that support it (`ApiSchemas.supports_dry_run`).
+        The writes do not depend on each other. `on_result` is called with each result as soon as it is known. A dry run
+        changes nothing; only for kinds that support it (`ApiSchemas.supports_dry_run`).
         """
         chunks = list(self._split_chunks(steps))
         results: dict[ObjectRef, WriteResultOrError] = {}

@@ -75,13 +75,7 @@ class ApiSchemas:
         return "dryRun" in self._parameters(kind)
 
     def query(self, kind: ObjectKind, *, dry_run: bool, preflight: bool) -> str:
-        """The query of a write.
-
-        Args:
-            kind: of the object.
-            dry_run: validate without changing anything; probes of the network are left to the change itself.
-            preflight: probe the network.
-        """
+        """The query of a write. A dry run changes nothing, and leaves probes of the network to the change itself."""
         parts = ["dryRun=true"] if dry_run else []
         if dry_run or not preflight:
             parts += [f"{name}=false" for name in sorted(_PREFLIGHT_PARAMETERS & self._parameters(kind))]
@@ -132,12 +126,11 @@ class ApiSchemas:
         constraint = error.validator_value
         if error.validator == "additionalProperties" and constraint is False:
             valid = error.schema.get("properties", {})
-            for name in error.instance:
-                if name not in valid:
-                    yield (
-                        (*key_path, name),
-                        _explain_misplaced(kind, key_path, name) or describe_unknown_name(name, valid, "unknown field"),
-                    )
+            for name in (name for name in error.instance if name not in valid):
+                if not key_path and name in {"name", "tenant"}:
+                    yield (name,), f"belongs in metadata, not in the spec of a {kind.name}"
+                else:
+                    yield (*key_path, name), describe_unknown_name(name, valid, "unknown field")
         elif error.validator == "required":
             yield from (((*key_path, name), "is required") for name in constraint if name not in error.instance)
         elif error.validator == "anyOf":
@@ -179,14 +172,6 @@ def _expected(kinds: Iterable[str], value: object) -> str:
     expected = [kind for kind in dict.fromkeys(kinds) if kind != "null"]
     text = "must be " + " or ".join(_TYPE_NAMES.get(kind, kind) for kind in expected)
     return f"{text}; quote it" if expected == ["string"] and isinstance(value, int | float) else text
-
-
-def _explain_misplaced(kind: ObjectKind, key_path: KeyPath, name: str) -> str | None:
-    return (
-        f"belongs in metadata, not in the spec of a {kind.name}"
-        if not key_path and name in {"name", "tenant"}
-        else None
-    )
 
 
 def _normalize_value(name: str, value: Any) -> Any:

@@ -95,10 +95,8 @@ class CallRateLimiter:
         Raises:
             LagscaleError: the tenant exceeds its call quota, or none of the monitors exists.
         """
-        monitors = [entry for entry in resolved.entries if isinstance(entry, ResolvedMonitor)]
-        if not monitors:
-            list(resolved.iter_monitors())
-        error: LagscaleError | None = self.count_calls(monitors[0], len(monitors)) if monitors else None
+        resolved.require_any()
+        error = self.count_calls(resolved.monitors[0], len(resolved.monitors))
         if error is not None:
             raise error
 

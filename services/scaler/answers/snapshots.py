@@ -40,14 +40,13 @@ _LastKnownKey = tuple[VerdictRequest, int | None, Verdict, int | None]
 
 
 class VerdictSource(Protocol):
-    """Judges monitors from stored samples; `PostgresVerdicts` is the one in the store."""
+    """Judges monitors from stored samples; `PostgresVerdicts` is the one in the store.
+
+    Every method raises `StoreUnavailable` if the store does not answer in time.
+    """
 
     async def judge(self, requests: Sequence[VerdictRequest]) -> list[Judgment]:
-        """One judgment for each request, in order, all from one snapshot.
-
-        Raises:
-            StoreUnavailable: the store did not answer in time.
-        """
+        """One judgment for each request, in order, all from one snapshot."""
 
     async def find_last_known(self, request: VerdictRequest, judgment: Judgment) -> Answer | None:
         """The last-known answer for an unknown judgment, from the samples; None without one."""

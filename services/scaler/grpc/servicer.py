@@ -19,7 +19,7 @@ from services.scaler.grpc.proto import externalscaler_pb2_grpc as pb_grpc
 from services.scaler.grpc.status_codes import find_code, render_status_text
 from services.scaler.grpc.streams import Streams
 from services.scaler.grpc.tls import CallerIdentifier
-from services.scaler.triggers.directory import ResolvedMonitor, ResolvedTrigger
+from services.scaler.triggers.directory import ResolvedTrigger
 from services.scaler.triggers.metadata import TriggerReader
 from services.scaler.triggers.registrations import RegistrationsCache
 
@@ -139,7 +139,7 @@ async def is_active(
     Raises:
         LagscaleError: none is active, and one of them is unknown or missing: the first one's error.
     """
-    monitors = [entry for entry in resolved.entries if isinstance(entry, ResolvedMonitor)]
+    monitors = resolved.monitors
     if len(monitors) == len(resolved.entries) == 1:
         return (await answers.get_answer(monitors[0], deadline, counted=counted)).answer.active
     pending = (answers.get_answer(monitor, deadline, counted=counted) for monitor in monitors)

@@ -148,7 +148,7 @@ class Streams:
         """Resolve it again; None if that fails: the stream ends, KEDA opens another, and gets the error from that one."""
         try:
             resolved = await resolve(asyncio.get_running_loop().time() + self._call_seconds)
-            _require_any(resolved)
+            resolved.require_any()
             return resolved
         except LagscaleError as error:
             if not isinstance(error, NotFound):
@@ -180,9 +180,7 @@ class Streams:
 
         def watch(resolved: ResolvedTrigger) -> None:
             self._unwatch(watched)
-            unfrozen = [
-                one for one in resolved.entries if isinstance(one, ResolvedMonitor) and not self._is_frozen(one)
-            ]
+            unfrozen = (one for one in resolved.monitors if not self._is_frozen(one))
             watched[:] = [one.request for one in unfrozen if one.request is not None]
             self._watched.update(watched)
 
@@ -198,9 +196,3 @@ class Streams:
         for request in requests:
             if self._watched[request] <= 0:
                 del self._watched[request]
-
-
-def _require_any(resolved: ResolvedTrigger) -> None:
-    """Raise the first entry's error if no monitor could be resolved."""
-    if not any(isinstance(entry, ResolvedMonitor) for entry in resolved.entries):
-        list(resolved.iter_monitors())

@@ -81,6 +81,20 @@ class ResolvedTrigger:
 
     entries: tuple[ResolvedMonitor | LagscaleError, ...]
 
+    @property
+    def monitors(self) -> list[ResolvedMonitor]:
+        """Those that could be resolved."""
+        return [entry for entry in self.entries if isinstance(entry, ResolvedMonitor)]
+
+    def require_any(self) -> None:
+        """Check that at least one monitor could be resolved.
+
+        Raises:
+            LagscaleError: the error of the first entry.
+        """
+        if not self.monitors:
+            list(self.iter_monitors())
+
     def iter_monitors(self) -> Iterator[ResolvedMonitor]:
         """Every monitor, in order.
 
@@ -94,7 +108,7 @@ class ResolvedTrigger:
 
     def with_requester(self, instance: str, namespace: str, scaled_object: str) -> ResolvedTrigger:
         """A copy whose inline monitors name the requester; itself where nothing is to be registered."""
-        if all(not isinstance(entry, ResolvedMonitor) or entry.inline is None for entry in self.entries):
+        if all(monitor.inline is None for monitor in self.monitors):
             return self
         names = {"instance": instance, "namespace": namespace, "scaled_object": scaled_object}
         printable = {of: "".join(filter(str.isprintable, text))[:_MAX_REQUESTER_LENGTH] for of, text in names.items()}
@@ -116,14 +130,13 @@ class ResolvedTrigger:
         """
         requested = name.lower()
         names = {requested, _INDEX.sub("", requested, count=1) if _INDEX.match(requested) else requested}
-        monitors = [entry for entry in self.entries if isinstance(entry, ResolvedMonitor)]
         for exact in (requested, *names):
-            for monitor in monitors:
+            for monitor in self.monitors:
                 if monitor.name == exact:
                     return monitor
         for _ in self.iter_monitors():
             pass  # The metric may belong to a missing monitor, whose error says more.
-        raise build_not_found(name, (monitor.name for monitor in monitors))
+        raise build_not_found(name, (monitor.name for monitor in self.monitors))
 
 
 class MonitorDirectory:
@@ -308,18 +321,14 @@ def _find_inline_cluster(trigger: TriggerMetadata, tenant: TenantEntry) -> str:
     ]
     if named is not None:
         if named not in matching:
-            raise InvalidInput(
-                [FieldError("bootstrapServers", f"do not match cluster {named!r}; set only one of the two keys")]
-            )
+            raise InvalidInput.of("bootstrapServers", f"do not match cluster {named!r}; set only one of the two keys")
         return named
     if not matching:
         raise NotFound(
             "No cluster of this namespace's tenant has these bootstrapServers; register it or correct the addresses."
         )
     if len(matching) > 1:
-        raise InvalidInput(
-            [FieldError("bootstrapServers", f"match several clusters; set cluster to {' or '.join(matching)}")]
-        )
+        raise InvalidInput.of("bootstrapServers", f"match several clusters; set cluster to {' or '.join(matching)}")
     return matching[0]
 
 

@@ -1,4 +1,4 @@
-"""Trigger metadata: one table of keys parses it, reports all errors together, and renders `docs/metadata.md`.
+"""Trigger metadata: one table of keys parses it and reports all errors together; `docs/metadata.md` shows the table.
 
 Values of keys that Lagscale does not read are never stored.
 """
@@ -12,7 +12,7 @@ from typing import Final
 from cachetools import LRUCache
 
 from lagscale.domain.policy.keda_keys import KEDA_KEYS
-from lagscale.domain.policy.keys import KEYS, KEYS_BY_NAME
+from lagscale.domain.policy.keys import KEYS_BY_NAME
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.policy.tenant_rules import NO_RULES, PolicyRules
@@ -82,7 +82,7 @@ IGNORED_KEYS: Final = (
     *(name for name in KEDA_KEYS if name not in {*_KEYS_BY_NAME, *KEYS_BY_NAME, *EXTERNAL_SCALER_KEYS}),
     "gssapi",
 )
-_STUCK = "is not supported: Lagscale detects stuck partitions by time; remove it and use stuckAfterSeconds"
+EXCLUDE_LAG_ERROR = "is not supported: Lagscale detects stuck partitions by time; remove it and use stuckAfterSeconds"
 
 _READ: Final = frozenset(_KEYS_BY_NAME) | frozenset(KEYS_BY_NAME) | {"excludePersistentLag"}
 _READ_OR_ENV: Final = _READ | {name + _FROM_ENV for name in _READ}
@@ -216,7 +216,7 @@ def _find_nearest_key(name: str) -> str | None:
 def _check_trigger(trigger: TriggerMetadata, values: Mapping[str, str]) -> list[FieldError]:
     field_errors = []
     if values.get("excludePersistentLag", "").lower() == "true":
-        field_errors.append(FieldError("excludePersistentLag", _STUCK))
+        field_errors.append(FieldError("excludePersistentLag", EXCLUDE_LAG_ERROR))
     if "serviceType" in values:
         if not trigger.services:
             field_errors.append(FieldError("serviceType", "must name at least one monitor (comma-separated)"))
@@ -243,44 +243,3 @@ def _check_inline(trigger: TriggerMetadata) -> list[FieldError]:
 
 def _split_list(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(part.strip() for part in text.split(",") if part.strip()))
-
-
-def render_docs() -> str:
-    """`docs/metadata.md`: every key, in Markdown."""
-    lines = [
-        "# Trigger metadata",
-        "",
-        "Values are strings; surrounding whitespace is ignored, and an empty string counts as absent. `NAMEFromEnv` is "
-        "used if `NAME` is absent. All errors are reported together. An unknown key that resembles a key on this page "
-        "is an error; other unknown keys are ignored.",
-        "",
-        "## Monitor selection",
-        "",
-    ]
-    for key in TRIGGER_KEYS:
-        lines += [f"### `{key.name}`", "", f"{_render_sentence(key.description)} Example: `{key.example}`.", ""]
-    lines += ["## The policy", ""]
-    for policy_key in KEYS:
-        override_note = " Cannot be combined with `serviceType`." if policy_key.affects_sampling else ""
-        lines += [
-            f"### `{policy_key.name}`",
-            "",
-            f"{_render_sentence(policy_key.description)} Type: {policy_key.value_type.value}; default: {policy_key.default_text}.{override_note}",
-            "",
-        ]
-    lines += [
-        "## Ignored keys",
-        "",
-        "KEDA's own keys are ignored, and so are keys of its `kafka` trigger that the cluster's registration defines. "
-        "Their values are neither stored nor logged.",
-        "",
-        *(f"- `{name}`" for name in (*EXTERNAL_SCALER_KEYS, *IGNORED_KEYS)),
-        "",
-        f'`excludePersistentLag: "true"` is an error: it {_STUCK}.',
-        "",
-    ]
-    return "\n".join(lines)
-
-
-def _render_sentence(description: str) -> str:
-    return f"{description[0].upper()}{description[1:]}."

@@ -49,21 +49,16 @@ class Broadcast:
 
 
 class RegistrationStore(Protocol):
-    """Reads registrations and creates inline ones; `PostgresRegistrations` is the one in the store."""
+    """Reads registrations and creates inline ones; `PostgresRegistrations` is the one in the store.
+
+    Every method raises `StoreUnavailable` if the store does not answer.
+    """
 
     async def version(self) -> int:
-        """A number that increases with every change of a registration.
-
-        Raises:
-            StoreUnavailable: the store did not answer.
-        """
+        """A number that increases with every change of a registration."""
 
     async def load(self) -> Registrations:
-        """All registrations of all tenants, from one snapshot.
-
-        Raises:
-            StoreUnavailable: the store did not answer.
-        """
+        """All registrations of all tenants, from one snapshot."""
 
     async def register(self, monitor: InlineMonitor) -> None:
         """Create the monitor and its targets unless its content exists.
@@ -71,7 +66,7 @@ class RegistrationStore(Protocol):
         Raises:
             QuotaExceeded: a quota of the tenant is used up.
             NotFound: the tenant or its cluster no longer exists.
-            StoreUnavailable: the store did not answer, or the tenant's rules have changed.
+            StoreUnavailable: the tenant's rules have changed.
         """
 
 

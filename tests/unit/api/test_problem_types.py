@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from lagscale import errors
-from lagscale.errors import FieldError, LagscaleError
+from lagscale.errors import LagscaleError
 from services.api.problem_types import (
     FRAMEWORK_PROBLEM_TYPES,
     MAX_BODY_BYTES,
@@ -76,7 +76,7 @@ def test_only_where_nothing_of_the_request_is_at_fault_no_field_is() -> None:
 
 
 def raised(kind: type[LagscaleError]) -> LagscaleError:
-    return errors.InvalidInput([FieldError("policy.x", "must be y")]) if kind is errors.InvalidInput else kind()
+    return errors.InvalidInput.of("policy.x", "must be y") if kind is errors.InvalidInput else kind()
 
 
 @pytest.mark.parametrize("kind", PROBLEM_TYPES, ids=lambda kind: kind.__name__)

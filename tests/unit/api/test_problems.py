@@ -11,7 +11,6 @@ from structlog.testing import capture_logs
 
 from lagscale.errors import (
     Conflict,
-    FieldError,
     InvalidInput,
     LagscaleError,
     QuotaExceeded,
@@ -154,7 +153,7 @@ async def test_a_defect_is_a_problem_without_its_text_but_logged(api: httpx.Asyn
         (QuotaExceeded(), 429, "quota-exceeded"),
         (StoreTimeout(), 503, "store-timeout"),
         (SettingsInvalid("the setting is bad"), 500, "settings-invalid"),
-        (InvalidInput([FieldError("a", "b")]), 422, "invalid-input"),
+        (InvalidInput.of("a", "b"), 422, "invalid-input"),
     ],
 )
 async def test_the_family_keeps_its_text(

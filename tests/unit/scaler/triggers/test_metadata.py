@@ -6,16 +6,13 @@ from collections.abc import Mapping
 
 import pytest
 
-from lagscale.domain.policy.keys import KEYS
 from lagscale.domain.topics import TopicScope
 from lagscale.errors import InvalidInput
 from services.scaler.triggers.metadata import (
     EXTERNAL_SCALER_KEYS,
     IGNORED_KEYS,
-    TRIGGER_KEYS,
     TriggerMetadata,
     TriggerReader,
-    render_docs,
 )
 
 GROUP = {"cluster": "main", "consumerGroup": "orders"}
@@ -160,9 +157,3 @@ def test_an_interval_below_the_tick_or_the_tenants_minimum_is_rejected() -> None
     trigger = reader.read({**INLINE, "samplingInterval": "10"})
     with pytest.raises(InvalidInput, match="minimum of 30"):
         reader.resolve_policy(trigger, 30)
-
-
-def test_the_page_has_a_heading_for_every_key() -> None:
-    page = render_docs()
-    for name in (*(key.name for key in TRIGGER_KEYS), *(key.name for key in KEYS)):
-        assert f"### `{name}`\n" in page

@@ -12,7 +12,7 @@ from typing import Final
 from cachetools import LRUCache
 
 from lagscale.domain.policy.keda_keys import KEDA_KEYS
-from lagscale.domain.policy.keys import KEYS, KEYS_BY_NAME
+from lagscale.domain.policy.keys import FALSE_TEXTS, KEYS, KEYS_BY_NAME, TRUE_TEXTS
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.policy.tenant_rules import NO_RULES, PolicyRules
@@ -215,8 +215,11 @@ def _find_nearest_key(name: str) -> str | None:
 
 def _check_trigger(trigger: TriggerMetadata, values: Mapping[str, str]) -> list[FieldError]:
     field_errors = []
-    if values.get("excludePersistentLag", "").lower() == "true":
+    exclude_stuck = values.get("excludePersistentLag", "false")
+    if exclude_stuck in TRUE_TEXTS:
         field_errors.append(FieldError("excludePersistentLag", _STUCK))
+    elif exclude_stuck not in FALSE_TEXTS:
+        field_errors.append(FieldError("excludePersistentLag", f"must be true or false, not {exclude_stuck[:40]!r}"))
     if "serviceType" in values:
         if not trigger.services:
             field_errors.append(FieldError("serviceType", "must name at least one monitor (comma-separated)"))
@@ -250,8 +253,9 @@ def render_docs() -> str:
     lines = [
         "# Trigger metadata",
         "",
-        "Values are strings; surrounding whitespace is ignored, and an empty string counts as absent. `NAMEFromEnv` is "
-        "used if `NAME` is absent. All errors are reported together. An unknown key that resembles a key on this page "
+        "Values are strings; surrounding whitespace is ignored, and an empty string counts as absent. Flags are those "
+        "that KEDA accepts: `1`, `t`, `T`, `TRUE`, `true`, `True`, and `0`, `f`, `F`, `FALSE`, `false`, `False`. `NAMEFromEnv` "
+        "is used if `NAME` is absent. All errors are reported together. An unknown key that resembles a key on this page "
         "is an error; other unknown keys are ignored.",
         "",
         "## Monitor selection",

@@ -66,7 +66,10 @@ def test_a_typo_before_from_env_is_reported() -> None:
     assert "did you mean topic" in faults_of({**INLINE, "topcFromEnv": "x"})["topcFromEnv"]
 
 
-@pytest.mark.parametrize("name", [*EXTERNAL_SCALER_KEYS, *IGNORED_KEYS, "somethingElse", "versionFromEnv"])
+@pytest.mark.parametrize(
+    "name",
+    [*EXTERNAL_SCALER_KEYS, *(set(IGNORED_KEYS) - {"excludePersistentLag"}), "somethingElse", "versionFromEnv"],
+)
 def test_keys_of_keda_and_other_unknown_keys_are_ignored(name: str) -> None:
     assert read({**INLINE, name: "whatever"}).given == {}
 
@@ -78,9 +81,26 @@ def test_from_env_counts_when_the_key_is_absent() -> None:
     assert read({**INLINE, "topicFromEnv": "from-env"}).scope.topics == ("orders.created",)
 
 
-def test_persistent_lag_points_to_stuck_partitions() -> None:
-    assert "stuckAfterSeconds" in faults_of({**INLINE, "excludePersistentLag": "True"})["excludePersistentLag"]
-    assert read({**INLINE, "excludePersistentLag": "false"}).group == "orders"
+@pytest.mark.parametrize("text", ["1", "t", "T", "TRUE", "true", "True"])
+def test_flags_are_those_that_keda_accepts(text: str) -> None:
+    flags = dict.fromkeys(("allowIdleConsumers", "scaleToZeroOnInvalidOffset"), text)
+    policy = TriggerReader(5.0).resolve_policy(read({**INLINE, **flags}), 1)
+    assert policy.allow_idle_consumers
+    assert policy.scale_to_zero_on_invalid_offset
+    assert "stuckAfterSeconds" in faults_of({**INLINE, "excludePersistentLag": text})["excludePersistentLag"]
+
+
+@pytest.mark.parametrize("text", ["0", "f", "F", "FALSE", "false", "False"])
+def test_flags_that_are_false(text: str) -> None:
+    trigger = read({**INLINE, "allowIdleConsumers": text, "excludePersistentLag": text})
+    assert not TriggerReader(5.0).resolve_policy(trigger, 1).allow_idle_consumers
+
+
+@pytest.mark.parametrize("text", ["tRue", "yes", "on", "2"])
+def test_other_flags_are_errors(text: str) -> None:
+    flags = dict.fromkeys(("allowIdleConsumers", "excludePersistentLag"), text)
+    faults = faults_of({**INLINE, **flags})
+    assert faults == {name: f"must be true or false, not {text!r}" for name in flags}
 
 
 def test_no_topic_means_all_topics_of_the_group() -> None:

@@ -20,6 +20,9 @@ from lagscale.errors import FieldError
 INTERNAL_PREFIX: Final = "__"
 MAX_PATTERN_LENGTH: Final = 300
 MAX_EXCLUDED: Final = 50
+#: Default of the scraper's limit on the topics that a monitor matches by pattern or by group, and its setting.
+DEFAULT_MAX_TOPICS: Final = 100
+MAX_TOPICS_SETTING: Final = "LAGSCALE_SCRAPER_MAX_TOPICS_PER_MONITOR"
 #: Upper bound of the steps to match one character of a name; a pattern that compiles to more is rejected.
 _MAX_PROGRAM_SIZE: Final = 500
 _MAX_MEMORY_BYTES: Final = 256 * 1024

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 import structlog
 
 from lagscale.domain.policy.policy import MAX_LOOKBACK_MS, OffsetResetPolicy, Policy
+from lagscale.domain.topics import DEFAULT_MAX_TOPICS, MAX_TOPICS_SETTING
 from lagscale.domain.verdict.contract import Reason, VerdictRequest
 from lagscale.domain.wording.verdicts import describe_verdict
 from lagscale.errors import Conflict, FieldError, InvalidInput, LagscaleError, QuotaExceeded, SecretsUnreadable
@@ -197,6 +198,13 @@ def _check_window(policy: Policy) -> Iterator[tuple[str, str]]:
 
 
 def _check_topic_names(spec: MonitorSpec, topics: Sequence[TopicCheckOut]) -> Iterator[tuple[str, str]]:
+    if not spec.scope.is_listed and len(topics) > DEFAULT_MAX_TOPICS:
+        text = (
+            f"{len(topics)} topics match, and the scraper measures at most {DEFAULT_MAX_TOPICS} per monitor by default; beyond "
+            f"that, topics are not measured and the verdict is never calm. Raise {MAX_TOPICS_SETTING} of the scraper, set "
+            "excludeTopics, or create several monitors"
+        )
+        yield "topics" if spec.scope.pattern is None else "topicPattern", text
     if not topics:
         which = "topicPattern" if spec.scope.pattern is not None else "topics"
         text = (

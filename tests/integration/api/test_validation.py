@@ -37,6 +37,10 @@ class Log:
             self._commit(group, name, offset)
         return name
 
+    def create(self, names: list[str]) -> None:
+        for future in self._admin.create_topics([NewTopic(name, 1, 1) for name in names]).values():
+            future.result(20)
+
     def _commit(self, group: str, topic: str, offset: int) -> None:
         request = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, offset)])
 
@@ -71,6 +75,16 @@ async def validated(shop: Shop, **given: Any) -> dict[str, Any]:
 
 def said(answer: dict[str, Any]) -> dict[str, str]:
     return {warning["field"]: warning["text"] for warning in answer["warnings"]}
+
+
+async def test_more_topics_than_a_monitor_may_match_are_a_warning(shop: Shop, log: Log) -> None:
+    word = fresh("word")
+    log.create([f"{word}-{number:03}" for number in range(101)])
+    await ready(shop, log.address)
+    text = said(await validated(shop, topicPattern=f"{word}-.*"))["topicPattern"]
+    assert text.startswith("101 topics match, and the scraper measures at most 100 per monitor by default")
+    assert "LAGSCALE_SCRAPER_MAX_TOPICS_PER_MONITOR" in text
+    assert "topicPattern" not in said(await validated(shop, topicPattern=f"{word}-.*", excludeTopics=[f"{word}-000"]))
 
 
 async def test_a_good_monitor_has_no_warnings_and_the_lag_of_now(shop: Shop, log: Log) -> None:

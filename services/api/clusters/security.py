@@ -12,6 +12,7 @@ from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from lagscale.errors import FieldError, InvalidInput
+from lagscale.kafka.certificates import find_pem_error
 from lagscale.kafka.properties import check_properties
 from lagscale.kafka.secrets import SecretReference
 from lagscale.kafka.security import MSK_IAM, MSK_PROVIDER, PRINCIPAL, find_mechanism, list_privileged
@@ -293,18 +294,27 @@ def _check_value(where: str, name: str, value: str | bool, field_errors: list[Fi
     elif not isinstance(value, str):
         field_errors.append(FieldError(where, "must be a string"))
     elif name in _PEM:
-        if f"{_PEM[name]}-----" not in text:
-            field_errors.append(FieldError(where, "must be PEM, from -----BEGIN to END-----"))
-        elif "\x00" in text:
-            field_errors.append(FieldError(where, "must not contain NUL"))
+        if (pem_error := find_pem_error(text, _PEM[name])) is not None:
+            field_errors.append(FieldError(where, pem_error))
     elif not text.isprintable():
         field_errors.append(FieldError(where, "must be printable characters on one line"))
     elif name in _PATTERNS and _PATTERNS[name][0].fullmatch(text) is None:
-        field_errors.append(FieldError(where, _PATTERNS[name][1]))
+        field_errors.append(FieldError(where, _PATTERNS[name][1] + _suggest_extension(name, text)))
     elif name == "token_url" and not _is_token_url(text):
         field_errors.append(
             FieldError(where, "must be a URL like https://login.example/oauth2/token, without user and fragment")
         )
+
+
+def _suggest_extension(name: str, text: str) -> str:
+    """The names without the prefix that they have in JAAS files and URLs; empty if no name has it."""
+    if name != "extensions":
+        return ""
+    names = [one.partition("=")[0].strip() for one in text.split(",")]
+    suggested = [
+        short for one in names if re.fullmatch("[A-Za-z]+", short := one.removeprefix("extension_")) and short != one
+    ]
+    return f"; did you mean {' and '.join(suggested)}?" if suggested else ""
 
 
 def _is_token_url(text: str) -> bool:

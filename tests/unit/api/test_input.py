@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from devstack.certificates import Authority
 from lagscale.domain.policy.parsing import list_effective_values, parse_policy
 from lagscale.errors import InvalidInput
 from services.api.clusters.schemas import ClusterIn
@@ -11,7 +12,7 @@ from services.api.clusters.security import canonicalize
 from services.api.monitors.drafts import format_policy
 from services.api.monitors.schemas import MonitorIn
 
-PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+PEM = Authority.make().certificate
 KEY = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"
 
 

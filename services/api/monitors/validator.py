@@ -239,7 +239,9 @@ def _check_group(spec: MonitorSpec, result: ProbeResult, topics: Sequence[TopicC
     if not without:
         return
     counts = (
-        "with offsetResetPolicy latest that counts as no lag"
+        "with offsetResetPolicy latest that counts as no lag: messages written before the first commit are never counted, "
+        "and until then they only keep the group active (unless scaleToZeroOnInvalidOffset). If its consumers start with "
+        "the oldest message (auto.offset.reset=earliest), set offsetResetPolicy to earliest"
         if spec.policy.offset_reset_policy is OffsetResetPolicy.LATEST
         else "with offsetResetPolicy earliest everything in the log counts as lag"
     )

@@ -112,7 +112,10 @@ async def test_a_missing_topic_and_a_group_without_commits_are_warnings(shop: Sh
     assert found["valid"]
     assert "topic not-there does not exist" in said(found)["topics.1"]
     assert "neither members nor commits" in said(found)["consumerGroup"]
-    assert "counts as no lag" in said(found)["consumerGroup"]
+    assert (
+        "counts as no lag: messages written before the first commit are never counted" in said(found)["consumerGroup"]
+    )
+    assert "set offsetResetPolicy to earliest" in said(found)["consumerGroup"]
     assert [topic["partitions"] for topic in found["topics"]] == [2, 0]
     # Unknown, and never told as no lag.
     assert found["currentVerdict"]["lag"] is None

@@ -127,7 +127,7 @@ def _start(processes: ProcessRegistry, tick: float, spinner: Status) -> dict[str
                 seed.create_topic(broker.address, topic)
     else:
         monitor = seed.MONITOR
-        seed.register(Admin(stack.addresses.api_url, stack.addresses.admin_key), broker.address)
+        seed.register(Admin(stack.addresses.api_url, stack.addresses.admin_key), broker.address, tick)
     return {
         "Kafka": broker.address,
         "database": f"{url} ({database.edition})",

@@ -7,10 +7,11 @@ so that every entry of a mounted Secret can be referred to.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from lagscale.domain.tenancy import suggest_names
 from lagscale.errors import FieldError, InvalidInput
 from lagscale.kafka.certificates import find_pem_error
 from lagscale.kafka.properties import check_properties
@@ -221,10 +222,16 @@ def _rename_keys(values: Mapping[str, str | bool], field_errors: list[FieldError
         elif name in _UNSUPPORTED:
             field_errors.append(FieldError(f"security.{name}", _UNSUPPORTED[name]))
         else:
-            field_errors.append(
-                FieldError(f"security.{name}", f"unknown field; valid fields: {', '.join(sorted(_PUBLIC))}")
-            )
+            field_errors.append(FieldError(f"security.{name}", _describe_unknown(name, [*_PUBLIC, "sasl", "tls"])))
     return renamed
+
+
+def _describe_unknown(name: str, valid: Collection[str]) -> str:
+    by_lower_case = {one.lower(): one for one in valid}
+    near = suggest_names(name, by_lower_case, 1)
+    if near:
+        return f"unknown field; did you mean {by_lower_case[near[0]]}?"
+    return f"unknown field; valid fields: {', '.join(sorted(valid))}"
 
 
 def _read_secrets(values: Secrets, field_errors: list[FieldError]) -> dict[str, str | SecretReference]:
@@ -236,11 +243,7 @@ def _read_secrets(values: Secrets, field_errors: list[FieldError]) -> dict[str, 
             text = _UNSUPPORTED.get(name)
             if text is None and name in _PUBLIC:
                 text = "is not a secret; move it to `security`"
-            field_errors.append(
-                FieldError(
-                    f"secrets.{name}", text or f"unknown field; valid fields: {', '.join(sorted(SECRET_FIELDS))}"
-                )
-            )
+            field_errors.append(FieldError(f"secrets.{name}", text or _describe_unknown(name, SECRET_FIELDS)))
         elif isinstance(value, str):
             hidden[SECRET_FIELDS.get(name, name)] = value
         else:

@@ -9,6 +9,7 @@ import structlog
 from lagscale.domain.policy.policy import MAX_LOOKBACK_MS, OffsetResetPolicy, Policy
 from lagscale.domain.topics import DEFAULT_MAX_TOPICS, MAX_TOPICS_SETTING
 from lagscale.domain.verdict.contract import Reason, VerdictRequest
+from lagscale.domain.wording.numbers import format_count
 from lagscale.domain.wording.verdicts import describe_verdict
 from lagscale.errors import Conflict, FieldError, InvalidInput, LagscaleError, QuotaExceeded, SecretsUnreadable
 from lagscale.kafka.probe.result import AccessStatus, GroupResult, ProbeResult
@@ -285,7 +286,7 @@ def _build_unmeasured_verdict(policy: Policy, topics: Sequence[TopicCheckOut] | 
     lags = [lag for lag in waiting if lag is not None]
     # A sum of some topics only would be too low.
     lag = sum(lags) if lags and len(lags) == len(waiting) else None
-    current = "the current lag is unknown" if lag is None else f"the current lag is {lag:,} messages"
+    current = "the current lag is unknown" if lag is None else f"the current lag is {format_count(lag, 'message')}"
     within = _build_window(policy).first_verdict_within_seconds
     text = f"Nothing is measured yet, so the verdict is unknown for at most {within:g} s; {current}."
     return CurrentVerdictOut(verdict="unknown", sentence=text, from_samples=False, lag=lag)

@@ -13,6 +13,7 @@ from typing import Any
 
 from lagscale.domain.policy.keda_keys import AUTHENTICATION_ONLY, FROM_ENV, KEDA_KEYS, SECRETS, KeyTarget
 from lagscale.domain.policy.keys import FALSE_TEXTS, TRUE_TEXTS
+from lagscale.domain.tenancy import find_group_error
 from services.cli.importing.conversion_log import ConversionLog
 from services.cli.importing.manifest_index import SCALED_JOB, ManifestIndex, Node, ScaledResource, get_map, list_maps
 from services.cli.importing.options import DEFAULT_KEDA_NAMESPACE
@@ -269,6 +270,9 @@ def read_trigger(
     for name in ("bootstrapServers", "consumerGroup"):
         if not trigger.has(name):
             log.reject(f"{trigger.path}.metadata.{name}", "is required")
+    group = trigger.text("consumerGroup")
+    if group and (group_error := find_group_error(group)) is not None:
+        log.field_errors.append(f"{trigger.key('consumerGroup')}: {group_error}")
     for name, given in trigger.values.items():
         error = _find_error(name, (given.text or "").strip())
         if error:

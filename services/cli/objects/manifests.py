@@ -27,6 +27,7 @@ from services.cli.output import dump_yaml
 API_VERSION = "lagscale/v1"
 _TOP = ("apiVersion", "kind", "metadata", "spec")
 _METADATA = ("name", "tenant", "hasSecrets")
+_NAMESPACE = "objects belong to a tenant, not to a namespace: set metadata.tenant, and bind namespaces with a Binding"
 #: Longer lines of exported YAML are folded.
 _WIDTH = 120
 
@@ -125,6 +126,7 @@ class _ManifestParser:
         spec = self.references.resolve_spec(document)
         ref = _parse_ref(document, spec, self.field_errors)
         if ref is None:
+            self._check_unidentified(document, spec)
             return None
         if not isinstance(spec, dict):
             self.field_errors.append(FieldError(f"{document.locate(('spec',))}: {ref}: spec", "must be a mapping"))
@@ -135,6 +137,21 @@ class _ManifestParser:
         for key_path, text in self.schemas.field_errors(kind, manifest.spec):
             self.field_errors.append(manifest.build_error(("spec", *key_path), text))
         return manifest if len(self.field_errors) == before else replace(manifest, valid_alone=False)
+
+    def _check_unidentified(self, document: SourceDocument, spec: Any) -> None:
+        """Report errors in the spec too, so that those of metadata do not hide them."""
+        kind = _find_kind(document.value) if isinstance(document.value, dict) else None
+        if kind is None or not isinstance(spec, dict) or "spec" not in document.value:
+            return
+        for key_path, text in self.schemas.field_errors(kind, self.schemas.split_lists(kind, spec)):
+            path: KeyPath = ("spec", *key_path)
+            field = ".".join(map(str, path))
+            self.field_errors.append(FieldError(f"{document.locate(path)}: {field}", text))
+
+
+def _find_kind(value: Any) -> ObjectKind | None:
+    """The kind of a document of Lagscale."""
+    return KINDS_BY_NAME.get(value["kind"]) if isinstance(value.get("kind"), str) else None
 
 
 def _parse_ref(document: SourceDocument, spec: Any, field_errors: list[FieldError]) -> ObjectRef | None:
@@ -149,7 +166,13 @@ def _parse_ref(document: SourceDocument, spec: Any, field_errors: list[FieldErro
     if not isinstance(value, dict):
         add_error((), "must be a mapping with kind, metadata and spec")
         return None
-    kind = KINDS_BY_NAME.get(value["kind"]) if isinstance(value.get("kind"), str) else None
+    kind = _find_kind(value)
+    if str(value.get("apiVersion", "")).startswith("keda.sh/"):
+        text = (
+            "is an object of KEDA: apply it with `kubectl apply`, or convert its kafka triggers with `lagscale import`"
+        )
+        add_error(("kind",), f"{value.get('kind')} {text}")
+        return None
     if kind is None:
         text = (
             "is required"
@@ -167,7 +190,9 @@ def _parse_ref(document: SourceDocument, spec: Any, field_errors: list[FieldErro
         add_error(("metadata",), "is required, with the name and the tenant")
         return None
     for name in metadata:
-        if name not in _METADATA:
+        if name == "namespace":
+            add_error(("metadata", name), _NAMESPACE)
+        elif name not in _METADATA:
             add_error(("metadata", name), describe_unknown_name(name, _METADATA, "unknown field"))
     if kind is None:
         return None

@@ -16,7 +16,7 @@ from lagscale.domain.policy.keys import FALSE_TEXTS, KEYS, KEYS_BY_NAME, TRUE_TE
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.policy.tenant_rules import NO_RULES, PolicyRules
-from lagscale.domain.tenancy import compute_edit_distance
+from lagscale.domain.tenancy import compute_edit_distance, find_group_error
 from lagscale.domain.topics import TopicScope, lacks_single_topic, normalize_names
 from lagscale.errors import FieldError, InvalidInput
 
@@ -239,6 +239,8 @@ def _check_inline(trigger: TriggerMetadata) -> list[FieldError]:
         field_errors.append(FieldError("cluster", "must name a registered cluster; or set bootstrapServers"))
     if trigger.group is None:
         field_errors.append(FieldError("consumerGroup", "is required without serviceType"))
+    elif (group_error := find_group_error(trigger.group)) is not None:
+        field_errors.append(FieldError("consumerGroup", group_error))
     if trigger.given.get("partitionLimitation") and lacks_single_topic(trigger.scope):
         field_errors.append(FieldError("partitionLimitation", "needs exactly one topic"))
     return field_errors

@@ -347,6 +347,8 @@ async def test_a_cluster_is_looked_at_once_at_a_time(shop: Shop, strict: Strict)
     silent.close()
     refused = next(answer for answer in (first, second) if answer.status_code == 409)
     done = next(answer for answer in (first, second) if answer.status_code == 200)
+    assert refused.json()["type"].endswith(":preflight-running")
+    assert refused.json()["title"] == "A preflight of this cluster is already running."
     assert "already running" in refused.json()["detail"]
     assert done.json()["problem"] in {"timeout", "unreachable"}
 

@@ -172,3 +172,10 @@ def test_chains_with_text_between_their_blocks_and_other_line_ends_are_accepted(
     for text in (chain, chain.replace("\n", "\r\n"), pair.certificate.strip() + "\n" + CERTIFICATE):
         found = canonicalize({"tls": "enable", "cert": text, "ca": text}, {"key": pair.key.replace("\n", "\r\n")})
         assert found.security["certificate"] == found.security["ca"] == text
+
+
+def test_unknown_fields_name_their_neighbor() -> None:
+    found = field_errors({"protocl": "SSL"}, {"pasword": "canary", "zzzzzz": "canary"})
+    assert found["security.protocl"] == "unknown field; did you mean protocol?"
+    assert found["secrets.pasword"] == "unknown field; did you mean password?"
+    assert found["secrets.zzzzzz"].startswith("unknown field; valid fields: awsAccessKeyID, ")

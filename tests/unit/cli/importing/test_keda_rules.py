@@ -208,3 +208,9 @@ def test_occurrences_count_the_triggers_that_have_the_key() -> None:
     without = scaled({})
     del without["spec"]["triggers"][0]["metadata"]["topic"]
     assert {one["key"]: one["occurrences"] for one in imported(without)[0]["kedaKeys"]}["topic"] == 0
+
+
+def test_a_group_is_as_long_as_at_the_other_doors() -> None:
+    assert imported(scaled({"consumerGroup": "g" * 2048}))[2]["consumerGroup"] == "g" * 2048
+    (error,) = imported(scaled({"consumerGroup": "g" * 2049}))[0]["objects"][0]["errors"]
+    assert error == "triggers[0].metadata.consumerGroup: must be at most 2,048 bytes"

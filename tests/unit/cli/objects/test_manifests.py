@@ -48,7 +48,16 @@ MONITOR_HEAD = "kind: Monitor\nmetadata: {name: m, tenant: t}\nspec:\n  cluster:
          ["2: metadata.name: must be 1 to 63 of a-z, 0-9 and -, with no - at either end; quote it"]),
         ("kind: Tenant\nmetadata: {name: t, tenant: u}",
          ["2: metadata.tenant: must be the tenant's own name, or omitted"]),
-        ("kind: Monitor\nmetadata:\n  name: m\nspec: {}", ["2: metadata.tenant: is required"]),
+        ("kind: Monitor\nmetadata:\n  name: m\nspec: {}",
+         ["2: metadata.tenant: is required", "4: spec.cluster: is required", "4: spec.consumerGroup: is required"]),
+        ("kind: Monitor\nmetadata:\n  name: m\n  namespace: shop\nspec:\n  cluster: c\n  consumerGroup: g\n  topics: 5",
+         ["4: metadata.namespace: objects belong to a tenant, not to a namespace: set metadata.tenant, and bind "
+          "namespaces with a Binding", "2: metadata.tenant: is required", "8: spec.topics: must be a list"]),
+        ("apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: m, namespace: shop}\nspec: {triggers: []}",
+         ["2: kind: ScaledObject is an object of KEDA: apply it with `kubectl apply`, or convert its kafka triggers with "
+          "`lagscale import`"]),
+        ("kind: Cluster\nmetadata: {name: c, tenant: t}\nspec:\n  bootstrapServers: [a:1]\n  secrets:\n    pasword: x",
+         ["6: cluster t/c: spec.secrets.pasword: unknown field; did you mean password?"]),
         ("kind: Tenant\nmetadata: {name: t}\nspec: 5", ["3: tenant t: spec: must be a mapping"]),
         ("kind: Tenant\nmetadata: {name: t}\nspec:\n  maxMonitors: many",
          ["4: tenant t: spec.maxMonitors: must be an integer"]),

@@ -7,8 +7,10 @@ from collections.abc import Mapping
 import pytest
 
 from lagscale.domain.policy.keys import KEYS
+from lagscale.domain.tenancy import MAX_GROUP_BYTES
 from lagscale.domain.topics import TopicScope
 from lagscale.errors import InvalidInput
+from services.api.monitors.schemas import MonitorIn
 from services.scaler.triggers.metadata import (
     EXTERNAL_SCALER_KEYS,
     IGNORED_KEYS,
@@ -186,3 +188,13 @@ def test_the_page_has_a_heading_for_every_key() -> None:
     page = render_docs()
     for name in (*(key.name for key in TRIGGER_KEYS), *(key.name for key in KEYS)):
         assert f"### `{name}`\n" in page
+
+
+def test_a_group_has_the_same_limit_at_all_doors() -> None:
+    longest = "g" * MAX_GROUP_BYTES
+    assert read({**INLINE, "consumerGroup": longest}).group == longest
+    assert MonitorIn(cluster="main", consumer_group=longest).consumer_group == longest
+    for group in (f"{longest}g", "\u00e4" * (MAX_GROUP_BYTES // 2 + 1)):
+        assert faults_of({**INLINE, "consumerGroup": group})["consumerGroup"] == "must be at most 2,048 bytes"
+        with pytest.raises(ValueError, match="must be at most 2,048 bytes"):
+            MonitorIn(cluster="main", consumer_group=group)

@@ -305,6 +305,10 @@ async def test_a_topic_that_is_absent_is_no_missing_right(shop: Shop, strict: St
     assert access_checks(found)["describe_topic", "not-there"]["status"] == "granted"
     assert access_checks(found)["list_offsets", "not-there"]["status"] == "unknown"
     assert "Topic not found" in access_checks(found)["list_offsets", "not-there"]["text"]
+    assert not found["ok"]
+    assert "Permission list_offsets on the topic not-there is not known: Topic not found." in [
+        warning["text"] for warning in found["warnings"]
+    ]
 
 
 async def test_a_registration_never_fails_because_the_broker_is_away(shop: Shop) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -199,3 +200,13 @@ def test_every_kind_can_be_tried_and_only_secrets_are_never_shown() -> None:
     assert {kind.name: SCHEMAS.write_only_fields(kind) for kind in KINDS if SCHEMAS.write_only_fields(kind)} == {
         "Cluster": {"secrets"}
     }
+
+
+def test_the_manifests_of_the_readme_are_valid(tmp_path: Path) -> None:
+    readme = (Path(__file__).parents[4] / "README.md").read_text(encoding="utf-8")
+    (block,) = (one for one in re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL) if "kind: Monitor" in one)
+    found, faults = manifests(tmp_path, block)
+    assert faults == []
+    assert [str(one.ref) for one in found.manifests] == [
+        "tenant shop", "cluster shop/main", "monitor shop/ingest-logs", "binding shop/default/pipelines",
+    ]  # fmt: skip

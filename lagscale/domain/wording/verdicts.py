@@ -128,7 +128,13 @@ def _some_missing(judgment: Judgment, policy: Policy, _names: Names) -> str:
 
 
 def _start_unknown(judgment: Judgment, policy: Policy, names: Names) -> str:
-    island = judgment.island
+    island, time_lag = judgment.island, judgment.time_lag
+    if policy.metric is Metric.TIME_LAG and time_lag is not None and time_lag.upper_ms is None:
+        return (
+            f"The oldest unread message has waited for at least {format_seconds(time_lag.lower_ms)}, longer than anything "
+            f"stored; whether the time lag stays above {format_number(policy.lag_threshold)} s for "
+            f"{format_seconds(policy.sustain_ms)} is determined once the samples reach back far enough."
+        )
     if island is None:
         return (
             f"Lag is above {_format_threshold(policy)}, with an unknown start; determined after at most "

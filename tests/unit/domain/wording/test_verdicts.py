@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from lagscale.domain.explain.decision_diff import ValueChange
+from lagscale.domain.lag.time_lag import TimeLag
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.verdict.contract import Answer, Island, Judgment, Reason, Verdict
 from lagscale.domain.verdict.value import ValueRule
@@ -86,3 +87,11 @@ def test_a_capped_value_names_the_tolerance_of_the_hpa() -> None:
 def test_counts_have_their_noun_in_the_singular_and_the_plural() -> None:
     assert [format_count(number, "message") for number in (0, 1, 2000)] == ["0 messages", "1 message", "2,000 messages"]
     assert format_count(2, "batch", "batches") == "2 batches"
+
+
+def test_a_time_lag_beyond_the_samples_is_a_lower_bound_and_no_promise() -> None:
+    policy = parse_policy({"metric": "timeLag", "lagThreshold": "600", "sustainSeconds": "120"})
+    text = describe_verdict(judged(Reason.START_UNKNOWN, time_lag=TimeLag(356_000, 356_000, None)), policy)
+    assert text.startswith("The oldest unread message has waited for at least 356 s, longer than anything stored;")
+    assert "is above" not in text
+    assert "at most" not in text

@@ -1,4 +1,7 @@
-"""PEM texts of a cluster: whether every block can be read. The Kafka client says only that it rejects the settings."""
+"""PEM texts of a cluster: whether every block can be read. The Kafka client says only that it rejects the settings.
+
+Stands alone because reading certificates belongs to no schema of the API.
+"""
 
 from __future__ import annotations
 

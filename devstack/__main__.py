@@ -25,7 +25,7 @@ from devstack.server import ServerFailed
 from devstack.stack import Addresses, Stack, one_monitor_variables
 from devstack.state import ProcessRegistry, SavedState
 from lagscale.errors import SettingsInvalid
-from services.single_monitor import build_monitor_name
+from services.single_monitor import NAME, build_monitor_name
 
 _ROOT = Path(__file__).resolve().parents[1]
 _UP = _ROOT / ".devstack/up"
@@ -121,13 +121,13 @@ def _start(processes: ProcessRegistry, tick: float, spinner: Status) -> dict[str
     broker.await_ready()
     if variables.get("KAFKA_TOPIC"):
         topics = [topic.strip() for topic in variables["KAFKA_TOPIC"].split(",")]
-        monitor = build_monitor_name(topics[0])
+        monitor = f"{NAME}/{build_monitor_name(topics[0])}"
         if broker.server.process is not None:
             for topic in topics:
                 seed.create_topic(broker.address, topic)
     else:
-        monitor = seed.MONITOR
-        seed.register(Admin(stack.addresses.api_url, stack.addresses.admin_key), broker.address)
+        monitor = f"{seed.TENANT}/{seed.MONITOR}"
+        seed.register(Admin(stack.addresses.api_url, stack.addresses.admin_key), broker.address, tick)
     return {
         "Kafka": broker.address,
         "database": f"{url} ({database.edition})",
@@ -155,12 +155,14 @@ def _addresses(saved_state: SavedState, database_url: str, grpc_port: str | None
 
 def _print_usage(facts: dict[str, str]) -> None:
     api, key = facts["API"].split()[0], facts["admin key"]
-    reference = (
-        f'{{"name":"workers","namespace":"{seed.NAMESPACE}","scalerMetadata":{{"serviceType":"{facts["monitor"]}"}}}}'
-    )
+    reference = f'{{"name":"workers","namespace":"{seed.NAMESPACE}","scalerMetadata":{{"serviceType":"{facts["monitor"].rpartition("/")[2]}"}}}}'
     scaler = facts["scaler (gRPC)"]
-    _console.print("\nCall the API, and the scaler as KEDA does (reflection is enabled):\n", highlight=False)
+    _console.print(
+        "\nUse the command, the API, and the scaler as KEDA does (reflection is enabled):\n", highlight=False
+    )
     for line in (
+        f"  export LAGSCALE_API_URL={api} LAGSCALE_API_KEY={key}",
+        f"  {Path(sys.executable).parent / 'lagscale'} verdict {facts['monitor']}",
         f"  curl -s -H 'Authorization: Bearer {key}' {api}/v1/tenants",
         f"  grpcurl -plaintext -d '{reference}' {scaler} externalscaler.ExternalScaler/IsActive",
     ):

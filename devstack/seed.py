@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import httpx
 from confluent_kafka import KafkaError, KafkaException
 
@@ -9,10 +11,15 @@ from devstack.clients import Admin, Kafka
 
 TENANT, NAMESPACE, CLUSTER, MONITOR = "dev", "default", "local", "orders"
 _TOPIC, _GROUP, _PARTITIONS = "orders", "orders-workers", 3
-_POLICY = {"lagThreshold": 100, "sustainSeconds": 10, "samplingInterval": 1}
+_POLICY = {"lagThreshold": 100, "sustainSeconds": 10}
 
 
-def register(admin: Admin, bootstrap: str) -> None:
+def build_policy(tick_seconds: float) -> dict[str, int]:
+    """The policy of the monitor: it is sampled each second, or at each tick if that is longer."""
+    return {**_POLICY, "samplingInterval": max(1, math.ceil(tick_seconds))}
+
+
+def register(admin: Admin, bootstrap: str, tick_seconds: float) -> None:
     """Create the topic and register the objects over REST, unless the monitor exists; always set the cluster's address.
 
     Raises:
@@ -28,7 +35,8 @@ def register(admin: Admin, bootstrap: str) -> None:
     admin.put(f"/tenants/{TENANT}", {"name": TENANT})
     admin.post(f"/tenants/{TENANT}/bindings", {"namespace": NAMESPACE})
     admin.put(f"/tenants/{TENANT}/clusters/{CLUSTER}", cluster)
-    monitor = {"name": MONITOR, "cluster": CLUSTER, "consumerGroup": _GROUP, "topics": [_TOPIC], "policy": _POLICY}
+    policy = build_policy(tick_seconds)
+    monitor = {"name": MONITOR, "cluster": CLUSTER, "consumerGroup": _GROUP, "topics": [_TOPIC], "policy": policy}
     admin.put(f"/tenants/{TENANT}/monitors/{MONITOR}", monitor)
 
 

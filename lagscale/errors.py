@@ -54,6 +54,10 @@ class Conflict(LagscaleError):
     """An object with this name already exists."""
 
 
+class PreflightRunning(Conflict):
+    """A preflight of this cluster is already running; retry in a few seconds."""
+
+
 class PreconditionFailed(LagscaleError):
     """The object was changed in the meantime; read it again and repeat the change."""
 

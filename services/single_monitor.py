@@ -13,9 +13,9 @@ from tenacity.nap import sleep_using_event
 
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.quotas import DEFAULT_QUOTAS, QUOTA_COLUMNS
-from lagscale.domain.tenancy import ANY_NAMESPACE, DEFAULT_INSTANCE
+from lagscale.domain.tenancy import ANY_NAMESPACE, DEFAULT_INSTANCE, find_group_error
 from lagscale.domain.topics import TopicScope
-from lagscale.errors import Conflict, LagscaleError, StoreUnavailable
+from lagscale.errors import Conflict, FieldError, InvalidInput, LagscaleError, StoreUnavailable
 from lagscale.settings import SingleMonitorSettings
 from lagscale.store.encryption import Keyring
 from lagscale.store.registry import bindings, clusters, monitors, tenants
@@ -97,6 +97,8 @@ def build_single_monitor(environ: Mapping[str, str], *, tick_seconds: float) -> 
         InvalidInput: the policy has faults.
     """
     settings = SingleMonitorSettings.parse(environ)
+    if (group_error := find_group_error(settings.group)) is not None:
+        raise InvalidInput([FieldError("KAFKA_GROUP_ID", group_error)])
     given = settings.policy()
     scope = TopicScope(tuple(settings.topics()))
     policy = parse_policy(given, tick_seconds=tick_seconds)

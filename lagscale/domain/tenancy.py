@@ -18,6 +18,8 @@ NAME_FORM = "must be 1 to 63 of a-z, 0-9 and -, with no - at either end"
 DEFAULT_INSTANCE = "default"
 #: The namespace of a binding of a whole KEDA instance.
 ANY_NAMESPACE = "*"
+#: Kafka allows 32,767 bytes; the index of the targets holds a group and a topic in less than 2,700.
+MAX_GROUP_BYTES = 2048
 _MAX_LENGTH = 63
 _HEX_DIGITS = 8
 
@@ -55,6 +57,17 @@ def build_inline_name(group: str, topics: Sequence[str], digest: str) -> str:
     words = "-".join((group, *topics)).lower()
     reduced = re.sub(r"[^a-z0-9]+", "-", words).strip("-")[: _MAX_LENGTH - _HEX_DIGITS - 1].strip("-")
     return f"{reduced}-{digest[:_HEX_DIGITS]}" if reduced else digest[:_HEX_DIGITS]
+
+
+def find_group_error(group: str) -> str | None:
+    """Why a consumer group's name cannot be registered; None if it can."""
+    if not group.strip():
+        return "must name a consumer group"
+    if not group.isprintable():
+        return "must be printable characters on one line"
+    if len(group.encode()) > MAX_GROUP_BYTES:
+        return f"must be at most {MAX_GROUP_BYTES:,} bytes"
+    return None
 
 
 def suggest_names(name: str, names: Iterable[str], limit: int = 3) -> tuple[str, ...]:

@@ -20,9 +20,16 @@ from lagscale.errors import FieldError
 INTERNAL_PREFIX: Final = "__"
 MAX_PATTERN_LENGTH: Final = 300
 MAX_EXCLUDED: Final = 50
+#: Default of the scraper's limit on the topics that a monitor matches by pattern or by group, and its setting.
+DEFAULT_MAX_TOPICS: Final = 100
+MAX_TOPICS_SETTING: Final = "LAGSCALE_SCRAPER_MAX_TOPICS_PER_MONITOR"
 #: Upper bound of the steps to match one character of a name; a pattern that compiles to more is rejected.
 _MAX_PROGRAM_SIZE: Final = 500
 _MAX_MEMORY_BYTES: Final = 256 * 1024
+_LOOKAROUND = re.compile(r"\(\?<?[=!]")
+_LOOKAROUND_HINT: Final = (
+    "; RE2 has no lookahead or lookbehind: match the topics with topicPattern, and exclude others with excludeTopics"
+)
 _NAME = re.compile(r"[A-Za-z0-9._-]+")
 _CACHE_SIZE: Final = 4_096
 
@@ -104,7 +111,7 @@ def _find_pattern_error(pattern: str) -> str | None:
     except re2.error as refused:
         reason = refused.args[0] if refused.args else ""
         text = reason.decode("ascii", "replace") if isinstance(reason, bytes) else str(reason)
-        return f"is not a regular expression in RE2 syntax: {text}"
+        return f"is not a regular expression in RE2 syntax: {text}{_LOOKAROUND_HINT if _LOOKAROUND.search(pattern) else ''}"
     if size > _MAX_PROGRAM_SIZE:
         return "is too large: it repeats too much; shorten it, or create several monitors"
     return None

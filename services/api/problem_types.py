@@ -91,6 +91,13 @@ PROBLEM_TYPES: Final[Mapping[type[LagscaleError], ProblemType]] = {
         PATH,
         "Resolve what `detail` names, or choose another name; then retry.",
     ),
+    errors.PreflightRunning: ProblemType(
+        "preflight-running",
+        409,
+        "A preflight of this cluster is already running.",
+        PATH,
+        "Retry in a few seconds.",
+    ),
     errors.PreconditionFailed: ProblemType(
         "precondition-failed",
         412,

@@ -12,7 +12,7 @@ from pydantic.alias_generators import to_camel
 
 from lagscale.clock import to_datetime
 from lagscale.domain.policy.keys import KEYS_BY_NAME, describe_keys
-from lagscale.domain.tenancy import NAME_PATTERN, is_name
+from lagscale.domain.tenancy import MAX_GROUP_BYTES, NAME_PATTERN, find_group_error, is_name
 from lagscale.settings import split_address
 from lagscale.store.registry.paging import Page
 from lagscale.store.registry.session import Row
@@ -34,6 +34,12 @@ def _check_line(text: str) -> str:
     return text
 
 
+def _check_group(text: str) -> str:
+    if (error := find_group_error(text)) is not None:
+        raise ValueError(error)
+    return text
+
+
 def _check_topic(text: str) -> str:
     if _TOPIC_NAME.fullmatch(text) is None or text in {".", ".."}:
         raise ValueError("must be a topic name: 1 to 249 letters, digits, `.`, `_` and `-`")
@@ -41,9 +47,12 @@ def _check_topic(text: str) -> str:
 
 
 def _check_server(text: str) -> str:
-    host, _port = split_address(text)
+    try:
+        host, _port = split_address(text)
+    except ValueError:
+        raise ValueError("must have a port, as in kafka-0.kafka:9092") from None
     if not host or not text.isascii() or not text.isprintable() or " " in text.strip():
-        raise ValueError("must read like kafka.example:9092")
+        raise ValueError("must have the form kafka-0.kafka:9092")
     return text.strip()
 
 
@@ -64,6 +73,9 @@ Name = Annotated[
     WithJsonSchema({"type": "string", "pattern": f"^{NAME_PATTERN.pattern}$", "maxLength": 63}),
 ]
 Line = Annotated[str, Field(max_length=255), AfterValidator(_check_line)]
+Group = Annotated[
+    str, Field(min_length=1, json_schema_extra={"maxLength": MAX_GROUP_BYTES}), AfterValidator(_check_group)
+]
 Topic = Annotated[str, AfterValidator(_check_topic)]
 Server = Annotated[str, AfterValidator(_check_server)]
 PolicyValue = str | int | float | bool | None

@@ -20,10 +20,16 @@ WRITE_TIMEOUT_SECONDS = 30.0
 #: Status -> how often the request is repeated, and the longest wait for that, seconds.
 _RETRIES: Mapping[int, int] = {HTTPStatus.TOO_MANY_REQUESTS: 10, HTTPStatus.SERVICE_UNAVAILABLE: 2}
 _MAX_RETRY_AFTER = 60
+_KEY_MISSING = "Authentication required: set LAGSCALE_API_KEY to an API key or a bearer token; it is empty."
+_KEY_REJECTED = (
+    "Authentication failed: the API does not accept the value of LAGSCALE_API_KEY, which is unknown, expired or revoked; set "
+    "another one."
+)
 #: Problem types of the API -> the family.
 _PROBLEM_TYPE_ERRORS: Mapping[str, type[LagscaleError]] = {
     "not-found": errors.NotFound,
     "conflict": errors.Conflict,
+    "preflight-running": errors.PreflightRunning,
     "precondition-failed": errors.PreconditionFailed,
     "not-authenticated": errors.NotAuthenticated,
     "forbidden": errors.NotAllowed,
@@ -64,6 +70,7 @@ class ApiClient:
             raise errors.SettingsInvalid("LAGSCALE_API_KEY: must be one line of ASCII without spaces.")
         headers = {"Authorization": f"Bearer {key}"} if key else {}
         self._url = settings.api_url
+        self._has_key = bool(key)
         self._sleep = sleep
         self._http = httpx.Client(base_url=settings.api_url, headers=headers, timeout=timeout, transport=transport)
 
@@ -118,7 +125,7 @@ class ApiClient:
             self._sleep(int(after))
             response = self._request(method, path, **rest)
         if response.is_error:
-            raise _build_error(response)
+            raise _build_error(response, has_key=self._has_key)
         return response
 
     def _request(self, method: str, path: str, **rest: Any) -> httpx.Response:
@@ -139,7 +146,7 @@ class ApiClient:
             with self._http.stream("GET", path, params=query) as response:
                 if response.is_error:
                     response.read()
-                    raise _build_error(response)
+                    raise _build_error(response, has_key=self._has_key)
                 yield from response.iter_lines()
         except httpx.HTTPError as error:
             raise errors.StoreUnavailable(
@@ -156,7 +163,7 @@ def open_api(timeout: float = _TIMEOUT_SECONDS) -> ApiClient:
     return ApiClient(load(CliSettings), timeout=timeout)
 
 
-def _build_error(response: httpx.Response) -> LagscaleError:
+def _build_error(response: httpx.Response, *, has_key: bool) -> LagscaleError:
     try:
         problem = response.json()
         name = str(problem["type"]).rpartition(":")[2]
@@ -165,6 +172,8 @@ def _build_error(response: httpx.Response) -> LagscaleError:
                 [FieldError(field_error["field"], field_error["text"]) for field_error in problem["errors"]]
             )
         kind = _PROBLEM_TYPE_ERRORS.get(name) or _STATUS_ERRORS.get(response.status_code, LagscaleError)
+        if kind is errors.NotAuthenticated:
+            return kind(_KEY_REJECTED if has_key else _KEY_MISSING)
         return kind(str(problem["detail"]))
     except (ValueError, KeyError, TypeError):
         return LagscaleError(

@@ -25,6 +25,7 @@ EXIT_CODES: Mapping[type[LagscaleError], int] = {
     errors.NotAuthenticated: 4,
     errors.NotAllowed: 4,
     errors.Conflict: 5,
+    errors.PreflightRunning: 5,
     errors.PreconditionFailed: 5,
     errors.QuotaExceeded: 6,
     errors.RateExceeded: 6,

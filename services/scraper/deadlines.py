@@ -12,6 +12,7 @@ What stands further inside ends earlier, so that the outer one can still use its
      ├ start of a task after its plan: max(5.0, 2 T), else the slot is skipped
      └ slot min(T/2, 5.0), of unresponsive clusters 1.0 at most: `until`
        ├ a Kafka request: what is left of the slot, less 0.1 so that the client's reason arrives; at least 0.2
+       ├ question whether a silent listener uses TLS: 0.3, once for a client
        ├ check of coordinators: half of what is left; good for 1.0, which is the rest of the round
        └ end offsets: 2.0 after the commits at most, else lag would mix two points in time
 
@@ -105,6 +106,8 @@ MIN_CLIENT_LIFETIME_SECONDS: Final = 5.0
 MAX_CLIENT_LIFETIME_SECONDS: Final = 60.0
 #: A client retries at least every second, so an older reason does not hold any more.
 REASON_MAX_AGE_SECONDS: Final = 10.0
+#: Connection and handshake that find out whether a listener without an answer uses TLS; once for a client.
+TLS_PROBE_SECONDS: Final = 0.3
 GROUP_KIND_SECONDS: Final = 30.0
 CLIENT_LOG_SECONDS: Final = 60.0
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pydantic import Field
 
+from lagscale.domain.topics import DEFAULT_MAX_TOPICS
 from lagscale.settings import ListenAddress, ServiceSettings
 
 
@@ -55,7 +56,7 @@ class ScraperSettings(ServiceSettings):
         " other tenants are not delayed. Groups with more than 20,000 partitions are polled out of band.",
     )
     scraper_max_topics_per_monitor: int = Field(
-        default=100,
+        default=DEFAULT_MAX_TOPICS,
         ge=1,
         le=10_000,
         description="Maximum number of topics that a monitor may match by pattern or by group.",

@@ -232,8 +232,9 @@ def render_metadata() -> str:
     lines = [
         "# Trigger metadata",
         "",
-        "Values are strings; surrounding whitespace is ignored, and an empty string counts as absent. `NAMEFromEnv` is "
-        "used if `NAME` is absent. All errors are reported together. An unknown key that resembles a key on this page "
+        "Values are strings; surrounding whitespace is ignored, and an empty string counts as absent. Flags are those "
+        "that KEDA accepts: `1`, `t`, `T`, `TRUE`, `true`, `True`, and `0`, `f`, `F`, `FALSE`, `false`, `False`. `NAMEFromEnv` "
+        "is used if `NAME` is absent. All errors are reported together. An unknown key that resembles a key on this page "
         "is an error; other unknown keys are ignored.",
         "",
         "## Monitor selection",

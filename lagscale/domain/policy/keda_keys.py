@@ -77,6 +77,11 @@ KEDA_KEYS: Mapping[str, KedaKey] = {key.name: key for key in _TABLE}
 FROM_ENV = ("bootstrapServers", "consumerGroup", "topic")
 #: Secrets; an import copies none, not even from a manifest that contains it in plain text.
 SECRETS = frozenset(key.name for key in _TABLE if key.target is KeyTarget.SECRET) | {"keytab"}
+#: Keys that KEDA reads from a TriggerAuthentication only; in the metadata of a trigger they have no effect.
+AUTHENTICATION_ONLY = frozenset(
+    {"username", "password", "ca", "cert", "key", "keyPassword", "keytab", "realm", "kerberosConfig",
+     "kerberosServiceName", "kerberosDisableFAST", "scopes", "oauthTokenEndpointUri", "oauthExtensions"}
+)  # fmt: skip
 FLAGS = (
     "scaleToZeroOnInvalidOffset",
     "allowIdleConsumers",

@@ -23,6 +23,9 @@ from lagscale.domain.policy.policy import (
 OFF = "off"
 #: The text of a partition limitation that excludes nothing.
 ALL = "all"
+#: The texts of a flag: those that KEDA accepts, which are Go's.
+TRUE_TEXTS = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+FALSE_TEXTS = frozenset({"0", "f", "F", "FALSE", "false", "False"})
 
 
 class ValueType(StrEnum):

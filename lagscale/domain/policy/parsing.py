@@ -8,7 +8,18 @@ from decimal import Decimal, InvalidOperation
 from itertools import combinations
 from typing import Any
 
-from lagscale.domain.policy.keys import ALL, KEYS, KEYS_BY_NAME, OFF, Derived, PolicyKey, Unit, ValueType
+from lagscale.domain.policy.keys import (
+    ALL,
+    FALSE_TEXTS,
+    KEYS,
+    KEYS_BY_NAME,
+    OFF,
+    TRUE_TEXTS,
+    Derived,
+    PolicyKey,
+    Unit,
+    ValueType,
+)
 from lagscale.domain.policy.policy import (
     MAX_LOOKBACK_MS,
     MAX_STABILIZATION_SECONDS,
@@ -218,9 +229,9 @@ def parse_plain_number(text: str) -> Decimal | None:
 
 
 def _parse_flag(key: PolicyKey, text: str) -> bool:
-    if text.lower() not in {"true", "false"}:
+    if text not in TRUE_TEXTS | FALSE_TEXTS:
         raise ValueError(f"must be true or false, not {text[:40]!r}")
-    return text.lower() == "true"
+    return text in TRUE_TEXTS
 
 
 def _parse_choice(key: PolicyKey, text: str) -> str:

@@ -14,6 +14,7 @@ from lagscale.domain.group_status.rules import (
     Status,
     StatusRule,
 )
+from lagscale.domain.wording.numbers import format_count
 from lagscale.domain.wording.verdicts import format_seconds
 
 
@@ -21,7 +22,8 @@ def describe_partition(partition: PartitionStatus) -> str:
     """Why a partition has its status, with the numbers; followed by lost messages, stuck and hot."""
     parts = [_DESCRIBERS[partition.rule](partition)]
     if partition.lost:
-        parts.append(f"{partition.lost:,} messages were lost to retention before they were read.")
+        verb = "was" if partition.lost == 1 else "were"
+        parts.append(f"{format_count(partition.lost, 'message')} {verb} lost to retention before being read.")
     if partition.stuck:
         parts.append("Stuck: the group has members, but the commit does not advance.")
     if partition.hot:

@@ -14,6 +14,9 @@ from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict
 from lagscale.domain.verdict.value import ValueRule
 
 Names = Mapping[int, str]
+_TOLERANCE = (
+    " The HPA changes nothing within its tolerance, 10 % by default, so it may stay a few replicas below that number."
+)
 
 
 def describe_verdict(judgment: Judgment, policy: Policy, names: Names | None = None) -> str:
@@ -34,13 +37,17 @@ def describe_verdict(judgment: Judgment, policy: Policy, names: Names | None = N
 def describe_change(change: ValueChange, judgment: Judgment, policy: Policy) -> str:
     """What a rule of the value did, and why."""
     text = _RULES[change.rule](judgment, policy)
-    return text[0].upper() + text[1:] + "."
+    tolerance = _TOLERANCE if change.rule in {ValueRule.REPLICA_CAP, ValueRule.LAGGING_CAP} else ""
+    return f"{text[0].upper()}{text[1:]}.{tolerance}"
 
 
 def describe_answer(judgment: Judgment, policy: Policy, answer: Answer | None) -> str:
     """What KEDA gets: a measured, last-known or activating answer, or an error."""
     if answer is None:
-        return "KEDA gets an error; it keeps the current replicas or uses its fallback."
+        return (
+            "KEDA gets an error: where minReplicaCount is 1 or more, it keeps the current replicas or uses its fallback; at 0 it "
+            "may scale to zero."
+        )
     state = "active" if answer.active else "inactive"
     if answer.last_known_ms is not None:
         age = format_seconds(judgment.now_ms - answer.last_known_ms)
@@ -121,7 +128,13 @@ def _some_missing(judgment: Judgment, policy: Policy, _names: Names) -> str:
 
 
 def _start_unknown(judgment: Judgment, policy: Policy, names: Names) -> str:
-    island = judgment.island
+    island, time_lag = judgment.island, judgment.time_lag
+    if policy.metric is Metric.TIME_LAG and time_lag is not None and time_lag.upper_ms is None:
+        return (
+            f"The oldest unread message has waited for at least {format_seconds(time_lag.lower_ms)}, longer than anything "
+            f"stored; whether the time lag stays above {format_number(policy.lag_threshold)} s for "
+            f"{format_seconds(policy.sustain_ms)} is determined once the samples reach back far enough."
+        )
     if island is None:
         return (
             f"Lag is above {_format_threshold(policy)}, with an unknown start; determined after at most "

@@ -14,7 +14,14 @@ from confluent_kafka import KafkaError, KafkaException
 
 from lagscale.domain.state_codes import StateCode
 from lagscale.kafka.addresses import ADDRESS_REFUSED, AddressRefused, AddressRules, split_server
-from lagscale.kafka.client import ERROR_STATES
+from lagscale.kafka.errors import (
+    SASL_REQUIRED,
+    TLS_REQUIRED,
+    classify_error,
+    explain_sasl_error,
+    explain_tls_error,
+    requires_tls,
+)
 from lagscale.kafka.probe.result import AddressResult, ProbeResult, ProbeStep, StepOutcome
 from lagscale.kafka.resolver_guard import BROKERS_ONLY_TOPIC, open_admin
 
@@ -22,15 +29,14 @@ OK = ProbeStep(StepOutcome.OK)
 #: Addresses that are tried and reported.
 _MAX_ADDRESSES = 16
 _ADVERTISED_SECONDS = 1.5
+#: A listener that closed the connection answers at once, whether it uses TLS or not.
+_TLS_SECONDS = 0.3
 _TIMED_OUT = ProbeStep(StepOutcome.FAILED, "Timed out.")
 _NOT_USED = ProbeStep(StepOutcome.NOT_USED)
 _POLL_SECONDS = 0.05
 #: After all addresses failed, the client retries each once within this time.
 _DOWN_SECONDS = 1.5
 _API = re.compile(r"ApiKey \S+ \((\d+)\) Versions (\d+)\.\.(\d+)")
-_MECHANISMS = re.compile(r"supported mechanisms: ([A-Z0-9,_-]{1,100})")
-_ALERTS = ("bad certificate", "certificate required", "certificate unknown", "unknown ca", "certificate expired",
-           "handshake failure", "unsupported certificate", "certificate revoked")  # fmt: skip
 #: Kafka API key -> the first version with it.
 _API_SINCE_VERSION = ((44, "2.3"), (45, "2.4"), (48, "2.6"), (60, "2.8"), (65, "3.0"), (71, "3.7"), (75, "3.8"))
 _FETCH, _SHARE_FETCH = 1, 78
@@ -76,6 +82,7 @@ class ProbeClient:
             KafkaException, ValueError, TypeError: it rejects the settings.
         """
         self.api_versions = ApiVersionLogHandler()
+        self._config = config
         self._errors: list[KafkaError] = []
         self._threads = ThreadPoolExecutor(1)
         log = Logger("probe")  # One client's own, so that its lines do not mix with others'.
@@ -97,7 +104,7 @@ class ProbeClient:
             # Callbacks run in poll. A rejected login is rejected again, so there is no wait for the timeout.
             self.admin.poll(_POLL_SECONDS)
             final = {StateCode.AUTHENTICATION_FAILED, StateCode.TLS_FAILED}
-            refused = [error for error in self._errors if _classify_error(error) in final]
+            refused = [error for error in self._errors if classify_error(error) in final]
             if refused and not future.done():
                 raise KafkaException(refused[0])
             down = [error for error in self._errors if error.code() == KafkaError._ALL_BROKERS_DOWN]
@@ -115,14 +122,13 @@ class ProbeClient:
 
     def explain_failure(self) -> tuple[str, str]:
         """State and text: why there was no response."""
-        failures = [(_classify_error(error), error.str()) for error in self._errors]
-        for kind, explain in (
-            (StateCode.AUTHENTICATION_FAILED, _explain_sasl_error),
-            (StateCode.TLS_FAILED, _explain_tls_error),
-        ):
-            for found, line in failures:
-                if found == kind:
-                    return kind, explain(line)
+        failures = [(classify_error(error) or StateCode.UNREACHABLE, error.str()) for error in self._errors]
+        for found, line in failures:
+            if found == StateCode.AUTHENTICATION_FAILED:
+                return found, explain_sasl_error(line)
+        for found, line in failures:
+            if found == StateCode.TLS_FAILED:
+                return found, explain_tls_error(line, self._config)
         for phrase, text in _UNREACHABLE_TEXTS:
             if any(phrase in line for _, line in failures):
                 return StateCode.UNREACHABLE, text
@@ -157,11 +163,21 @@ def probe_address(
             address_result.tls = failed
         elif kind == StateCode.AUTHENTICATION_FAILED:
             address_result.tls, address_result.authenticated = passed[0], failed
+        elif text == _NOT_KAFKA and _requires_tls(config, address, rules, until):
+            address_result.tls = ProbeStep(StepOutcome.FAILED, TLS_REQUIRED)
+        elif text == _NOT_KAFKA and not sasl and probe_client.api_versions.apis:
+            address_result.tls, address_result.answered = passed[0], ProbeStep(StepOutcome.FAILED, SASL_REQUIRED)
         else:
             address_result.answered = failed
     else:
         address_result.tls, address_result.authenticated, address_result.answered = *passed, OK
     return address_result, probe_client.api_versions.apis
+
+
+def _requires_tls(config: Mapping[str, Any], address: str, rules: AddressRules, until: float) -> bool:
+    # After a silent listener no time is left.
+    seconds = min(until - time.monotonic(), _TLS_SECONDS)
+    return seconds > 0 and requires_tls(config, *split_server(address), rules, seconds)
 
 
 def resolve_and_connect(address_result: AddressResult, rules: AddressRules, until: float) -> bool:
@@ -273,36 +289,3 @@ def list_group_kinds(apis: ApiVersions) -> list[str]:
 def _detect_tls_and_sasl(config: Mapping[str, Any]) -> tuple[bool, bool]:
     protocol = str(config.get("security.protocol", "PLAINTEXT"))
     return protocol.endswith("SSL"), protocol.startswith("SASL_")
-
-
-def _classify_error(error: KafkaError) -> str:
-    # Alerts of TLS arrive as a lost connection.
-    text = error.str()
-    if "SSL handshake failed" in text or ("SSL" in text and "alert" in text):
-        return StateCode.TLS_FAILED
-    return ERROR_STATES.get(error.code(), StateCode.UNREACHABLE)
-
-
-def _explain_tls_error(line: str) -> str:
-    if "PLAINTEXT broker listener" in line or "wrong version number" in line:
-        return "The listener does not use TLS; check the port, or set a security protocol without SSL."
-    if any(f"alert {name}" in line for name in _ALERTS):
-        return (
-            "The broker requires a client certificate or rejected it; provide `certificate` and `key` signed by a CA that "
-            "it trusts."
-        )
-    if "verify failed" in line:
-        return (
-            "The broker's certificate cannot be verified; provide the `ca` that signed it, and set verifyHostname to false "
-            "only if it is for another host name."
-        )
-    return "TLS handshake failed; check the CA, the client certificate and the port."
-
-
-def _explain_sasl_error(line: str) -> str:
-    offered = _MECHANISMS.search(line)
-    if offered is not None:
-        return f"Unsupported SASL mechanism; the listener offers {offered[1].strip(',')}."
-    if "handshake failed" in line:
-        return "The listener does not use SASL; check the port, or set a security protocol without SASL."
-    return "Authentication failed; check mechanism, user name and password."

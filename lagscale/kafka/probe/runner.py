@@ -12,7 +12,7 @@ import structlog
 from pydantic import TypeAdapter, ValidationError
 
 from lagscale.domain.state_codes import StateCode
-from lagscale.errors import Conflict, LagscaleError, QuotaExceeded
+from lagscale.errors import LagscaleError, PreflightRunning, QuotaExceeded
 from lagscale.kafka.probe.result import ProbeRequest, ProbeResult
 
 log = structlog.get_logger(__name__)
@@ -43,7 +43,7 @@ class ProbeRunner:
         `wait_for_slot`: wait for a free slot for as long as a probe may take, instead of failing at once.
 
         Raises:
-            Conflict: a probe of this cluster is running.
+            PreflightRunning: a probe of this cluster is running.
             QuotaExceeded: the limit of concurrent probes is reached, of the tenant or of the system.
         """
         async with self._acquire_slot(tenant_id, cluster_id, self.seconds if wait_for_slot else 0.0):
@@ -51,7 +51,7 @@ class ProbeRunner:
 
     def _find_conflict(self, tenant_id: int, cluster_id: int) -> LagscaleError | None:
         if cluster_id in self._clusters:
-            return Conflict("A probe of this cluster is already running; retry in a few seconds.")
+            return PreflightRunning()
         if self._tenants[tenant_id] >= _MAX_PER_TENANT:
             return QuotaExceeded(
                 f"Too many concurrent probes for this tenant (at most {_MAX_PER_TENANT}); retry in a few seconds."

@@ -167,6 +167,9 @@ def find_cluster_warnings(result: ProbeResult) -> list[WarningOut]:
             what = f"the {permission.kind}" + (f" {permission.name}" if permission.name else "")
             text = f"Permission {permission.permission} on {what} is missing. {permission.text} To grant it: {permission.grant}"
             warnings.append(WarningOut(field="accessChecks", text=text))
+        elif permission.status is AccessStatus.UNKNOWN and permission.name and permission.text:
+            text = f"Permission {permission.permission} on the {permission.kind} {permission.name} is not known: {permission.text}"
+            warnings.append(WarningOut(field="accessChecks", text=text))
     omitted = len(warnings) - _MAX_WARNINGS
     if omitted > 0:
         warnings = warnings[:_MAX_WARNINGS]

@@ -7,11 +7,13 @@ so that every entry of a mounted Secret can be referred to.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple
 from urllib.parse import urlsplit
 
+from lagscale.domain.tenancy import suggest_names
 from lagscale.errors import FieldError, InvalidInput
+from lagscale.kafka.certificates import find_pem_error
 from lagscale.kafka.properties import check_properties
 from lagscale.kafka.secrets import SecretReference
 from lagscale.kafka.security import MSK_IAM, MSK_PROVIDER, PRINCIPAL, find_mechanism, list_privileged
@@ -213,10 +215,16 @@ def _rename_keys(values: Mapping[str, str | bool], field_errors: list[FieldError
         elif name in _UNSUPPORTED:
             field_errors.append(FieldError(f"security.{name}", _UNSUPPORTED[name]))
         else:
-            field_errors.append(
-                FieldError(f"security.{name}", f"unknown field; valid fields: {', '.join(sorted(_PUBLIC))}")
-            )
+            field_errors.append(FieldError(f"security.{name}", _describe_unknown(name, [*_PUBLIC, "sasl", "tls"])))
     return renamed
+
+
+def _describe_unknown(name: str, valid: Collection[str]) -> str:
+    by_lower_case = {one.lower(): one for one in valid}
+    near = suggest_names(name, by_lower_case, 1)
+    if near:
+        return f"unknown field; did you mean {by_lower_case[near[0]]}?"
+    return f"unknown field; valid fields: {', '.join(sorted(valid))}"
 
 
 def _read_secrets(values: Secrets, field_errors: list[FieldError]) -> dict[str, str | SecretReference]:
@@ -228,11 +236,7 @@ def _read_secrets(values: Secrets, field_errors: list[FieldError]) -> dict[str, 
             text = _UNSUPPORTED.get(name)
             if text is None and name in _PUBLIC:
                 text = "is not a secret; move it to `security`"
-            field_errors.append(
-                FieldError(
-                    f"secrets.{name}", text or f"unknown field; valid fields: {', '.join(sorted(SECRET_FIELDS))}"
-                )
-            )
+            field_errors.append(FieldError(f"secrets.{name}", text or _describe_unknown(name, SECRET_FIELDS)))
         elif isinstance(value, str):
             hidden[SECRET_FIELDS.get(name, name)] = value
         else:
@@ -278,17 +282,25 @@ def _check_value(name: str, value: str | bool) -> str:
     elif not isinstance(value, str):
         text = "must be a string"
     elif name in _PEM:
-        if f"{_PEM[name]}-----" not in value:
-            text = "must be PEM, from -----BEGIN to END-----"
-        elif "\x00" in value:
-            text = "must not contain NUL"
+        text = find_pem_error(value, _PEM[name]) or ""
     elif not value.isprintable():
         text = "must be printable characters on one line"
     elif name in _PATTERNS and _PATTERNS[name][0].fullmatch(value) is None:
-        text = _PATTERNS[name][1]
+        text = _PATTERNS[name][1] + _suggest_extension(name, value)
     elif name == "token_url" and not _is_token_url(value):
         text = "must be a URL like https://login.example/oauth2/token, without user and fragment"
     return text
+
+
+def _suggest_extension(name: str, text: str) -> str:
+    """The names without the prefix that they have in JAAS files and URLs; empty if no name has it."""
+    if name != "extensions":
+        return ""
+    names = [one.partition("=")[0].strip() for one in text.split(",")]
+    suggested = [
+        short for one in names if re.fullmatch("[A-Za-z]+", short := one.removeprefix("extension_")) and short != one
+    ]
+    return f"; did you mean {' and '.join(suggested)}?" if suggested else ""
 
 
 def _is_token_url(text: str) -> bool:

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends, Query, Response
 
+from lagscale.domain.tenancy import MAX_GROUP_BYTES
 from lagscale.store.registry import monitors
 from lagscale.store.registry.monitor_spec import build_spec, read_draft
 from lagscale.store.registry.monitors import MonitorFilter
@@ -39,7 +40,8 @@ def _read_filters(
     *,
     cluster: Annotated[str | None, Query(max_length=63, description="Monitors of this cluster.")] = None,
     group: Annotated[
-        str | None, Query(alias="consumerGroup", max_length=255, description="Monitors of this consumer group.")
+        str | None,
+        Query(alias="consumerGroup", max_length=MAX_GROUP_BYTES, description="Monitors of this consumer group."),
     ] = None,
     auto: Annotated[
         bool | None, Query(alias="autoRegistered", description="Whether a ScaledObject registered it.")

@@ -13,6 +13,7 @@ from lagscale.store.registry.session import Row
 from services.api.schemas import (
     ApiSchema,
     FieldErrorOut,
+    Group,
     Line,
     Name,
     PolicyKeys,
@@ -33,7 +34,7 @@ class MonitorIn(ApiSchema):
 
     name: Name | None = Field(default=None, examples=["ingest-logs"], description="KEDA's `serviceType`.")
     cluster: Name = Field(examples=["main"])
-    consumer_group: Annotated[Line, Field(min_length=1)] = Field(examples=["lakerunner.ingest.logs"])
+    consumer_group: Group = Field(examples=["lakerunner.ingest.logs"])
     topics: Annotated[list[Topic], BeforeValidator(split_list), Field(min_length=1)] | None = Field(
         default=None,
         examples=[["lakerunner.objstore.ingest.logs"]],

@@ -7,7 +7,9 @@ from collections.abc import Iterator, Sequence
 import structlog
 
 from lagscale.domain.policy.policy import MAX_LOOKBACK_MS, OffsetResetPolicy, Policy
+from lagscale.domain.topics import DEFAULT_MAX_TOPICS, MAX_TOPICS_SETTING
 from lagscale.domain.verdict.contract import Reason, VerdictRequest
+from lagscale.domain.wording.numbers import format_count
 from lagscale.domain.wording.verdicts import describe_verdict
 from lagscale.errors import Conflict, FieldError, InvalidInput, LagscaleError, QuotaExceeded, SecretsUnreadable
 from lagscale.kafka.probe.result import AccessStatus, GroupResult, ProbeResult
@@ -197,6 +199,13 @@ def _check_window(policy: Policy) -> Iterator[tuple[str, str]]:
 
 
 def _check_topic_names(spec: MonitorSpec, topics: Sequence[TopicCheckOut]) -> Iterator[tuple[str, str]]:
+    if not spec.scope.is_listed and len(topics) > DEFAULT_MAX_TOPICS:
+        text = (
+            f"{len(topics)} topics match, and the scraper measures at most {DEFAULT_MAX_TOPICS} per monitor by default; beyond "
+            f"that, topics are not measured and the verdict is never calm. Raise {MAX_TOPICS_SETTING} of the scraper, set "
+            "excludeTopics, or create several monitors"
+        )
+        yield "topics" if spec.scope.pattern is None else "topicPattern", text
     if not topics:
         which = "topicPattern" if spec.scope.pattern is not None else "topics"
         text = (
@@ -231,7 +240,9 @@ def _check_group(spec: MonitorSpec, result: ProbeResult, topics: Sequence[TopicC
     if not without:
         return
     counts = (
-        "with offsetResetPolicy latest that counts as no lag"
+        "with offsetResetPolicy latest that counts as no lag: messages written before the first commit are never counted, "
+        "and until then they only keep the group active (unless scaleToZeroOnInvalidOffset). If its consumers start with "
+        "the oldest message (auto.offset.reset=earliest), set offsetResetPolicy to earliest"
         if spec.policy.offset_reset_policy is OffsetResetPolicy.LATEST
         else "with offsetResetPolicy earliest everything in the log counts as lag"
     )
@@ -275,7 +286,7 @@ def _build_unmeasured_verdict(policy: Policy, topics: Sequence[TopicCheckOut] | 
     lags = [lag for lag in waiting if lag is not None]
     # A sum of some topics only would be too low.
     lag = sum(lags) if lags and len(lags) == len(waiting) else None
-    current = "the current lag is unknown" if lag is None else f"the current lag is {lag:,} messages"
+    current = "the current lag is unknown" if lag is None else f"the current lag is {format_count(lag, 'message')}"
     within = _build_window(policy).first_verdict_within_seconds
     text = f"Nothing is measured yet, so the verdict is unknown for at most {within:g} s; {current}."
     return CurrentVerdictOut(verdict="unknown", sentence=text, from_samples=False, lag=lag)

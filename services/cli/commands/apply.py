@@ -171,6 +171,11 @@ def _print_results(executor: PlanExecutor, steps: Sequence[PlanStep], *, as_json
     if as_json:
         _print_json(results)
         return results
+    planned = {(step.ref, text) for step in steps for text in step.warnings}
+    for one in results:
+        for text in one.warnings:
+            if (one.ref, text) not in planned:
+                typer.echo(f"lagscale: {_format_location(one)}: warning: {text}", err=True)
     console = Console()
     done = [one for one in results if one.error is None]
     for one in done:

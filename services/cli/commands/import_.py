@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Annotated
 
@@ -9,6 +10,7 @@ import typer
 from rich.console import Console
 
 from lagscale.domain.tenancy import NAME_FORM, is_name
+from lagscale.domain.wording.numbers import format_count
 from lagscale.errors import InvalidInput, LagscaleError
 from lagscale.settings import load
 from services.cli.importing.conversion import convert_all
@@ -42,6 +44,14 @@ Out = Annotated[Path, typer.Option(help="Output directory; must be new or empty.
 Tenant = Annotated[
     str | None, typer.Option(help="Tenant for all monitors; default: one tenant per namespace, with its name.")
 ]
+KedaNamespace = Annotated[
+    str | None,
+    typer.Option(
+        metavar="NAMESPACE",
+        help="Namespace of KEDA's operator, which has the Secrets of ClusterTriggerAuthentications; "
+        "default: the only one of the manifests that has the Secret, or keda.",
+    ),
+]
 Sustain = Annotated[
     int, typer.Option(help="sustainSeconds of the monitors; 0 reacts to the first sample, as KEDA does.", min=0)
 ]
@@ -56,6 +66,7 @@ def import_manifests(
     tenant: Tenant = None,
     namespace: Annotated[str, typer.Option(help="Namespace for manifests without one.")] = "default",
     instance: Annotated[str, typer.Option(help="KEDA instance for the bindings.")] = "default",
+    keda_namespace: KedaNamespace = None,
     scaler_address: Address = DEFAULT_ADDRESS,
     push: Push = False,
     mtls_auth: Mtls = None,
@@ -74,6 +85,7 @@ def import_manifests(
         tenant=tenant,
         namespace=namespace,
         instance=instance,
+        keda_namespace=keda_namespace,
         sustain_seconds=sustain_seconds,
         stuck_after_seconds=stuck_after_seconds,
         batch_size=write_batches,
@@ -89,10 +101,11 @@ def import_manifests(
         print_json(report)
     else:
         _print_summary(report, out)
-    failed_count = report["summary"]["notConverted"] + report["summary"]["unreadable"]
-    if failed_count:
+    not_converted, unreadable = report["summary"]["notConverted"], report["summary"]["unreadable"]
+    if not_converted or unreadable:
         raise NotEverythingConverted(
-            f"{failed_count} could not be converted; see {out}/report.md. All others were written."
+            f"{format_count(not_converted, 'object')} not converted, {format_count(unreadable, 'document')} unreadable; "
+            f"see {out}/report.md. All others were written."
         )
 
 
@@ -100,8 +113,8 @@ def _print_summary(report: ReportData, out: Path) -> None:
     console = Console(soft_wrap=True)
     summary = report["summary"]
     console.print(
-        f"{summary['converted']} converted: {summary['monitors']} monitors on {summary['clusters']} clusters, "
-        f"in {summary['batches']} batches.",
+        f"{format_count(summary['converted'], 'object')} converted: {format_count(summary['monitors'], 'monitor')} on "
+        f"{format_count(summary['clusters'], 'cluster')}, in {format_count(summary['batches'], 'batch', 'batches')}.",
         highlight=False,
     )
     for one in report["objects"]:
@@ -109,6 +122,10 @@ def _print_summary(report: ReportData, out: Path) -> None:
             console.print(f"not converted: {one['kind']} {one['namespace']}/{one['name']}: {field_error}", markup=False)
     for one in report["unreadable"]:
         console.print(f"unreadable: {one['location']}: {one['reason']}", markup=False)
+    for task, objects in Counter(task for one in report["objects"] for task in one["tasks"]).items():
+        console.print(f"to do ({format_count(objects, 'object')}): {task}", markup=False, highlight=False)
     if report["missingValues"]:
-        console.print(f"{len(report['missingValues'])} values are missing; see the report.")
+        console.print(
+            f"{format_count(len(report['missingValues']), 'missing value')}; see the report.", highlight=False
+        )
     console.print(f"Next: {out}/README.md.", markup=False)

@@ -28,6 +28,8 @@ _MSK_KEYS = (
     ("saslTokenProvider", "awsRoleArn", "awsAccessKeyID", "awsSecretAccessKey", "awsSessionToken"),
 )
 _TLS = ("ca", "cert", "key", "keyPassword")
+_HOST = re.compile(r"[^\s:/\[\]]+|\[[0-9a-fA-F:]+\]")
+_SERVER = re.compile(r"[^\s:/]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}")
 _AWS = {"aws", "aws-eks", "aws-kiam"}
 _NAME_LENGTH = 50
 
@@ -190,6 +192,23 @@ def _log_keys(trigger: KedaTrigger, used: Iterable[str], sasl: str) -> None:
         log.add_task(f"{source} is not among the manifests; {advice}.")
 
 
+def _check_servers(trigger: KedaTrigger, servers: Sequence[str]) -> None:
+    log, path = trigger.log, trigger.key("bootstrapServers")
+    for server in servers:
+        if _HOST.fullmatch(server) is not None:
+            log.reject(path, f"{server} has no port", f"; append it, for example {server}:9092")
+        elif _SERVER.fullmatch(server) is None:
+            log.reject(path, f"{server}: expected HOST:PORT, for example kafka.example:9092")
+    local = [server for server in servers if re.fullmatch(r"(?!localhost:)[^\s:/.\[]+:\d{1,5}", server)]
+    if local:
+        host, _, port = local[0].partition(":")
+        log.add_task(
+            f"A host without a domain resolves only in the namespace of its Service, and Lagscale resolves it in that of the "
+            f"scraper: {', '.join(local)}. Use HOST.NAMESPACE.svc in register/10-clusters.yaml, for example "
+            f"{host}.{trigger.resource.namespace}.svc:{port}."
+        )
+
+
 def _append_source(text: str, given: SourcedValue) -> str:
     return text if given.text is not None else f"{text}; its value is in {given.source}"
 
@@ -210,8 +229,5 @@ def _parse_servers(trigger: KedaTrigger) -> tuple[SourcedValue, ...]:
     if given.text is None:
         return (given,)
     servers = sorted({part.strip() for part in given.text.split(",") if part.strip()})
-    for number, server in enumerate(servers):
-        if re.fullmatch(r"[^\s:/]+:\d{1,5}|\[[0-9a-fA-F:]+\]:\d{1,5}", server) is None:
-            text = f"address {number}: expected HOST:PORT, for example kafka.example:9092"
-            trigger.log.reject(trigger.key("bootstrapServers"), text)
+    _check_servers(trigger, servers)
     return tuple(SourcedValue(one, "") for one in servers) or (SourcedValue(None, "nowhere"),)

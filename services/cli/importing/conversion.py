@@ -111,7 +111,7 @@ def _convert_object(manifests: ManifestIndex, resource: ScaledResource, options:
         one.log.field_errors.append(text)
     log_unchanged_keys(resource, one.log)
     for trigger_index in resource.list_kafka_triggers():
-        trigger = read_trigger(manifests, resource, trigger_index, one.log)
+        trigger = read_trigger(manifests, resource, trigger_index, one.log, options.keda_namespace)
         one.clusters[trigger_index] = build_cluster(trigger, one.tenant)
         one.monitors[trigger_index] = build_monitor(trigger, one.tenant, options)
     return one

@@ -92,6 +92,10 @@ class ManifestIndex:
         nested = self._objects.get((kind, namespace, name))
         return None if nested is None else nested[1]
 
+    def list_namespaces(self, kind: str, name: str) -> list[str]:
+        """The namespaces in which the manifests have an object of this name."""
+        return [namespace for one, namespace, other in self._objects if (one, other) == (kind, name)]
+
     def config_value(self, namespace: str, name: str, key: str) -> str | None:
         """A value of a ConfigMap, if it is among the manifests."""
         value = get_map(self.get("ConfigMap", namespace, name) or {}, "data").get(key)

@@ -7,9 +7,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from lagscale.domain.policy.keda_keys import FLAGS, KEDA_KEYS, WRITTEN_OUT
+from lagscale.domain.policy.keys import TRUE_TEXTS
+from lagscale.domain.topics import DEFAULT_MAX_TOPICS, MAX_TOPICS_SETTING
 from services.cli.importing.manifest_index import SCALED_JOB, get_map
 from services.cli.importing.options import ImportOptions
-from services.cli.importing.triggers import TRUE, KedaTrigger, SourcedValue
+from services.cli.importing.triggers import KedaTrigger, SourcedValue
 
 PolicyValue = str | int | bool
 #: None for all topics of the group.
@@ -66,6 +68,11 @@ def _read_topics(trigger: KedaTrigger) -> Topics:
     if given is None or (given.text is not None and not given.text.strip()):
         text = "not set: the monitor measures all topics with commits of the group; without commits, KEDA counts every topic of the cluster, and Lagscale reports nothing to measure"
         trigger.log.change(path, text)
+        trigger.log.add_warning(
+            f"{trigger.path} has no topic: a monitor measures at most {DEFAULT_MAX_TOPICS} topics of its group "
+            f"({MAX_TOPICS_SETTING} of the scraper, {DEFAULT_MAX_TOPICS} by default). Beyond that, topics are not measured and the "
+            "verdict is never calm: raise the setting, set excludeTopics, or create several monitors."
+        )
         return None
     trigger.log.keep(path, _describe_source(trigger, "topic"))
     if given.text is None:
@@ -155,7 +162,7 @@ def _check_conflicts(trigger: KedaTrigger, topics: Topics, policy: dict[str, Pol
 def _parse_value(name: str, text: str) -> PolicyValue:
     """A value for the API; an invalid one stays a string and is in the log."""
     if name in FLAGS:
-        return text in TRUE
+        return text in TRUE_TEXTS
     return int(text) if re.fullmatch(r"[+-]?\d+", text, re.ASCII) else text
 
 

@@ -13,7 +13,8 @@ from lagscale.errors import FieldError, InvalidInput
 
 DEFAULT_SUSTAIN_SECONDS: Final = 120
 DEFAULT_STUCK_AFTER_SECONDS: Final = 300
-
+#: The namespace of KEDA's operator.
+DEFAULT_KEDA_NAMESPACE: Final = "keda"
 
 DEFAULT_ADDRESS: Final = "lagscale-scaler.lagscale.svc:50051"
 _KINDS = {
@@ -66,6 +67,7 @@ class ImportOptions:
         tenant: of all monitors; None for one tenant per namespace, with its name.
         namespace: of objects without one.
         instance: the KEDA instance of the bindings.
+        keda_namespace: of the Secrets of ClusterTriggerAuthentications; None for the only one that has them, or `keda`.
         sustain_seconds, stuck_after_seconds: keys of the monitors' policies.
         batch_size: ScaledObjects per batch.
         with_tenants: declare the tenants too.
@@ -75,6 +77,7 @@ class ImportOptions:
     tenant: str | None = None
     namespace: str = "default"
     instance: str = "default"
+    keda_namespace: str | None = None
     sustain_seconds: int = DEFAULT_SUSTAIN_SECONDS
     stuck_after_seconds: int = DEFAULT_STUCK_AFTER_SECONDS
     batch_size: int = 50

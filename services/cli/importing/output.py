@@ -19,9 +19,10 @@ from ruamel.yaml.comments import CommentedMap
 from ruamel.yaml.scalarstring import LiteralScalarString
 
 from lagscale.domain.policy.keda_keys import KEDA_KEYS
+from lagscale.domain.wording.numbers import format_count
 from lagscale.errors import FieldError, InvalidInput
 from services.cli.importing.conversion import Conversion, ConvertedObject
-from services.cli.importing.conversion_log import KeyOutcome
+from services.cli.importing.manifest_index import get_map
 from services.cli.importing.options import ImportOptions
 from services.cli.importing.rewriting import read_max_replicas, read_min_replicas
 from services.cli.importing.triggers import SourcedValue
@@ -278,12 +279,7 @@ def _describe_object(one: ConvertedObject, batch: str | None, conversion: Conver
 
 
 def _count_keys(conversion: Conversion) -> list[ReportData]:
-    counts = Counter(
-        entry.key.rpartition(".")[2].removesuffix("FromEnv")
-        for one in conversion.objects
-        for entry in one.log.entries
-        if entry.outcome is not KeyOutcome.ADDED and entry.key.startswith("triggers[")
-    )
+    counts = Counter(name for one in conversion.objects for name in _list_trigger_keys(one))
     return [
         {
             "key": key.name,
@@ -296,6 +292,16 @@ def _count_keys(conversion: Conversion) -> list[ReportData]:
     ]
 
 
+def _list_trigger_keys(one: ConvertedObject) -> Iterator[str]:
+    """The keys of each kafka trigger and of its authentication, each once for a trigger."""
+    for index in one.resource.list_kafka_triggers():
+        prefix = f"triggers[{index}].authenticationRef."
+        metadata = {name.removesuffix("FromEnv") for name in get_map(one.resource.triggers[index], "metadata")}
+        yield from metadata | {
+            entry.key.removeprefix(prefix) for entry in one.log.entries if entry.key.startswith(prefix)
+        }
+
+
 def _render_markdown(data: ReportData) -> str:
     """The report as Markdown."""
     summary, missing_values = data["summary"], data["missingValues"]
@@ -305,9 +311,9 @@ def _render_markdown(data: ReportData) -> str:
     lines = [
         "# Import of KEDA's kafka triggers",
         "",
-        f"{summary['converted']} objects converted, {summary['notConverted']} not converted, "
-        f"{summary['withoutKafkaTrigger']} without a kafka trigger, {summary['unreadable']} unreadable documents. "
-        f"{summary['monitors']} monitors on {summary['clusters']} clusters to register.",
+        f"{format_count(summary['converted'], 'object')} converted, {summary['notConverted']} not converted, "
+        f"{summary['withoutKafkaTrigger']} without a kafka trigger, {format_count(summary['unreadable'], 'unreadable document')}. "
+        f"{format_count(summary['monitors'], 'monitor')} on {format_count(summary['clusters'], 'cluster')} to register.",
         "",
         *_render_section(
             "Values required before apply", [*table, *(["", "```sh", *commands, "```"] if commands else [])]

@@ -201,17 +201,25 @@ _SPEC_REASONS = {
 }
 _POLLING = "; needs no tuning: answers change only with a new sample, and the HPA polls every 15 s itself"
 _PAUSED = ("autoscaling.keda.sh/paused-replicas", "autoscaling.keda.sh/paused", "autoscaling.keda.sh/paused-scale-in", "autoscaling.keda.sh/paused-scale-out")  # fmt: skip
-RACE = (
-    "At minReplicaCount 0 an error does not keep the replicas: KEDA up to 2.20.2 can treat an error of an HPA request "
-    "as inactive, and scale a working group to zero after the cooldown. "
+_RACE = (
+    "At {zero} an error does not keep the replicas: KEDA up to 2.20.2 can treat an error of an HPA request "
+    "as inactive, and scale a working group {down} after the cooldown. "
 )
 _LAST_KNOWN_ANSWER = (
     "Lagscale therefore returns the last-known answer while lag is unknown (holdSeconds, by default an hour)."
 )
-_NO_LAST_KNOWN_ANSWER = "With a fallback the monitor has holdSeconds 0, so KEDA gets errors; the fallback does not prevent this, minReplicaCount 1 does."
-FALLBACK_ZERO = (
+_NO_LAST_KNOWN_ANSWER = (
+    "With a fallback the monitor has holdSeconds 0, so KEDA gets errors; the fallback does not prevent this; {remedy}."
+)
+_FALLBACK_ZERO = (
     "fallback.replicas is 0 at minReplicaCount 0: KEDA scales to zero on an error at once. Set replicas, or remove the "
     "fallback, so that Lagscale returns the last-known answer."
+)
+_FORMULA = (
+    "At {zero} the formula alone activates the workload: KEDA ignores the activity of every trigger, and compares the "
+    "formula's value with activationTarget ({activation_target}). The value of Lagscale is 0 until the total lag stays above "
+    "lagThreshold for sustainSeconds, so a smaller backlog never activates, and a group that keeps up is scaled {down} "
+    "after the cooldown. To prevent it, {remedy}, or remove the formula."
 )
 
 
@@ -230,6 +238,7 @@ def log_unchanged_keys(resource: ScaledResource, log: ConversionLog) -> None:
         else:
             log.keep(name, _explain_unchanged_key(reasons, name, value))
     if resource.kind != SCALED_JOB:
+        _check_replica_counts(resource, log)
         _warn_about_zero(resource, log)
 
 
@@ -306,10 +315,37 @@ def _log_modifiers(resource: ScaledResource, modifiers: Node, log: ConversionLog
         )
 
 
-def _warn_about_zero(resource: ScaledResource, log: ConversionLog) -> None:
-    if read_min_replicas(resource) > 0:
+def _check_replica_counts(resource: ScaledResource, log: ConversionLog) -> None:
+    """Reject the bounds that KEDA rejects (`CheckReplicaCountBoundsAreValid`)."""
+    spec, maximum = resource.spec, read_max_replicas(resource)
+    # KEDA compares with the minimum of the HPA, which is 1 for an explicit 0, and with 0 if none is set.
+    minimum = max(read_min_replicas(resource), 1) if spec.get("minReplicaCount") is not None else 0
+    if minimum > maximum:
+        log.reject("minReplicaCount", f"{minimum} is above maxReplicaCount {maximum}", "; lower it")
+    idle = spec.get("idleReplicaCount")
+    if idle is None:
         return
-    fallback = get_map(resource.spec, "fallback")
-    log.add_warning(RACE + (_NO_LAST_KNOWN_ANSWER if fallback else _LAST_KNOWN_ANSWER))
-    if fallback and _parse_number(fallback.get("replicas"), 0) == 0:
-        log.add_warning(FALLBACK_ZERO)
+    if _parse_number(idle, 0) >= minimum:
+        text = f"{idle} must be below minReplicaCount {minimum}"
+        log.reject("idleReplicaCount", text, "; remove it, or raise minReplicaCount")
+    elif read_min_replicas(resource) == 0:
+        log.add_warning(f"idleReplicaCount {idle} has no effect beside minReplicaCount 0; remove it.")
+
+
+def _warn_about_zero(resource: ScaledResource, log: ConversionLog) -> None:
+    """Warn of KEDA's race: while inactive, it asks for idleReplicaCount first, whatever the minimum."""
+    idle = resource.spec.get("idleReplicaCount")
+    if idle is not None:
+        zero, down, remedy = f"idleReplicaCount {idle}", f"to {idle}", "remove idleReplicaCount"
+    elif read_min_replicas(resource) == 0:
+        zero, down, remedy = "minReplicaCount 0", "to zero", "set minReplicaCount to 1"
+    else:
+        return
+    fallback, modifiers = get_map(resource.spec, "fallback"), get_map(resource.spec, "advanced", "scalingModifiers")
+    last_known = _NO_LAST_KNOWN_ANSWER.format(remedy=remedy) if fallback else _LAST_KNOWN_ANSWER
+    log.add_warning(_RACE.format(zero=zero, down=down) + last_known)
+    if fallback and read_min_replicas(resource) == 0 and _parse_number(fallback.get("replicas"), 0) == 0:
+        log.add_warning(_FALLBACK_ZERO)
+    if modifiers:
+        activation_target = modifiers.get("activationTarget") or 0
+        log.add_task(_FORMULA.format(zero=zero, down=down, remedy=remedy, activation_target=activation_target))

@@ -11,9 +11,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from lagscale.domain.policy.keda_keys import FROM_ENV, KEDA_KEYS, SECRETS, KeyTarget
+from lagscale.domain.policy.keda_keys import AUTHENTICATION_ONLY, FROM_ENV, KEDA_KEYS, SECRETS, KeyTarget
+from lagscale.domain.policy.keys import FALSE_TEXTS, TRUE_TEXTS
+from lagscale.domain.tenancy import find_group_error
 from services.cli.importing.conversion_log import ConversionLog
 from services.cli.importing.manifest_index import SCALED_JOB, ManifestIndex, Node, ScaledResource, get_map, list_maps
+from services.cli.importing.options import DEFAULT_KEDA_NAMESPACE
 
 #: Parameters that are not secret, and their possible values. Only these are read from a Secret.
 _WORDS: Mapping[str, frozenset[str]] = {
@@ -110,8 +113,10 @@ def _find_workload(manifests: ManifestIndex, resource: ScaledResource) -> tuple[
     return manifests.get(kind, resource.namespace, name), f"{kind} {resource.namespace}/{name}"
 
 
-def read_credentials(manifests: ManifestIndex, resource: ScaledResource, trigger: Node) -> TriggerCredentials:
-    """The authentication that a trigger refers to."""
+def read_credentials(
+    manifests: ManifestIndex, resource: ScaledResource, trigger: Node, keda_namespace: str | None
+) -> TriggerCredentials:
+    """The authentication that a trigger refers to; `keda_namespace` is as in `ImportOptions`."""
     ref = get_map(trigger, "authenticationRef")
     name = str(ref.get("name") or "")
     if not name:
@@ -122,8 +127,6 @@ def read_credentials(manifests: ManifestIndex, resource: ScaledResource, trigger
     node = manifests.get(kind, namespace, name)
     if node is None:
         return TriggerCredentials(source, {}, missing=True)
-    # Secrets of a ClusterTriggerAuthentication are in the namespace of KEDA's operator.
-    secret_namespace = namespace or "keda"
     parameters: dict[str, SourcedValue] = {}
     unknown: list[str] = []
     spec = get_map(node, "spec")
@@ -135,6 +138,8 @@ def read_credentials(manifests: ManifestIndex, resource: ScaledResource, trigger
             unknown.append(part)
         for entry in entries:
             name_of = str(entry.get("parameter"))
+            # Secrets of a ClusterTriggerAuthentication are in the namespace of KEDA's operator.
+            secret_namespace = namespace or keda_namespace or _guess_keda_namespace(manifests, part, entry)
             parameters[name_of] = _resolve_parameter(manifests, resource, part, entry, secret_namespace)
     pod = get_map(spec, "podIdentity")
     identity = str(pod.get("provider") or "none")
@@ -145,6 +150,13 @@ def read_credentials(manifests: ManifestIndex, resource: ScaledResource, trigger
         role=str(pod.get("roleArn") or ""),
         unknown=tuple(unknown),
     )
+
+
+def _guess_keda_namespace(manifests: ManifestIndex, part: str, entry: Node) -> str:
+    """The only namespace that has the Secret or ConfigMap of an entry, or KEDA's usual one."""
+    kind = "ConfigMap" if part == "configMapTargetRef" else "Secret"
+    namespaces = manifests.list_namespaces(kind, str(entry.get("name") or ""))
+    return namespaces[0] if len(namespaces) == 1 else DEFAULT_KEDA_NAMESPACE
 
 
 def _list_entries(value: Any) -> list[Node]:
@@ -176,9 +188,6 @@ def _resolve_parameter(
 
 
 _UNRENDERED = re.compile(r"\{\{.*?\}\}|\$\{[^}]*\}|\$\([^)]*\)")
-TRUE, _FALSE = {"1", "t", "T", "TRUE", "true", "True"}, {"0", "f", "F", "FALSE", "false", "False"}
-#: May also be in a TriggerAuthentication; both at once is an error in KEDA.
-_EXCLUSIVE_KEYS = ("sasl", "tls")
 _UNKNOWN_KEY = "not a key of KEDA's kafka trigger"
 
 
@@ -227,6 +236,11 @@ class KedaTrigger:
         """The path of a key in the report."""
         return self.origin.get(name, f"{self.path}.metadata.{name}")
 
+    def has(self, key: str) -> bool:
+        """Whether the key is set, though its value may be unknown; blank is not set."""
+        given = self.values.get(key)
+        return given is not None and (given.text is None or given.text.strip() != "")
+
     def text(self, key: str) -> str:
         """The value without surrounding whitespace; KEDA's default if it is not set or unknown."""
         given = self.values.get(key)
@@ -234,12 +248,18 @@ class KedaTrigger:
 
     def flag(self, key: str) -> bool:
         """The value of a boolean key."""
-        return self.text(key) in TRUE
+        return self.text(key) in TRUE_TEXTS
 
 
-def read_trigger(manifests: ManifestIndex, resource: ScaledResource, index: int, log: ConversionLog) -> KedaTrigger:
+def read_trigger(
+    manifests: ManifestIndex,
+    resource: ScaledResource,
+    index: int,
+    log: ConversionLog,
+    keda_namespace: str | None = None,
+) -> KedaTrigger:
     """Read a trigger of an object; log the keys that KEDA does not know, and the values that it rejects."""
-    credentials = read_credentials(manifests, resource, resource.triggers[index])
+    credentials = read_credentials(manifests, resource, resource.triggers[index], keda_namespace)
     trigger = KedaTrigger(resource, index, credentials, log)
     for name, value in get_map(trigger.node, "metadata").items():
         _read_key(trigger, manifests, name, value)
@@ -248,9 +268,11 @@ def read_trigger(manifests: ManifestIndex, resource: ScaledResource, index: int,
     for part in credentials.unknown:
         log.add_warning(f"{trigger.path}: `{part}` of {credentials.source} is not supported; configure it by hand.")
     for name in ("bootstrapServers", "consumerGroup"):
-        required = trigger.values.get(name)
-        if required is None or (required.text is not None and not required.text.strip()):
+        if not trigger.has(name):
             log.reject(f"{trigger.path}.metadata.{name}", "is required")
+    group = trigger.text("consumerGroup")
+    if group and (group_error := find_group_error(group)) is not None:
+        log.field_errors.append(f"{trigger.key('consumerGroup')}: {group_error}")
     for name, given in trigger.values.items():
         error = _find_error(name, (given.text or "").strip())
         if error:
@@ -262,25 +284,46 @@ def _read_key(trigger: KedaTrigger, manifests: ManifestIndex, name: str, value: 
     """Read one key of the trigger's metadata."""
     log, path, text = trigger.log, f"{trigger.path}.metadata.{name}", _to_text(value)
     base_name = name.removesuffix("FromEnv")
+    plain_text = _to_text(get_map(trigger.node, "metadata").get(base_name)).strip()
     if _UNRENDERED.search(text):
         advice = "render it, or use the output of `kubectl get -o yaml`"
         log.field_errors.append(f"{path}: template not rendered; {advice}")
         # A placeholder, so that the key is not reported as missing too.
         trigger.values[base_name] = SourcedValue(None, "a template")
+    elif name != base_name and base_name in FROM_ENV and plain_text:
+        log.drop(path, f"{base_name} takes precedence; KEDA before 2.20 took {name}")
+        log.add_warning(f"{path}: {base_name} is set too and takes precedence; KEDA before 2.20 took {name}.")
     elif name != base_name and base_name in FROM_ENV:
         trigger.values[base_name] = resolve_variable(manifests, trigger.resource, text.strip())
         trigger.origin[base_name] = path
     elif name not in KEDA_KEYS:
         log.drop(path, _UNKNOWN_KEY)
+    elif name in AUTHENTICATION_ONLY:
+        _drop_unread_key(trigger, name, path, text)
     elif name in SECRETS:
-        log.drop(path, "KEDA reads it from a TriggerAuthentication only; here it is in plain text")
+        log.drop(path, "here it is in plain text; the cluster needs it from a Secret")
         log.add_warning(f"{path} contains a secret in plain text; remove it, and change that secret.")
-    elif name in FROM_ENV and get_map(trigger.node, "metadata").get(f"{name}FromEnv"):
-        log.drop(path, f"{name}FromEnv takes precedence")
+    elif name in FROM_ENV and not plain_text and f"{name}FromEnv" in get_map(trigger.node, "metadata"):
+        log.drop(path, f"empty, so {name}FromEnv counts")
     else:
         if not isinstance(value, str):
             log.add_warning(f"{path} is not a string, which Kubernetes rejects; quote it.")
         trigger.values[name], trigger.origin[name] = SourcedValue(text, "the trigger"), path
+
+
+def _drop_unread_key(trigger: KedaTrigger, name: str, path: str, text: str) -> None:
+    """Log a key that KEDA reads from a TriggerAuthentication only."""
+    log = trigger.log
+    log.drop(path, "KEDA reads it from a TriggerAuthentication only; here it has no effect")
+    if name in SECRETS:
+        log.add_warning(f"{path} contains a secret in plain text; remove it, and change that secret.")
+    target = KEDA_KEYS[name].target
+    if target is not KeyTarget.NONE and text.strip() and name not in (trigger.credentials.parameters or {}):
+        part = "secrets" if target is KeyTarget.SECRET else "security"
+        log.add_task(
+            f"{path}: KEDA does not read {name} here, so the cluster is registered without it. If its brokers require it, set "
+            f"{part}.{name} of the cluster in register/10-clusters.yaml."
+        )
 
 
 def _read_parameter(trigger: KedaTrigger, name: str, given: SourcedValue) -> None:
@@ -288,12 +331,13 @@ def _read_parameter(trigger: KedaTrigger, name: str, given: SourcedValue) -> Non
     path = f"{trigger.path}.authenticationRef.{name}"
     if name not in KEDA_KEYS:
         trigger.log.drop(path, _UNKNOWN_KEY)
-    elif name not in trigger.values:
-        trigger.values[name], trigger.origin[name] = given, path
-    elif name in _EXCLUSIVE_KEYS:
-        trigger.log.reject(path, "set in the trigger too", "; remove one of the two")
+    elif KEDA_KEYS[name].target in {KeyTarget.MONITOR, KeyTarget.POLICY, KeyTarget.CLUSTER}:
+        trigger.log.drop(path, "KEDA reads it from the trigger only")
+    elif trigger.has(name):
+        older = "; KEDA before 2.20 rejects both at once" if name in {"sasl", "tls"} else ""
+        trigger.log.drop(path, f"the value in the trigger takes precedence{older}")
     else:
-        trigger.log.drop(path, "the value in the trigger takes precedence")
+        trigger.values[name], trigger.origin[name] = given, path
 
 
 def _to_text(value: Any) -> str:
@@ -312,4 +356,4 @@ def _find_error(name: str, text: str) -> str:
         return "" if valid else f"must be an integer of at least {minimum}"
     if name == "offsetResetPolicy":
         return "" if text in {"latest", "earliest"} else "must be latest or earliest"
-    return "" if text in TRUE | _FALSE else "must be true or false"
+    return "" if text in TRUE_TEXTS | FALSE_TEXTS else "must be true or false"

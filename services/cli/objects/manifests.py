@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -27,6 +27,7 @@ from services.cli.output import dump_yaml
 API_VERSION = "lagscale/v1"
 _TOP = ("apiVersion", "kind", "metadata", "spec")
 _METADATA = ("name", "tenant", "hasSecrets")
+_NAMESPACE = "objects belong to a tenant, not to a namespace: set metadata.tenant, and bind namespaces with a Binding"
 #: Longer lines of exported YAML are folded.
 _WIDTH = 120
 
@@ -113,6 +114,7 @@ def _parse_manifest(
     spec = resolve_spec(document, environ, field_errors)
     ref = _parse_ref(document, spec, field_errors)
     if ref is None:
+        field_errors += _check_unidentified(document, spec, schemas)
         return None
     if not isinstance(spec, dict):
         field_errors.append(FieldError(f"{document.locate(('spec',))}: {ref}: spec", "must be a mapping"))
@@ -122,6 +124,21 @@ def _parse_manifest(
     for key_path, text in schemas.field_errors(ref.kind, manifest.spec):
         field_errors.append(manifest.build_error(("spec", *key_path), text))
     return manifest if len(field_errors) == before else replace(manifest, valid_alone=False)
+
+
+def _check_unidentified(document: SourceDocument, spec: Any, schemas: ApiSchemas) -> Iterator[FieldError]:
+    """Errors in the spec too, so that those of metadata do not hide them."""
+    kind = _find_kind(document.value) if isinstance(document.value, dict) else None
+    if kind is None or not isinstance(spec, dict) or "spec" not in document.value:
+        return
+    for key_path, text in schemas.field_errors(kind, schemas.split_lists(kind, spec)):
+        path: KeyPath = ("spec", *key_path)
+        yield FieldError(f"{document.locate(path)}: {'.'.join(map(str, path))}", text)
+
+
+def _find_kind(value: Any) -> ObjectKind | None:
+    """The kind of a document of Lagscale."""
+    return KINDS_BY_NAME.get(value["kind"]) if isinstance(value.get("kind"), str) else None
 
 
 def _parse_ref(document: SourceDocument, spec: Any, field_errors: list[FieldError]) -> ObjectRef | None:
@@ -136,7 +153,13 @@ def _parse_ref(document: SourceDocument, spec: Any, field_errors: list[FieldErro
     if not isinstance(value, dict):
         add_error((), "must be a mapping with kind, metadata and spec")
         return None
-    kind = KINDS_BY_NAME.get(value["kind"]) if isinstance(value.get("kind"), str) else None
+    kind = _find_kind(value)
+    if str(value.get("apiVersion", "")).startswith("keda.sh/"):
+        text = (
+            "is an object of KEDA: apply it with `kubectl apply`, or convert its kafka triggers with `lagscale import`"
+        )
+        add_error(("kind",), f"{value.get('kind')} {text}")
+        return None
     if kind is None:
         text = (
             "is required"
@@ -154,7 +177,9 @@ def _parse_ref(document: SourceDocument, spec: Any, field_errors: list[FieldErro
         add_error(("metadata",), "is required, with the name and the tenant")
         return None
     for name in metadata:
-        if name not in _METADATA:
+        if name == "namespace":
+            add_error(("metadata", name), _NAMESPACE)
+        elif name not in _METADATA:
             add_error(("metadata", name), describe_unknown_name(name, _METADATA, "unknown field"))
     if kind is None:
         return None

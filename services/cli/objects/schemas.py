@@ -26,7 +26,6 @@ _CONSTRAINTS = {
     "minimum": "must be at least {:g}", "maximum": "must be at most {:g}",
     "minLength": "must have at least {} character(s)", "maxLength": "must have at most {} characters",
     "minItems": "must have at least {} item(s)", "maxItems": "must have at most {} items",
-    "enum": "must be one of {}",
 }  # fmt: skip
 #: Mappings with policy keys; their values may be strings, numbers or booleans.
 _POLICIES = ("policy", "policyDefaults")
@@ -131,6 +130,10 @@ class ApiSchemas:
                     yield (name,), f"belongs in metadata, not in the spec of a {kind.name}"
                 else:
                     yield (*key_path, name), describe_unknown_name(name, valid, "unknown field")
+        elif error.validator == "enum" and "propertyNames" in error.schema_path:
+            yield (*key_path, error.instance), describe_unknown_name(error.instance, constraint, "unknown field")
+        elif error.validator == "enum":
+            yield key_path, f"must be one of {', '.join(map(str, constraint))}"
         elif error.validator == "required":
             yield from (((*key_path, name), "is required") for name in constraint if name not in error.instance)
         elif error.validator == "anyOf":

@@ -14,6 +14,7 @@ CODES: Final[Mapping[type[BaseException], StatusCode]] = {
     errors.InvalidInput: StatusCode.INVALID_ARGUMENT,
     errors.NotFound: StatusCode.NOT_FOUND,
     errors.Conflict: StatusCode.ABORTED,
+    errors.PreflightRunning: StatusCode.ABORTED,
     errors.PreconditionFailed: StatusCode.FAILED_PRECONDITION,
     errors.NotAuthenticated: StatusCode.UNAUTHENTICATED,
     errors.NotAllowed: StatusCode.PERMISSION_DENIED,

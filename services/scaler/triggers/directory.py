@@ -38,8 +38,8 @@ _CACHE_SIZE: Final = 50_000
 #: Characters of an instance, namespace or ScaledObject name.
 _MAX_REQUESTER_LENGTH: Final = 253
 _HINT: Final = (
-    "check serviceType and the other trigger keys, check that the namespace is bound to the tenant, or register "
-    "the monitor"
+    "check serviceType and the other trigger keys, check that the namespace is bound to the tenant and that `tenant`, if the "
+    "trigger has it, names that one, or register the monitor"
 )
 
 

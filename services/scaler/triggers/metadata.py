@@ -12,11 +12,11 @@ from typing import Final
 from cachetools import LRUCache
 
 from lagscale.domain.policy.keda_keys import KEDA_KEYS
-from lagscale.domain.policy.keys import KEYS_BY_NAME
+from lagscale.domain.policy.keys import FALSE_TEXTS, KEYS_BY_NAME, TRUE_TEXTS
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.policy.tenant_rules import NO_RULES, PolicyRules
-from lagscale.domain.tenancy import compute_edit_distance
+from lagscale.domain.tenancy import compute_edit_distance, find_group_error
 from lagscale.domain.topics import TopicScope, lacks_single_topic, normalize_names
 from lagscale.errors import FieldError, InvalidInput
 
@@ -215,8 +215,11 @@ def _find_nearest_key(name: str) -> str | None:
 
 def _check_trigger(trigger: TriggerMetadata, values: Mapping[str, str]) -> list[FieldError]:
     field_errors = []
-    if values.get("excludePersistentLag", "").lower() == "true":
+    exclude_stuck = values.get("excludePersistentLag", "false")
+    if exclude_stuck in TRUE_TEXTS:
         field_errors.append(FieldError("excludePersistentLag", EXCLUDE_LAG_ERROR))
+    elif exclude_stuck not in FALSE_TEXTS:
+        field_errors.append(FieldError("excludePersistentLag", f"must be true or false, not {exclude_stuck[:40]!r}"))
     if "serviceType" in values:
         if not trigger.services:
             field_errors.append(FieldError("serviceType", "must name at least one monitor (comma-separated)"))
@@ -236,6 +239,8 @@ def _check_inline(trigger: TriggerMetadata) -> list[FieldError]:
         field_errors.append(FieldError("cluster", "must name a registered cluster; or set bootstrapServers"))
     if trigger.group is None:
         field_errors.append(FieldError("consumerGroup", "is required without serviceType"))
+    elif (group_error := find_group_error(trigger.group)) is not None:
+        field_errors.append(FieldError("consumerGroup", group_error))
     if trigger.given.get("partitionLimitation") and lacks_single_topic(trigger.scope):
         field_errors.append(FieldError("partitionLimitation", "needs exactly one topic"))
     return field_errors

@@ -27,8 +27,9 @@ from confluent_kafka import (
 from confluent_kafka.admin import OffsetSpec as _Spec
 
 from lagscale.domain.state_codes import StateCode
-from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules
+from lagscale.kafka.addresses import ANY_ADDRESS, AddressRules, split_server
 from lagscale.kafka.client import ERROR_STATES, ROOT_CAUSES
+from lagscale.kafka.errors import TLS_REQUIRED, classify_error, explain_sasl_error, explain_tls_error, requires_tls
 from lagscale.kafka.resolver_guard import open_admin
 from services.scraper import deadlines
 from services.scraper.kafka.coordinators import (
@@ -84,7 +85,12 @@ class KafkaCluster:
         Raises:
             ValueError: the client refuses the settings, or this build of it cannot enforce the address rules.
         """
-        self._reasons: dict[StateCode, float] = {}
+        self._config = config
+        self._rules = rules
+        #: Time and text of the last error of each kind.
+        self._reasons: dict[StateCode, tuple[float, str]] = {}
+        self._connect_failed = False
+        self._tls_required: bool | None = None
         self._opened_at = time.monotonic()
         self.lifetime_seconds = lifetime_seconds
         self._silent = self._answered = False
@@ -288,11 +294,25 @@ class KafkaCluster:
         self._admin.poll(0)
         if self._guard.refused(deadlines.REASON_MAX_AGE_SECONDS):
             return PollProblem(StateCode.ADDRESS_REFUSED)
-        recent = time.monotonic() - deadlines.REASON_MAX_AGE_SECONDS
+        recent, text = time.monotonic() - deadlines.REASON_MAX_AGE_SECONDS, ""
         for reason in ROOT_CAUSES:
-            if self._reasons.get(reason, recent) > recent:
-                return PollProblem(reason)
-        return PollProblem(code)
+            at, reason_text = self._reasons.get(reason, (recent, ""))
+            if at > recent:
+                code, text = reason, reason_text
+                break
+        if code is StateCode.UNREACHABLE and not self._connect_failed and self._requires_tls():
+            return PollProblem(StateCode.TLS_FAILED, text=TLS_REQUIRED)
+        return PollProblem(code, text=text)
+
+    def _requires_tls(self) -> bool:
+        """Whether the first bootstrap server uses TLS and the client does not; asked once.
+
+        Of a connection that is accepted and closed again the client says only that all brokers are down.
+        """
+        if self._tls_required is None:
+            server = split_server(str(self._config["bootstrap.servers"]).partition(",")[0])
+            self._tls_required = requires_tls(self._config, *server, self._rules, deadlines.TLS_PROBE_SECONDS)
+        return self._tls_required
 
     def _mark_silent(self) -> None:
         self._silent = True
@@ -310,8 +330,15 @@ class KafkaCluster:
         del self._admin
 
     def _on_error(self, error: KafkaError) -> None:
-        if (code := ERROR_STATES.get(error.code())) is not None:
-            self._reasons[code] = time.monotonic()
+        code, text = classify_error(error), ""
+        if code is StateCode.TLS_FAILED:
+            text = explain_tls_error(error.str(), self._config)
+        elif code is StateCode.AUTHENTICATION_FAILED:
+            text = explain_sasl_error(error.str())
+        elif error.code() in {KafkaError._TRANSPORT, KafkaError._RESOLVE}:
+            self._connect_failed = True
+        if code is not None:
+            self._reasons[code] = time.monotonic(), text
 
 
 def _compute_timeout(until: float) -> float:

@@ -9,6 +9,7 @@ from collections.abc import Iterable
 
 from lagscale.domain.lag.rounds import FIRST_SEEN_INTERVALS, Note
 from lagscale.domain.state_codes import StateCode
+from lagscale.domain.topics import MAX_TOPICS_SETTING
 from lagscale.store.scraping.topic_links import LinkChange, ScopeEntry, ScopeState, TopicLink
 from services.scraper.polling.round import PollProblem
 
@@ -26,7 +27,9 @@ def compute_links(entry: ScopeEntry, named: Iterable[str], at_ms: int, limit: in
     unmatched = tuple(link.target_id for link in entry.links if not link.fits or not entry.scope.matches(link.topic))
     if len(matched) > limit:
         # The existing links stay, so that their history goes on; a topic named now counts as known later.
-        problem = PollProblem(StateCode.TOO_MANY_TOPICS, f"{len(matched)} topics, at most {limit}")
+        problem = PollProblem(
+            StateCode.TOO_MANY_TOPICS, f"{len(matched)} topics, at most {limit} ({MAX_TOPICS_SETTING})"
+        )
         return LinkChange(remove=unmatched), _build_state(entry, problem, None, len(matched))
     remaining = [link for link in entry.links if link.target_id not in unmatched]
     removed = tuple(

@@ -196,7 +196,7 @@ async def test_a_mechanism_that_the_listener_does_not_offer_is_told_with_those_i
 
 @pytest.mark.parametrize(
     ("wrong", "says"),
-    [("ca", "`ca` that signed it"), ("client", "`certificate` and `key`"), ("none", "`certificate` and `key`")],
+    [("ca", "`ca` did not sign it"), ("client", "`certificate` and `key`"), ("none", "`certificate` and `key`")],
 )
 async def test_a_failed_handshake_says_whose_certificate_is_refused(
     shop: Shop, strict: Strict, tmp_path: Path, wrong: str, says: str
@@ -232,7 +232,19 @@ async def test_tls_to_a_plain_listener_and_plain_to_a_tls_one_are_told_apart(sho
     await cluster(shop, strict.server.address, "tls-to-plain", security={"protocol": "SSL", "ca": mine.authority})
     await cluster(shop, strict.server.tls_address, "plain-to-tls")
     assert "does not use TLS" in (await preflight(shop, "tls-to-plain"))["text"]
-    assert "does not speak the Kafka protocol" in (await preflight(shop, "plain-to-tls"))["text"]
+    found = await preflight(shop, "plain-to-tls")
+    assert found["problem"] == "tls_failed"
+    assert found["text"] == "The listener uses TLS: set tls to enable (security protocol SSL, or SASL_SSL with SASL)."
+    assert steps(found["addresses"][0]) == ["ok", "ok", "failed", "not_used", "not_tried"]
+
+
+async def test_sasl_without_tls_at_a_tls_listener_and_none_at_a_sasl_one(shop: Shop, strict: Strict) -> None:
+    security = {"sasl": "plaintext", "username": Broker.USER}
+    secrets = {"password": Broker.PASSWORD}
+    await cluster(shop, strict.server.tls_address, "sasl-to-tls", security=security, secrets=secrets)
+    assert "set tls to enable" in (await preflight(shop, "sasl-to-tls"))["text"]
+    await cluster(shop, strict.server.sasl_address, "nothing-to-sasl")
+    assert "set sasl and its credentials" in (await preflight(shop, "nothing-to-sasl"))["text"]
 
 
 EVERY_RIGHT = {
@@ -293,6 +305,10 @@ async def test_a_topic_that_is_absent_is_no_missing_right(shop: Shop, strict: St
     assert access_checks(found)["describe_topic", "not-there"]["status"] == "granted"
     assert access_checks(found)["list_offsets", "not-there"]["status"] == "unknown"
     assert "Topic not found" in access_checks(found)["list_offsets", "not-there"]["text"]
+    assert not found["ok"]
+    assert "Permission list_offsets on the topic not-there is not known: Topic not found." in [
+        warning["text"] for warning in found["warnings"]
+    ]
 
 
 async def test_a_registration_never_fails_because_the_broker_is_away(shop: Shop) -> None:
@@ -335,6 +351,8 @@ async def test_a_cluster_is_looked_at_once_at_a_time(shop: Shop, strict: Strict)
     silent.close()
     refused = next(answer for answer in (first, second) if answer.status_code == 409)
     done = next(answer for answer in (first, second) if answer.status_code == 200)
+    assert refused.json()["type"].endswith(":preflight-running")
+    assert refused.json()["title"] == "A preflight of this cluster is already running."
     assert "already running" in refused.json()["detail"]
     assert done.json()["problem"] in {"timeout", "unreachable"}
 

@@ -37,6 +37,10 @@ class Log:
             self._commit(group, name, offset)
         return name
 
+    def create(self, names: list[str]) -> None:
+        for future in self._admin.create_topics([NewTopic(name, 1, 1) for name in names]).values():
+            future.result(20)
+
     def _commit(self, group: str, topic: str, offset: int) -> None:
         request = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, offset)])
 
@@ -73,6 +77,16 @@ def said(answer: dict[str, Any]) -> dict[str, str]:
     return {warning["field"]: warning["text"] for warning in answer["warnings"]}
 
 
+async def test_more_topics_than_a_monitor_may_match_are_a_warning(shop: Shop, log: Log) -> None:
+    word = fresh("word")
+    log.create([f"{word}-{number:03}" for number in range(101)])
+    await ready(shop, log.address)
+    text = said(await validated(shop, topicPattern=f"{word}-.*"))["topicPattern"]
+    assert text.startswith("101 topics match, and the scraper measures at most 100 per monitor by default")
+    assert "LAGSCALE_SCRAPER_MAX_TOPICS_PER_MONITOR" in text
+    assert "topicPattern" not in said(await validated(shop, topicPattern=f"{word}-.*", excludeTopics=[f"{word}-000"]))
+
+
 async def test_a_good_monitor_has_no_warnings_and_the_lag_of_now(shop: Shop, log: Log) -> None:
     group = fresh("group")
     topic = log.topic(7, committed={group: 2})
@@ -98,7 +112,10 @@ async def test_a_missing_topic_and_a_group_without_commits_are_warnings(shop: Sh
     assert found["valid"]
     assert "topic not-there does not exist" in said(found)["topics.1"]
     assert "neither members nor commits" in said(found)["consumerGroup"]
-    assert "counts as no lag" in said(found)["consumerGroup"]
+    assert (
+        "counts as no lag: messages written before the first commit are never counted" in said(found)["consumerGroup"]
+    )
+    assert "set offsetResetPolicy to earliest" in said(found)["consumerGroup"]
     assert [topic["partitions"] for topic in found["topics"]] == [2, 0]
     # Unknown, and never told as no lag.
     assert found["currentVerdict"]["lag"] is None

@@ -55,7 +55,9 @@ metadata: {{name: x, tenant: {tenant}}}
 def test_a_file_is_applied_in_the_order_of_need_and_again_to_no_change(command: Command, shop: Path, api: Api) -> None:
     tenant = tenant_in(shop)
     done = command("apply", "-f", str(shop))
-    assert (done.code, done.err) == (0, "")
+    assert done.code == 0
+    # The cluster of these files does not exist, which preflight and validation report.
+    assert [line for line in done.err.splitlines() if ": warning: " not in line] == []
     assert done.out.splitlines() == [
         f"created tenant {tenant}",
         f"created cluster {tenant}/main",
@@ -162,7 +164,7 @@ def test_a_part_that_cannot_be_done_leaves_the_rest_done(command: Command, shop:
     done = command("apply", "-f", str(shop))
     assert done.code == 10
     assert done.out.splitlines()[-1] == "4 created, 0 unchanged, 1 failed."
-    (line,) = done.err.splitlines()
+    (line,) = (line for line in done.err.splitlines() if ": warning: " not in line)
     assert f"shop.yaml:8: monitor {tenant}/orders: " in line or f"shop.yaml:15: monitor {tenant}/refunds: " in line
     assert "The limit is 1 monitors" in line
     assert len(api("GET", f"/tenants/{tenant}/monitors")["items"]) == 1
@@ -205,6 +207,8 @@ def test_what_stands_in_the_way_is_deleted_and_the_rest_tried_again(command: Com
     change(shop, f"namespace: {tenant}", f'instance: {tenant}, namespace: "*"')
     api("POST", f"/tenants/{tenant}/bindings", {"instance": tenant, "namespace": "one"})
     done = command("apply", "-f", str(shop), "--prune", "--yes")
-    assert (done.code, done.err) == (0, "")
+    # The cluster of these files does not exist, which the new monitor's validation reports.
+    (warning,) = done.err.splitlines()
+    assert (done.code, "renamed: warning: cluster: The cluster could not be probed" in warning) == (0, True)
     assert command("diff", "-f", str(shop), "--prune").code == 0
     assert {one["name"] for one in api("GET", f"/tenants/{tenant}/monitors")["items"]} == {"refunds", "renamed"}

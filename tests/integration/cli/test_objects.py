@@ -157,7 +157,9 @@ def test_a_tenants_own_key_applies_what_it_may(command: Command, shop: Path, api
     key = api("POST", f"/tenants/{tenant}/keys", {"name": "ci", "role": "tenant-admin"})["key"]
     change(shop, "lagThreshold: 500", "lagThreshold: 600")
     done = command("apply", "-f", str(shop), key=key)
-    assert (done.code, done.err) == (0, "")
+    assert done.code == 0
+    # The cluster of these files does not exist, which preflight and validation report.
+    assert [line for line in done.err.splitlines() if ": warning: " not in line] == []
     change(shop, "displayName: The shop", "displayName: Ours")
     refused = command("apply", "-f", str(shop), key=key)
     assert refused.code == 4

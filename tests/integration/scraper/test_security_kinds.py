@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives import serialization
 from psycopg.types.json import Jsonb
 
 from devstack.broker import Broker
+from devstack.certificates import Certificates
 from devstack.issuer import Client, Issuer
 from devstack.secure_listeners import SecureListeners
 from devstack.server import wait_until
@@ -94,6 +95,27 @@ def test_tls_alone_and_with_an_authority_that_did_not_sign_it(world: World, secu
     unknown = register(world, secured, {"tls": "enable"}, {})
     comes_to(world, good, "ok")
     comes_to(world, unknown, "tls_failed")
+
+
+@pytest.mark.parametrize("sasl", ["none", "plaintext"])
+def test_no_tls_at_a_listener_that_uses_it(world: World, secured: Broker, sasl: str) -> None:
+    assert secured.secured is not None
+    address = secured.secured.address("SSL" if sasl == "none" else "SASL_SSL")
+    more = {} if sasl == "none" else {"username": Broker.USER}
+    secrets = {} if sasl == "none" else {"password": Broker.PASSWORD}
+    cluster = register(world, secured, {"sasl": sasl, **more}, secrets, address)
+    assert "set tls to enable" in comes_to(world, cluster, "tls_failed")
+
+
+def test_tls_at_a_listener_that_does_not_use_it(world: World, secured: Broker) -> None:
+    cluster = register(world, secured, {"tls": "enable", "ca": ca(secured)}, {}, secured.address)
+    assert "does not use TLS" in comes_to(world, cluster, "tls_failed")
+
+
+def test_an_authority_that_signed_other_certificates(world: World, secured: Broker, tmp_path: Path) -> None:
+    other = Certificates.make(tmp_path).authority
+    cluster = register(world, secured, {"tls": "enable", "ca": other}, {})
+    assert "`ca` did not sign it" in comes_to(world, cluster, "tls_failed")
 
 
 def test_an_encrypted_client_key(world: World, secured: Broker) -> None:

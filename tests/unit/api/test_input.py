@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from devstack.certificates import Authority
 from lagscale.domain.policy.parsing import list_effective_values, parse_policy
 from lagscale.errors import InvalidInput
 from services.api.clusters.schemas import ClusterIn
@@ -11,7 +12,7 @@ from services.api.clusters.security import canonicalize
 from services.api.monitors.drafts import format_policy
 from services.api.monitors.schemas import MonitorIn
 
-PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----\n"
+PEM = Authority.make().certificate
 KEY = "-----BEGIN PRIVATE KEY-----\nMIIB\n-----END PRIVATE KEY-----\n"
 
 
@@ -125,3 +126,9 @@ def test_what_is_no_server_is_refused(server: str) -> None:
 def test_what_is_no_topic_is_refused(topic: str) -> None:
     with pytest.raises(ValueError, match="topics"):
         MonitorIn.model_validate({"cluster": "main", "consumerGroup": "g", "topics": [topic]})
+
+
+@pytest.mark.parametrize("server", ["kafka-0.kafka", "kafka:", "kafka:99999"])
+def test_a_bootstrap_server_without_a_port_gets_an_example_of_one(server: str) -> None:
+    with pytest.raises(ValueError, match=r"must have a port, as in kafka-0\.kafka:9092"):
+        ClusterIn(bootstrap_servers=[server])

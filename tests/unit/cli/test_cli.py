@@ -117,7 +117,7 @@ def test_an_unknown_verdict_exits_7_and_says_why(
 @pytest.mark.parametrize(
     ("name", "code"),
     [
-        ("not-found", 3), ("not-authenticated", 4), ("forbidden", 4), ("store-timeout", 8), ("internal-error", 1),
+        ("not-found", 3), ("forbidden", 4), ("store-timeout", 8), ("internal-error", 1),
     ],
 )  # fmt: skip
 def test_a_problem_of_the_api_becomes_an_exit_code(
@@ -155,3 +155,18 @@ def test_a_former_name_of_a_setting_stops_every_command(
     assert run_main(monkeypatch, *words.split()) == 2
     told = "lagscale: LAGSCALE_ADMIN_KEY: was renamed to LAGSCALE_API_ADMIN_KEY; set that instead\n"
     assert capsys.readouterr() == ("", told)
+
+
+@pytest.mark.parametrize(
+    ("key", "text"), [(None, "it is empty"), ("lsk_canary", "does not accept the value of LAGSCALE_API_KEY")]
+)
+def test_a_missing_key_is_told_from_a_rejected_one(key: str | None, text: str) -> None:
+    problem = {"type": "urn:lagscale:problem:not-authenticated", "detail": "Send it as `Authorization: Bearer`."}
+    transport = httpx.MockTransport(lambda _: httpx.Response(401, json=problem))
+    assert find_exit_code(errors.NotAuthenticated()) == 4
+    client = ApiClient(CliSettings(api_key=None if key is None else SecretStr(key)), transport)
+    with pytest.raises(errors.NotAuthenticated) as caught:
+        client.get("/v1/tenants")
+    assert text in caught.value.message
+    assert "Bearer" not in caught.value.message.replace("bearer", "")
+    assert "canary" not in caught.value.message

@@ -79,3 +79,21 @@ def test_the_list_of_what_is_left_out_is_bounded() -> None:
 
 def test_entries_have_one_order_and_no_doubles() -> None:
     assert normalize_names(["b ", "", " a", "b"]) == ("a", "b")
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    ["(?!kube_logs_foo)^kube_logs.*", "^nginx.(?!svc$|.*sandbox).*", "^((?!exclude_me).)*$", "a(?<=b)", "a(?<!b)"],
+)
+def test_a_lookahead_points_to_the_excluded_topics(pattern: str) -> None:
+    names = {"topics": "topics", "pattern": "topicPattern", "exclude": "excludeTopics"}
+    for scope, field in (
+        (TopicScope((), pattern), "topicPattern"),
+        (TopicScope((), None, (pattern,)), "excludeTopics"),
+    ):
+        (fault,) = scope.field_errors(names)
+        assert fault.field == field
+        assert "RE2 has no lookahead or lookbehind" in fault.text
+        assert "exclude others with excludeTopics" in fault.text
+    (other,) = TopicScope((), "a(").field_errors(names)
+    assert "lookahead" not in other.text

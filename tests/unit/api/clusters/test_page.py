@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from devstack.certificates import Authority
 from lagscale.errors import InvalidInput
 from lagscale.kafka.properties import PLATFORM_PROPERTIES, TENANT_PROPERTIES
 from lagscale.kafka.security import list_privileged
@@ -16,12 +17,16 @@ from services.api.clusters.schemas import ClusterIn
 from services.api.clusters.security import build_cluster_spec
 
 PAGE = (Path(__file__).parents[4] / "docs/clusters.md").read_text(encoding="utf-8")
+CERTIFICATE = Authority.make().certificate
 BODIES = re.findall(r"^```json\n(.*?)^```", PAGE, re.MULTILINE | re.DOTALL)
 
 
 def whole(body: str) -> ClusterIn:
     """The body, with PEM texts where the page leaves them out."""
-    full = re.sub(r'"-----BEGIN [^"]*"', '"-----BEGIN CERTIFICATE-----\\\\n-----BEGIN PRIVATE KEY-----"', body)
+    pem = {"key": "-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----"}
+    full = re.sub(
+        r'"(\w+)": "-----BEGIN [^"]*"', lambda one: f'"{one[1]}": {json.dumps(pem.get(one[1], CERTIFICATE))}', body
+    )
     return ClusterIn.model_validate(json.loads(full))
 
 

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from devstack.certificates import Authority
 from lagscale.errors import InvalidInput
 from lagscale.kafka.security import list_privileged
 from services.api.clusters.security import canonicalize
 
 ROLE = "arn:aws:iam::111122223333:role/lagscale"
+CERTIFICATE = Authority.make().certificate
 KEYS = {"awsAccessKeyID": "AKIA", "awsSecretAccessKey": "s"}
 OAUTH = {"sasl": "oauthbearer", "tls": "enable", "username": "c", "oauthTokenEndpointUri": "https://login/t"}
 MSK = {"sasl": "aws_msk_iam", "tls": "enable", "awsRegion": "eu-west-1"}
@@ -136,3 +138,44 @@ def test_secrets_may_be_references_and_then_nothing_of_them_is_sealed() -> None:
     mixed = canonicalize({"protocol": "SSL"}, {"cert": {"file": "user.crt"}, "key": {"file": "k"}, "keyPassword": "p"})
     assert mixed.secrets == {"key_password": "p"}
     assert mixed.references == {"certificate": {"file": "user.crt"}, "key": {"file": "k"}}
+
+
+@pytest.mark.parametrize(
+    "extensions", ["extension_logicalCluster=lkc-1,extension_identityPoolId=pool-2", "extension_logicalCluster=lkc-1"]
+)
+def test_extensions_by_their_url_names_point_to_their_own(extensions: str) -> None:
+    text = field_errors(OAUTH | {"oauthExtensions": extensions}, {"password": "p"})["security.oauthExtensions"]
+    assert "names are letters" in text
+    assert "did you mean logicalCluster" in text
+    assert ("identityPoolId" in text) == ("identityPoolId" in extensions)
+    other = field_errors(OAUTH | {"oauthExtensions": "a-b=c"}, {"password": "p"})["security.oauthExtensions"]
+    assert "did you mean" not in other
+
+
+def test_a_damaged_certificate_is_an_error_with_the_number_of_its_block() -> None:
+    pair = Authority.make().pair("lagscale")
+    cut = CERTIFICATE[: len(CERTIFICATE) // 2]
+    end = "\n-----END CERTIFICATE-----\n"
+    given = {"tls": "enable"}
+    for second, text in ((cut + end, "no readable certificate"), (cut, "has no -----END CERTIFICATE-----")):
+        found = field_errors(given | {"cert": pair.certificate + second}, {"key": pair.key})["security.certificate"]
+        assert found.startswith("block 2 of 2")
+        assert text in found
+    (found,) = field_errors(given | {"ca": CERTIFICATE + pair.key}, None).values()
+    assert found == "block 2 of 2 is a private key; move it to `secrets.key`"
+    assert field_errors(given, {"key": pair.key[:80]})["secrets.key"].startswith("block 1 of 1 has no -----END")
+
+
+def test_chains_with_text_between_their_blocks_and_other_line_ends_are_accepted() -> None:
+    pair = Authority.make().pair("lagscale")
+    chain = f"Bag Attributes\n    friendlyName: a\n{pair.certificate}subject=CN = b\n\n{CERTIFICATE}"
+    for text in (chain, chain.replace("\n", "\r\n"), pair.certificate.strip() + "\n" + CERTIFICATE):
+        found = canonicalize({"tls": "enable", "cert": text, "ca": text}, {"key": pair.key.replace("\n", "\r\n")})
+        assert found.security["certificate"] == found.security["ca"] == text
+
+
+def test_unknown_fields_name_their_neighbor() -> None:
+    found = field_errors({"protocl": "SSL"}, {"pasword": "canary", "zzzzzz": "canary"})
+    assert found["security.protocl"] == "unknown field; did you mean protocol?"
+    assert found["secrets.pasword"] == "unknown field; did you mean password?"
+    assert found["secrets.zzzzzz"].startswith("unknown field; valid fields: awsAccessKeyID, ")

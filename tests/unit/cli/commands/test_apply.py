@@ -244,6 +244,23 @@ def test_warnings_of_the_api_are_told(command: Command, fake: FakeApi, tmp_path:
     assert done.err.count("monitor shop/m: warning: topics: none") == 1
 
 
+def test_warnings_of_what_is_created_are_printed_though_the_plan_had_none(
+    command: Command, fake: FakeApi, tmp_path: Path
+) -> None:
+    def answer(request: httpx.Request) -> Answer | None:
+        if request.method != "PUT":
+            return None
+        warnings = (
+            [] if "dryRun=true" in str(request.url) else [{"field": "topics.0", "text": "topic t does not exist"}]
+        )
+        return Answer(201, json={"name": "m", "version": 1, "warnings": warnings})
+
+    fake.before = answer
+    done = command("apply", "-f", written(tmp_path, monitor("m")))
+    assert (done.code, done.out.splitlines()[0]) == (0, "created monitor shop/m")
+    assert done.err.count("monitor shop/m: warning: topics.0: topic t does not exist") == 1
+
+
 def test_a_terminal_is_asked_before_anything_is_deleted(
     command: Command, fake: FakeApi, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,7 +103,8 @@ def test_what_is_broken_is_told_and_the_rest_is_written(
     shown, error = capsys.readouterr()
     assert "not converted: ScaledObject shop/bad: triggers[0].metadata.topic: must be the name of a topic" in shown
     assert "unreadable: stdin:11" in shown
-    assert error.startswith("lagscale: 2 could not be converted")
+    assert error.startswith("lagscale: 1 object not converted, 1 document unreadable; see ")
+    assert "1 object converted: 1 monitor on 1 cluster, in 1 batch." in shown
     assert files(out / "batch-001" / "new") == ["shop_scaledobject_good.yaml"]
 
 
@@ -164,3 +165,12 @@ def test_no_name_leads_out_of_the_directory(monkeypatch: pytest.MonkeyPatch, tmp
     run(monkeypatch, "-f", "-", "--out", str(out), stdin=text)
     assert all(path.is_relative_to(out) for path in tmp_path.rglob("*") if path.is_file())
     assert files(out / "batch-001" / "new") == ["shop_scaledobject_up.yaml"]
+
+
+def test_tasks_are_printed_once_with_the_number_of_objects(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "---\n".join(manifest(name).replace("kafka.svc:9092", "kafka:9092") for name in ("one", "two"))
+    assert run(monkeypatch, "-f", "-", "--out", str(tmp_path / "out"), stdin=text) == 0
+    (line,) = (line for line in capsys.readouterr().out.splitlines() if line.startswith("to do"))
+    assert line.startswith("to do (2 objects): A host without a domain resolves only in the namespace of its Service")

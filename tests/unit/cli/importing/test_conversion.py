@@ -13,6 +13,7 @@ import yaml
 from ruamel.yaml import YAML
 from ruamel.yaml.tokens import CommentToken
 
+from devstack.certificates import Authority
 from lagscale.domain.policy.keda_keys import KEDA_KEYS
 from lagscale.domain.policy.keys import KEYS_BY_NAME
 from lagscale.domain.policy.parsing import parse_policy
@@ -78,7 +79,7 @@ def loaded(text: str) -> list[dict[str, Any]]:
 
 #: What stands in variables, by the field that refers to them.
 VARIABLES = {
-    **dict.fromkeys(("ca", "cert"), "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----"),
+    **dict.fromkeys(("ca", "cert"), Authority.make().certificate),
     "key": "-----BEGIN PRIVATE KEY-----\n-----END PRIVATE KEY-----",
     "tls": "enable",
     "awsRegion": "eu-west-1",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -48,7 +49,16 @@ MONITOR_HEAD = "kind: Monitor\nmetadata: {name: m, tenant: t}\nspec:\n  cluster:
          ["2: metadata.name: must be 1 to 63 of a-z, 0-9 and -, with no - at either end; quote it"]),
         ("kind: Tenant\nmetadata: {name: t, tenant: u}",
          ["2: metadata.tenant: must be the tenant's own name, or omitted"]),
-        ("kind: Monitor\nmetadata:\n  name: m\nspec: {}", ["2: metadata.tenant: is required"]),
+        ("kind: Monitor\nmetadata:\n  name: m\nspec: {}",
+         ["2: metadata.tenant: is required", "4: spec.cluster: is required", "4: spec.consumerGroup: is required"]),
+        ("kind: Monitor\nmetadata:\n  name: m\n  namespace: shop\nspec:\n  cluster: c\n  consumerGroup: g\n  topics: 5",
+         ["4: metadata.namespace: objects belong to a tenant, not to a namespace: set metadata.tenant, and bind "
+          "namespaces with a Binding", "2: metadata.tenant: is required", "8: spec.topics: must be a list"]),
+        ("apiVersion: keda.sh/v1alpha1\nkind: ScaledObject\nmetadata: {name: m, namespace: shop}\nspec: {triggers: []}",
+         ["2: kind: ScaledObject is an object of KEDA: apply it with `kubectl apply`, or convert its kafka triggers with "
+          "`lagscale import`"]),
+        ("kind: Cluster\nmetadata: {name: c, tenant: t}\nspec:\n  bootstrapServers: [a:1]\n  secrets:\n    pasword: x",
+         ["6: cluster t/c: spec.secrets.pasword: unknown field; did you mean password?"]),
         ("kind: Tenant\nmetadata: {name: t}\nspec: 5", ["3: tenant t: spec: must be a mapping"]),
         ("kind: Tenant\nmetadata: {name: t}\nspec:\n  maxMonitors: many",
          ["4: tenant t: spec.maxMonitors: must be an integer"]),
@@ -190,3 +200,13 @@ def test_every_kind_can_be_tried_and_only_secrets_are_never_shown() -> None:
     assert {kind.name: SCHEMAS.write_only_fields(kind) for kind in KINDS if SCHEMAS.write_only_fields(kind)} == {
         "Cluster": {"secrets"}
     }
+
+
+def test_the_manifests_of_the_readme_are_valid(tmp_path: Path) -> None:
+    readme = (Path(__file__).parents[4] / "README.md").read_text(encoding="utf-8")
+    (block,) = (one for one in re.findall(r"```yaml\n(.*?)```", readme, re.DOTALL) if "kind: Monitor" in one)
+    found, faults = manifests(tmp_path, block)
+    assert faults == []
+    assert [str(one.ref) for one in found.manifests] == [
+        "tenant shop", "cluster shop/main", "monitor shop/ingest-logs", "binding shop/default/pipelines",
+    ]  # fmt: skip

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+from lagscale.domain.explain.decision_diff import ValueChange
+from lagscale.domain.lag.time_lag import TimeLag
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.domain.verdict.contract import Answer, Island, Judgment, Reason, Verdict
-from lagscale.domain.wording.verdicts import describe_answer, describe_verdict
+from lagscale.domain.verdict.value import ValueRule
+from lagscale.domain.wording.numbers import format_count
+from lagscale.domain.wording.verdicts import describe_answer, describe_change, describe_verdict
 
 POLICY = parse_policy({"lagThreshold": "500", "sustainSeconds": "120"})
 
@@ -64,3 +68,30 @@ def test_staleness_tells_the_age() -> None:
 )
 def test_what_keda_gets_is_told(told: Answer | None, wanted: str) -> None:
     assert wanted in describe_answer(judged(Reason.STALE), POLICY, told)
+
+
+def test_an_error_keeps_the_replicas_only_where_the_minimum_is_one_or_more() -> None:
+    text = describe_answer(judged(Reason.NO_DATA), POLICY, None)
+    assert "where minReplicaCount is 1 or more, it keeps the current replicas" in text
+    assert "at 0 it may scale to zero" in text
+
+
+def test_a_capped_value_names_the_tolerance_of_the_hpa() -> None:
+    judgment = judged(Reason.LASTED, value=1500.0)
+    for rule in (ValueRule.REPLICA_CAP, ValueRule.LAGGING_CAP):
+        text = describe_change(ValueChange(rule, 5000.0, 1500.0), judgment, POLICY)
+        assert "The HPA changes nothing within its tolerance, 10 % by default" in text
+    assert "HPA" not in describe_change(ValueChange(ValueRule.FLOOR, 500.0, 1500.0), judgment, POLICY)
+
+
+def test_counts_have_their_noun_in_the_singular_and_the_plural() -> None:
+    assert [format_count(number, "message") for number in (0, 1, 2000)] == ["0 messages", "1 message", "2,000 messages"]
+    assert format_count(2, "batch", "batches") == "2 batches"
+
+
+def test_a_time_lag_beyond_the_samples_is_a_lower_bound_and_no_promise() -> None:
+    policy = parse_policy({"metric": "timeLag", "lagThreshold": "600", "sustainSeconds": "120"})
+    text = describe_verdict(judged(Reason.START_UNKNOWN, time_lag=TimeLag(356_000, 356_000, None)), policy)
+    assert text.startswith("The oldest unread message has waited for at least 356 s, longer than anything stored;")
+    assert "is above" not in text
+    assert "at most" not in text

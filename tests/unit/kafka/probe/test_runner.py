@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from lagscale.errors import Conflict, QuotaExceeded
+from lagscale.errors import PreflightRunning, QuotaExceeded
 from lagscale.kafka.probe import runner
 from lagscale.kafka.probe.result import ProbeRequest, ProbeResult
 from lagscale.kafka.probe.runner import ProbeRunner
@@ -51,7 +51,7 @@ async def test_a_cluster_is_looked_at_once_at_a_time(held: Held) -> None:
     probe_runner = ProbeRunner(seconds=5)
     first = asyncio.create_task(probe_runner.run(1, 10, REQUEST))
     await held.begun(1)
-    with pytest.raises(Conflict, match="already running"):
+    with pytest.raises(PreflightRunning, match="already running"):
         await probe_runner.run(1, 10, REQUEST)
     wait_for_slot = asyncio.create_task(probe_runner.run(1, 10, REQUEST, wait_for_slot=True))
     held.let_go()

@@ -57,6 +57,13 @@ def test_a_service_is_found_for_its_bound_namespace() -> None:
     assert (resolved.name, resolved.tenant_id, resolved.policy.lag_threshold) == ("ingest-logs", 1, 100)
 
 
+def test_a_trigger_with_the_wrong_tenant_is_told_to_check_it() -> None:
+    message = refused({**INLINE, "tenant": "other"}).message
+    assert "that `tenant`, if the trigger has it, names that one" in message
+    assert message == refused({**INLINE, "tenant": "nobody"}).message
+    assert message == refused(INLINE, namespace="unbound").message
+
+
 def test_foreign_missing_and_unbound_are_byte_for_byte_the_same() -> None:
     texts = {
         refused({"serviceType": "zzz-nowhere"}).message,

@@ -6,8 +6,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from lagscale.domain.tenancy import MAX_GROUP_BYTES
 from lagscale.domain.topics import TopicScope
 from lagscale.errors import InvalidInput
+from services.api.monitors.schemas import MonitorIn
 from services.scaler.triggers.metadata import (
     EXTERNAL_SCALER_KEYS,
     IGNORED_KEYS,
@@ -63,7 +65,10 @@ def test_a_typo_before_from_env_is_reported() -> None:
     assert "did you mean topic" in faults_of({**INLINE, "topcFromEnv": "x"})["topcFromEnv"]
 
 
-@pytest.mark.parametrize("name", [*EXTERNAL_SCALER_KEYS, *IGNORED_KEYS, "somethingElse", "versionFromEnv"])
+@pytest.mark.parametrize(
+    "name",
+    [*EXTERNAL_SCALER_KEYS, *(set(IGNORED_KEYS) - {"excludePersistentLag"}), "somethingElse", "versionFromEnv"],
+)
 def test_keys_of_keda_and_other_unknown_keys_are_ignored(name: str) -> None:
     assert read({**INLINE, name: "whatever"}).given == {}
 
@@ -75,9 +80,26 @@ def test_from_env_counts_when_the_key_is_absent() -> None:
     assert read({**INLINE, "topicFromEnv": "from-env"}).scope.topics == ("orders.created",)
 
 
-def test_persistent_lag_points_to_stuck_partitions() -> None:
-    assert "stuckAfterSeconds" in faults_of({**INLINE, "excludePersistentLag": "True"})["excludePersistentLag"]
-    assert read({**INLINE, "excludePersistentLag": "false"}).group == "orders"
+@pytest.mark.parametrize("text", ["1", "t", "T", "TRUE", "true", "True"])
+def test_flags_are_those_that_keda_accepts(text: str) -> None:
+    flags = dict.fromkeys(("allowIdleConsumers", "scaleToZeroOnInvalidOffset"), text)
+    policy = TriggerReader(5.0).resolve_policy(read({**INLINE, **flags}), 1)
+    assert policy.allow_idle_consumers
+    assert policy.scale_to_zero_on_invalid_offset
+    assert "stuckAfterSeconds" in faults_of({**INLINE, "excludePersistentLag": text})["excludePersistentLag"]
+
+
+@pytest.mark.parametrize("text", ["0", "f", "F", "FALSE", "false", "False"])
+def test_flags_that_are_false(text: str) -> None:
+    trigger = read({**INLINE, "allowIdleConsumers": text, "excludePersistentLag": text})
+    assert not TriggerReader(5.0).resolve_policy(trigger, 1).allow_idle_consumers
+
+
+@pytest.mark.parametrize("text", ["tRue", "yes", "on", "2"])
+def test_other_flags_are_errors(text: str) -> None:
+    flags = dict.fromkeys(("allowIdleConsumers", "excludePersistentLag"), text)
+    faults = faults_of({**INLINE, **flags})
+    assert faults == {name: f"must be true or false, not {text!r}" for name in flags}
 
 
 def test_no_topic_means_all_topics_of_the_group() -> None:
@@ -157,3 +179,13 @@ def test_an_interval_below_the_tick_or_the_tenants_minimum_is_rejected() -> None
     trigger = reader.read({**INLINE, "samplingInterval": "10"})
     with pytest.raises(InvalidInput, match="minimum of 30"):
         reader.resolve_policy(trigger, 30)
+
+
+def test_a_group_has_the_same_limit_at_all_doors() -> None:
+    longest = "g" * MAX_GROUP_BYTES
+    assert read({**INLINE, "consumerGroup": longest}).group == longest
+    assert MonitorIn(cluster="main", consumer_group=longest).consumer_group == longest
+    for group in (f"{longest}g", "\u00e4" * (MAX_GROUP_BYTES // 2 + 1)):
+        assert faults_of({**INLINE, "consumerGroup": group})["consumerGroup"] == "must be at most 2,048 bytes"
+        with pytest.raises(ValueError, match="must be at most 2,048 bytes"):
+            MonitorIn(cluster="main", consumer_group=group)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from lagscale.domain.lag.offsets import OffsetInvalid, sum_topic_lag
 from lagscale.domain.lag.rounds import SampleRow
 from lagscale.domain.state_codes import StateCode
 from lagscale.errors import LagscaleError, LeaseLost
@@ -16,7 +17,7 @@ from lagscale.store.samples.write import AppendResult, PostgresSamples, TopicInc
 from lagscale.store.scraping import targets
 from lagscale.store.scraping.leases import Lease
 from services.scraper.engine.rows import CLUSTER, TARGET, Row, read_polled
-from services.scraper.polling.round import build_next_row
+from services.scraper.polling.round import PollProblem, build_next_row
 from services.scraper.worker_reports import BatchPart
 
 _KINDS = {CLUSTER: "cluster", TARGET: "target"}
@@ -76,6 +77,12 @@ def _build_rows(
         result = build_next_row(before, this)
         if result is None:
             part.late += 1
+            continue
+        try:
+            sum_topic_lag((result.row.markers.total_lag, result.row.markers.none_total))
+        except OffsetInvalid as refused:
+            problem = PollProblem(StateCode.OFFSETS_INVALID, str(refused))
+            row |= {"code": problem.code.value, "message": problem.message}
             continue
         built.append((row["tenant_id"], target_id, result.row))
         if result.new_id and result.topic_id is not None:

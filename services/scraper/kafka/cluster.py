@@ -17,6 +17,7 @@ from functools import cache
 from typing import Any
 
 from confluent_kafka import (
+    OFFSET_INVALID,
     ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
@@ -252,7 +253,7 @@ class KafkaCluster:
         answer: dict[Partition, int] = {}
         for key, future in asked.items():
             offset = self._await_result(future, until, lambda result: int(result.offset))
-            if not isinstance(offset, PollProblem) and offset >= 0:
+            if not isinstance(offset, PollProblem):
                 answer[(key.topic, key.partition)] = offset
         return answer
 
@@ -328,7 +329,7 @@ def _read_topic(described: Any) -> TopicDescription:
 def _read_commits(answer: Any) -> Committed:
     # A partition with an error is omitted, so it is missing; one without a commit is present with None.
     return {
-        (part.topic, part.partition): part.offset if part.offset >= 0 else None
+        (part.topic, part.partition): None if part.offset == OFFSET_INVALID else part.offset
         for part in answer.topic_partitions
         if part.error is None
     }

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from math import ceil
 from typing import Protocol, TypeVar
 
+from lagscale.domain.lag.offsets import OffsetInvalid, build_offsets
 from lagscale.domain.lag.samples import Offsets
 from lagscale.domain.state_codes import StateCode
 from lagscale.store.connection import ScraperDatabase
@@ -263,9 +264,12 @@ class _GroupSlice:
         else:
             count = max(topic.partitions, default=-1) + 1
             group_commits: Committed = {} if isinstance(commits, PollProblem) else commits
-            offsets = tuple(
-                [_build_offsets((target.topic, n), target.read_committed, group_commits, ends) for n in range(count)]
-            )
+            try:
+                offsets = tuple(
+                    [_read_offsets((target.topic, n), target.read_committed, group_commits, ends) for n in range(count)]
+                )
+            except OffsetInvalid as refused:
+                return TargetPollResult(target, None, PollProblem(StateCode.OFFSETS_INVALID, str(refused)), count)
             topic_id = topic.topic_id
             problem = PollProblem(StateCode.INCOMPLETE if None in offsets else StateCode.OK)
             if isinstance(commits, PollProblem):
@@ -280,11 +284,11 @@ def _count_partitions(target: TargetEntry, topics: Mapping[str, TopicDescription
     return len(topic.partitions) if isinstance(topic, TopicDescription) else None
 
 
-def _build_offsets(partition: Partition, read_committed: bool, commits: Committed, ends: Ends) -> Offsets | None:
+def _read_offsets(partition: Partition, read_committed: bool, commits: Committed, ends: Ends) -> Offsets | None:
     if partition not in commits:
         return None
     start, high = ends.starts.get(partition), ends.highs.get(partition)
     end = ends.stables.get(partition) if read_committed else high
     if start is None or high is None or end is None:
         return None
-    return Offsets(start, end, commits[partition], high)
+    return build_offsets(partition[1], start, end, commits[partition], high)

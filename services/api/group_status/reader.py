@@ -18,13 +18,19 @@ from lagscale.domain.group_status.rules import (
     evaluate_group_status,
     find_worst_status,
 )
-from lagscale.domain.wording.group_status import describe_group, describe_partition
+from lagscale.domain.group_status.transactions import list_open_transactions
+from lagscale.domain.policy.policy import Policy
+from lagscale.domain.wording.group_status import describe_group, describe_open_transaction, describe_partition
 from lagscale.store.registry import monitors
+from lagscale.store.registry.session import Row
 from lagscale.store.samples.read import NewestRound, RoundsRequest, RoundsResult
 from services.api.deps import TenantAccess
-from services.api.group_status.schemas import GroupStatusOut, PartitionStatusOut
+from services.api.group_status.schemas import GroupStatusOut, OpenTransactionOut, PartitionStatusOut
 from services.api.monitors.drafts import find_partial_reason, read_policy
-from services.api.schemas import to_optional_datetime
+from services.api.schemas import format_time, to_optional_datetime
+
+#: Open transactions that the sentence of a group names.
+_MAX_NAMED = 3
 
 
 class RoundSource(Protocol):
@@ -54,6 +60,7 @@ async def read_group_status(tenant: TenantAccess, rounds: RoundSource, name: str
     # In a thread, because a thousand partitions take a while, and other requests have to be served.
     group = await asyncio.to_thread(evaluate_group_status, rounds_by_target, policy, recent.now_ms)
     partial_reason = find_partial_reason(row)
+    transactions = serialize_open_transactions(targets, policy)
     # Of a part of the topics only a bad status is proven.
     status = group.status if not partial_reason else find_worst_status((group.status, Status.UNKNOWN))
     partitions_by_severity = sorted(
@@ -63,7 +70,7 @@ async def read_group_status(tenant: TenantAccess, rounds: RoundSource, name: str
         monitor=name,
         consumer_group=str(row["consumer_group"]),
         status=status.value,
-        sentence=describe_group(group),
+        sentence=" ".join([describe_group(group), *(one.sentence for one in transactions[:_MAX_NAMED])]),
         counts=dict(Counter(one.status.value for one in partitions_by_severity)),
         window_seconds=compute_window_ms(policy) / 1000,
         stuck_after_seconds=compute_stuck_ms(policy) / 1000,
@@ -73,8 +80,34 @@ async def read_group_status(tenant: TenantAccess, rounds: RoundSource, name: str
         evaluated_at=to_datetime(recent.now_ms),
         unmeasured_topics=[topics[target] for target in group.unmeasured],
         partial_reason=partial_reason or None,
+        open_transactions=transactions,
         partitions=[_serialize_partition(one, topics) for one in partitions_by_severity],
     )
+
+
+def serialize_open_transactions(targets: Sequence[Row], policy: Policy) -> list[OpenTransactionOut]:
+    """Of the partitions in scope of a monitor's targets, those with the most messages first."""
+    excluded = policy.partition_limitation
+    found = [
+        one
+        for target in targets
+        for one in list_open_transactions(str(target["topic"]), target["unstable"])
+        if not excluded or any(low <= one.partition <= high for low, high in excluded)
+    ]
+    return [
+        OpenTransactionOut(
+            topic=one.topic,
+            partition=one.partition,
+            messages=one.messages,
+            stable_offset=one.stable_offset,
+            since=to_datetime(one.since_ms),
+            read_at=to_datetime(one.read_ms),
+            sentence=describe_open_transaction(
+                one, format_time(one.since_ms), format_time(one.read_ms), policy.isolation_level
+            ),
+        )
+        for one in sorted(found, key=lambda one: (-one.messages, one.topic, one.partition))
+    ]
 
 
 def _serialize_partition(one: PartitionStatus, topics: Mapping[int, str]) -> PartitionStatusOut:

@@ -95,5 +95,6 @@ def _collect_states(rows: Sequence[Row], kind: int) -> list[targets.PollState]:
     states: dict[int, targets.PollState] = {}
     for row in rows:
         if row["kind"] == kind and (row["id"] not in states or states[row["id"]].code == StateCode.OK):
-            states[row["id"]] = targets.PollState(row["id"], row["code"], row["message"], row.get("partitions"))
+            details = row.get("partitions"), row.get("unstable")
+            states[row["id"]] = targets.PollState(row["id"], row["code"], row["message"], *details)
     return list(states.values())

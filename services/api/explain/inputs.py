@@ -117,10 +117,6 @@ async def load_explanation_input(session: TenantSession, name: str, at_ms: int |
     older = [] if current_decisions else await history.read_decisions(session, monitor["id"], to_datetime(0), at, 1)
     targets = sorted(topics)
     rows = await history.read_newest_rows(session, targets, at)
-    transactions = serialize_open_transactions(
-        await monitors.read_targets(session, monitor["id"]) if is_present else (), policy
-    )
-    later = [one.valid_from for one in versions if one.version > version.version]
     return ExplanationInput(
         at_ms=at_ms,
         now_ms=now_ms,
@@ -128,7 +124,7 @@ async def load_explanation_input(session: TenantSession, name: str, at_ms: int |
         minimum_interval=minimum,
         versions=versions,
         version=version,
-        until=min(later, default=None),
+        until=min((one.valid_from for one in versions if one.version > version.version), default=None),
         policy=policy,
         links=links,
         topics=topics,
@@ -144,8 +140,13 @@ async def load_explanation_input(session: TenantSession, name: str, at_ms: int |
         previous_decision=older[0] if older else None,
         decisions=await history.read_decisions(session, monitor["id"], since, at, _MAX_DECISIONS),
         deleted_since=await history.find_deleted_since(session, monitor, at),
-        open_transactions=[one.sentence for one in transactions[:_MAX_TRANSACTIONS]],
+        open_transactions=await _describe_transactions(session, monitor, policy) if is_present else (),
     )  # fmt: skip
+
+
+async def _describe_transactions(session: TenantSession, monitor: Row, policy: Policy) -> list[str]:
+    targets = await monitors.read_targets(session, monitor["id"])
+    return [one.sentence for one in serialize_open_transactions(targets, policy)[:_MAX_TRANSACTIONS]]
 
 
 async def _load_rounds(

@@ -12,7 +12,8 @@ What stands further inside ends earlier, so that the outer one can still use its
      ├ start of a task after its plan: max(5.0, 2 T), else the slot is skipped
      └ slot min(T/2, 5.0), of unresponsive clusters 1.0 at most: `until`
        ├ a Kafka request: what is left of the slot, less 0.1 so that the client's reason arrives; at least 0.2
-       ├ check of coordinators: half of what is left; good for 1.0, which is the rest of the round
+       ├ kinds of groups: a quarter of what is left
+   ├ check of coordinators: half of what is left; good for 1.0, which is the rest of the round
        └ end offsets: 2.0 after the commits at most, else lag would mix two points in time
 
  beyond the slot, because the client goes on by itself:
@@ -96,6 +97,10 @@ MAX_SPREAD_SECONDS: Final = 2.0
 COORDINATOR_CHECK_SHARE: Final = 0.5
 #: A coordinator that answered needs no other check for this long: the rest of the round.
 COORDINATOR_OK_SECONDS: Final = 1.0
+#: Where no group is described for at least this long, and brokers list groups, they do not answer that request at all;
+#: it is sent again after a while.
+MIN_SILENCE_SECONDS: Final = 0.25
+DESCRIBE_RETRY_SECONDS: Final = 60.0
 #: librdkafka's own limit of a request to a coordinator; at least, see `kafka/coordinators.py`.
 MIN_LIBRARY_TIMEOUT_SECONDS: Final = 20.0
 #: Longer than abandoned requests to a coordinator are under way.
@@ -106,6 +111,8 @@ MAX_CLIENT_LIFETIME_SECONDS: Final = 60.0
 #: A client retries at least every second, so an older reason does not hold any more.
 REASON_MAX_AGE_SECONDS: Final = 10.0
 GROUP_KIND_SECONDS: Final = 30.0
+#: Share of the remaining time for the kinds of groups that no listing names.
+GROUP_KIND_SHARE: Final = 0.25
 CLIENT_LOG_SECONDS: Final = 60.0
 
 # The background poller of oversized groups.

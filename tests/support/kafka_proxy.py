@@ -19,7 +19,7 @@ class KafkaProxy:
         swallowed: API keys of requests that are never passed on.
         rewrites: API key -> what its answers become.
         requests: API keys of all requests so far.
-        dropped: connections that the broker has closed.
+        connected: how many connections to the broker are open.
     """
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class KafkaProxy:
         self.swallowed: frozenset[int] = frozenset()
         self.rewrites: dict[int, Rewrite] = {}
         self.requests: list[int] = []
-        self.dropped = 0
+        self.connected = 0
         self._listener = socket.create_server(("127.0.0.1", 0))
         self._sockets: list[socket.socket] = [self._listener]
         threading.Thread(target=self._accept, daemon=True).start()
@@ -56,6 +56,7 @@ class KafkaProxy:
                     _close(client)
                     continue
                 self._sockets.append(broker)
+                self.connected += 1
                 pending: dict[int, int] = {}
                 threading.Thread(target=self._pass_requests, args=(client, broker, pending), daemon=True).start()
                 threading.Thread(target=self._pass_answers, args=(broker, client, pending), daemon=True).start()
@@ -73,7 +74,7 @@ class KafkaProxy:
         for frame in _read_frames(broker):
             (correlation,) = struct.unpack_from(">i", frame)
             _send(client, self.rewrites.get(pending.pop(correlation), bytes)(frame))
-        self.dropped += 1
+        self.connected -= 1
         _close(client)
 
 

@@ -33,17 +33,16 @@ from lagscale.kafka.client import ERROR_STATES, ROOT_CAUSES
 from lagscale.kafka.resolver_guard import open_admin
 from services.scraper import deadlines
 from services.scraper.kafka.coordinators import (
-    DEFAULT_OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,
     CoordinatorRequests,
+    find_check_key,
     find_move_problem,
-    find_offsets_partition,
-    pick_group_per_partition,
 )
 from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, PollProblem, TopicDescription
 
 _EARLIEST: Any = _Spec.earliest()
 _LATEST: Any = _Spec.latest()
+_NO_PROBLEM = PollProblem(StateCode.OK)
 _GROUP_STATES = {"UNKNOWN": 0, "PREPARING_REBALANCING": 1, "COMPLETING_REBALANCING": 2, "STABLE": 3, "DEAD": 4,
                  "EMPTY": 5}  # fmt: skip
 
@@ -94,7 +93,8 @@ class KafkaCluster:
         self._offsets_partition_count: int | None = None
         self._share_groups: frozenset[str] = frozenset()
         self._kind_checked_at: dict[str, float] = {}
-        self._coordinator_ok_at: dict[int, float] = {}
+        self._coordinator_ok_at: dict[int | str, float] = {}
+        self._undescribed_until = float("-inf")
         try:
             self._admin, self._guard = open_admin({**config, "error_cb": self._on_error}, rules, _open_client_log())
         except (KafkaException, ValueError, TypeError, RuntimeError) as refused:
@@ -130,47 +130,70 @@ class KafkaCluster:
             return asked[group]
 
         collect = self._commits.ask([group for group in groups if group not in moving_groups], send, until)
-        return lambda: moving_groups | collect(lambda future: self._await_result(future, until, _read_commits))
+
+        def collect_commits() -> dict[str, Committed | PollProblem]:
+            answers = moving_groups | collect(lambda future: self._await_result(future, until, _read_commits))
+            if all(isinstance(answer, PollProblem) for answer in answers.values()):
+                # Nothing shows that it is only descriptions that are not answered.
+                self._undescribed_until = float("-inf")
+            return answers
+
+        return collect_commits
 
     def _find_moving_coordinators(self, groups: list[str], until: float) -> dict[str, PollProblem]:
         """The groups whose coordinator is moving, or does not answer.
 
         A request for commits to a broker that is not the group's coordinator, as while brokers restart, crashes the
         library (confluentinc/librdkafka#5040); a request for the state only fails. One group is checked for all whose
-        commits are in the same partition.
+        commits are in the same partition, and each where the number of those partitions is not known.
         """
         now = time.monotonic()
         partition_count = self._offsets_partition_count or self._count_offsets_partitions(until)
-        due = {
-            offsets_partition: group
-            for offsets_partition, group in pick_group_per_partition(groups, partition_count).items()
-            if now - self._coordinator_ok_at.get(offsets_partition, float("-inf")) > deadlines.COORDINATOR_OK_SECONDS
-        }
-        if not due:
-            return {}
+        keys = {group: find_check_key(group, partition_count) for group in groups}
+        due: dict[int | str, str] = {}
+        for group, key in keys.items():
+            if now - self._coordinator_ok_at.get(key, float("-inf")) > deadlines.COORDINATOR_OK_SECONDS:
+                due.setdefault(key, group)
         # Groups of an offsets partition without a leader have no coordinator, perhaps for hours; the others have one.
         check_until = now + (until - now) * deadlines.COORDINATOR_CHECK_SHARE
-        descriptions = self.request_groups(list(due.values()), check_until)()
-        moving = {
-            offsets_partition: answer
-            for offsets_partition, group in due.items()
-            if (answer := find_move_problem(descriptions[group])) is not None
-        }
+        problems = self._check_coordinators(set(due.values()), check_until, until) if due else {}
+        moving = {key: problems[group] for key, group in due.items() if group in problems}
         self._coordinator_ok_at |= dict.fromkeys(due.keys() - moving.keys(), now)
         if moving:
             # The client caches coordinators for long; a new one looks them up again.
             self._mark_silent()
-        return {
-            group: moving[offsets_partition]
-            for group in groups
-            if (offsets_partition := find_offsets_partition(group, partition_count)) in moving
-        }
+        return {group: moving[key] for group, key in keys.items() if key in moving}
 
-    def _count_offsets_partitions(self, until: float) -> int:
-        """Partitions of `__consumer_offsets`; the default while the cluster does not describe the topic."""
+    def _check_coordinators(self, groups: set[str], check_until: float, until: float) -> dict[str, PollProblem]:
+        """The groups whose coordinator cannot be asked for commits now."""
+        if not self.describes_groups:
+            return {} if self._do_brokers_answer(until) else dict.fromkeys(groups, PollProblem(StateCode.TIMEOUT))
+        began_at = time.monotonic()
+        descriptions = self.request_groups(sorted(groups), check_until)()
+        moving = {group: found for group, one in descriptions.items() if (found := find_move_problem(one)) is not None}
+        is_silent = len(moving) == len(groups) and all(one.code is StateCode.TIMEOUT for one in moving.values())
+        if is_silent and time.monotonic() - began_at > deadlines.MIN_SILENCE_SECONDS and self._do_brokers_answer(until):
+            # There are brokers, and proxies before them, that answer everything but this.
+            self._undescribed_until = began_at + deadlines.DESCRIBE_RETRY_SECONDS
+            return {}
+        return moving
+
+    def _do_brokers_answer(self, until: float) -> bool:
+        """Whether each broker lists its groups: none has failed, and none is still loading them."""
+        list_until = time.monotonic() + (until - time.monotonic()) * deadlines.COORDINATOR_CHECK_SHARE
+        pending = self._admin.list_consumer_groups(request_timeout=_compute_timeout(list_until))
+        return self._await_result(pending, list_until, lambda listing: not listing.errors) is True
+
+    @property
+    def describes_groups(self) -> bool:
+        """Whether the cluster answers requests for states and members of groups, as far as is known."""
+        return time.monotonic() >= self._undescribed_until
+
+    def _count_offsets_partitions(self, until: float) -> int | None:
+        """Partitions of `__consumer_offsets`; None while the cluster does not describe the topic, or has none."""
         answer = self.describe_topics([OFFSETS_TOPIC], until)[OFFSETS_TOPIC]
         if isinstance(answer, PollProblem) or not answer.partitions:
-            return DEFAULT_OFFSETS_PARTITIONS
+            return None
         self._offsets_partition_count = len(answer.partitions)
         return self._offsets_partition_count
 
@@ -197,6 +220,9 @@ class KafkaCluster:
         """Request states and member counts of groups; call the result to collect."""
         if (refused := self._check_addresses(until)) is not None:
             return lambda: dict.fromkeys(names, refused)
+        if not self.describes_groups:
+            # Waiting for each would leave no time for commits and end offsets.
+            return lambda: dict.fromkeys(names, PollProblem(StateCode.MEMBERS_UNKNOWN))
 
         def send(name: str, timeout: float) -> Future[Any]:
             asked: Mapping[str, Future[Any]] = self._admin.describe_consumer_groups([name], request_timeout=timeout)
@@ -214,14 +240,18 @@ class KafkaCluster:
         now = time.monotonic()
         period = deadlines.GROUP_KIND_SECONDS
         due = [name for name in names if now - self._kind_checked_at.get(name, -period) >= period]
-        if not due:
+        if not due or not self.describes_groups:
             return self._share_groups
         pending = self._admin.list_consumer_groups(request_timeout=_compute_timeout(until))
         listed = self._await_result(pending, until, lambda listing: {one.group_id for one in listing.valid})
         if isinstance(listed, PollProblem):
             return self._share_groups
         unlisted = [name for name in due if name not in listed][: deadlines.MAX_UNLISTED_GROUPS]
-        shares = {name for name in unlisted if self._is_unsupported_group(name, until)}
+        # This describes groups one by one, and a cluster may answer everything but that.
+        kind_until = now + (until - now) * deadlines.GROUP_KIND_SHARE
+        shares = {
+            name for name in unlisted if time.monotonic() < kind_until and self._is_unsupported_group(name, kind_until)
+        }
         if shares:
             committed = self.request_commits(dict.fromkeys(shares, ()), until)()
             shares = {name for name, answer in committed.items() if answer == {}}

@@ -20,15 +20,13 @@ from services.scraper import deadlines
 from services.scraper.polling.round import GroupDescription, PollProblem
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
-#: Partitions of that topic, unless a cluster is configured otherwise.
-DEFAULT_OFFSETS_PARTITIONS: Final = 50
 _MOVING: Final = frozenset({"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"})
 
 Reply = TypeVar("Reply")
 Read = Callable[["Future[Any] | None"], Reply]
 
 
-def find_offsets_partition(group: str, partition_count: int = DEFAULT_OFFSETS_PARTITIONS) -> int:
+def find_offsets_partition(group: str, partition_count: int) -> int:
     """The partition of `__consumer_offsets` that stores the group's commits; its leader is the group's coordinator.
 
     Kafka hashes the name as Java hashes a string.
@@ -42,12 +40,12 @@ def find_offsets_partition(group: str, partition_count: int = DEFAULT_OFFSETS_PA
     return 0 if signed == -(2**31) else abs(signed) % partition_count
 
 
-def pick_group_per_partition(groups: list[str], partition_count: int = DEFAULT_OFFSETS_PARTITIONS) -> dict[int, str]:
-    """One group for each partition that stores commits of these groups."""
-    first: dict[int, str] = {}
-    for group in groups:
-        first.setdefault(find_offsets_partition(group, partition_count), group)
-    return first
+def find_check_key(group: str, partition_count: int | None) -> int | str:
+    """What groups with one coordinator have in common: their partition of that topic.
+
+    Where its number of partitions is not known, as an ACL may hide the topic, it is the group itself.
+    """
+    return group if partition_count is None else find_offsets_partition(group, partition_count)
 
 
 def find_move_problem(described: GroupDescription | PollProblem) -> PollProblem | None:

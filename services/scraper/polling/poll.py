@@ -62,6 +62,10 @@ class ClientOpener(Protocol[ClientT_co]):
 class PollClient(GroupClient, Protocol):
     """All requests of a poll."""
 
+    @property
+    def describes_groups(self) -> bool:
+        """Whether the cluster answers requests for states and members, as far as is known."""
+
     def describe_topics(self, names: Sequence[str], until: float) -> Mapping[str, TopicDescription | PollProblem]:
         """Ids and partitions of topics."""
 
@@ -281,7 +285,8 @@ class _GroupSlice:
             except OffsetInvalid as refused:
                 return TargetPollResult(target, None, PollProblem(StateCode.OFFSETS_INVALID, str(refused)), count)
             topic_id = topic.topic_id
-            problem = PollProblem(StateCode.INCOMPLETE if None in offsets else StateCode.OK)
+            code = StateCode.OK if self._client.describes_groups else StateCode.MEMBERS_UNKNOWN
+            problem = PollProblem(StateCode.INCOMPLETE if None in offsets else code)
             if isinstance(commits, PollProblem):
                 problem = commits
             highs, stables = (

@@ -87,7 +87,7 @@ class KafkaCluster:
         self._reasons: dict[StateCode, float] = {}
         self._opened_at = time.monotonic()
         self.lifetime_seconds = lifetime_seconds
-        self._silent = self._answered = False
+        self._silent = self._answered = self._is_disconnected = False
         self._abandoned_until = 0.0
         self._commits, self._states = CoordinatorRequests(), CoordinatorRequests()
         self._offsets_partition_count: int | None = None
@@ -313,6 +313,16 @@ class KafkaCluster:
         """
         return self._silent and time.monotonic() - self._opened_at > self.lifetime_seconds
 
+    @property
+    def has_lost_connections(self) -> bool:
+        """Whether a client that was answered has no connection left, as brokers close idle ones, and end.
+
+        librdkafka 2.16 may never again send a request to a coordinator whose connection was closed before.
+        """
+        # This serves callbacks.
+        self._admin.poll(0)
+        return self._answered and self._is_disconnected
+
     def _explain_silence(self, code: StateCode) -> PollProblem:
         self._mark_silent()
         # This serves callbacks, which alone report errors of connections.
@@ -341,6 +351,7 @@ class KafkaCluster:
         del self._admin
 
     def _on_error(self, error: KafkaError) -> None:
+        self._is_disconnected |= error.code() == KafkaError._ALL_BROKERS_DOWN
         if (code := ERROR_STATES.get(error.code())) is not None:
             self._reasons[code] = time.monotonic()
 

@@ -24,6 +24,8 @@ class StateCode(StrEnum):
     NO_TOPIC = "no_topic"
     SHARE_GROUP = "share_group"
     INCOMPLETE = "incomplete"
+    OFFSETS_INVALID = "offsets_invalid"
+    MEMBERS_UNKNOWN = "members_unknown"
     CLUSTER = "cluster"
     FAILED = "failed"
     TOO_MANY_TOPICS = "too_many_topics"

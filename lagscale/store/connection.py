@@ -51,6 +51,8 @@ _SCRAPER_SETTINGS: Final = (
     "set statement_timeout = '3s'; set idle_in_transaction_session_timeout = '2s'; set jit = off; "
     "set max_parallel_workers_per_gather = 0"
 )
+#: The driver reads these formats only, and a role or a database may have others as its defaults.
+_FORMATS: Final = "set intervalstyle = postgres; set datestyle = iso, mdy; set extra_float_digits = 1"
 #: Only a statement that asks for it keeps its plan, as it reads by a key: a plan that is kept from a small registry
 #: compares each row with each of a grown one.
 _NO_PREPARE: Final = sys.maxsize
@@ -167,7 +169,7 @@ async def connect(url: str, role: str, *, application: str) -> AsyncConnection[A
 
 
 async def set_role(connection: AsyncConnection[Any], role: str) -> None:
-    """Step down from the login user to the service's role."""
+    """Step down from the login user to the service's role, and set the formats that the driver reads."""
     await connection.execute(_set_role(role))
 
 
@@ -190,7 +192,7 @@ async def set_tenant_context(connection: AsyncConnection[Any], tenant_id: int) -
 
 
 def _set_role(role: str) -> sql.Composed:
-    return sql.SQL("set role {}").format(sql.Identifier(role))
+    return sql.SQL("set role {}; {}").format(sql.Identifier(role), sql.SQL(_FORMATS))
 
 
 class ScraperDatabase:

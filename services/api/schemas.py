@@ -155,6 +155,11 @@ def serialize_page(page: Page, serialize_row: Callable[[Row], Item]) -> Listing[
     return Listing(items=[serialize_row(row) for row in page.rows], next=page.after)
 
 
+def format_time(at_ms: int) -> str:
+    """A time as it appears in sentences: UTC, in milliseconds."""
+    return to_datetime(at_ms).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
 def to_optional_datetime(milliseconds: int | None) -> datetime | None:
     """The UTC time of milliseconds since 1970; None for None."""
     return None if milliseconds is None else to_datetime(milliseconds)

@@ -97,6 +97,10 @@ MAX_SPREAD_SECONDS: Final = 2.0
 COORDINATOR_CHECK_SHARE: Final = 0.5
 #: A coordinator that answered needs no other check for this long: the rest of the round.
 COORDINATOR_OK_SECONDS: Final = 1.0
+#: Where no group is described for at least this long, and brokers list groups, they do not answer that request at all;
+#: it is sent again after a while.
+MIN_SILENCE_SECONDS: Final = 0.25
+DESCRIBE_RETRY_SECONDS: Final = 60.0
 #: librdkafka's own limit of a request to a coordinator; at least, see `kafka/coordinators.py`.
 MIN_LIBRARY_TIMEOUT_SECONDS: Final = 20.0
 #: Longer than abandoned requests to a coordinator are under way.
@@ -109,6 +113,8 @@ REASON_MAX_AGE_SECONDS: Final = 10.0
 #: Connection and handshake that find out whether a listener without an answer uses TLS; once for a client.
 TLS_PROBE_SECONDS: Final = 0.3
 GROUP_KIND_SECONDS: Final = 30.0
+#: Share of the remaining time for the kinds of groups that no listing names.
+GROUP_KIND_SHARE: Final = 0.25
 CLIENT_LOG_SECONDS: Final = 60.0
 
 # The background poller of oversized groups.

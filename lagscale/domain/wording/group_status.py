@@ -14,6 +14,8 @@ from lagscale.domain.group_status.rules import (
     Status,
     StatusRule,
 )
+from lagscale.domain.group_status.transactions import OpenTransaction
+from lagscale.domain.policy.policy import IsolationLevel
 from lagscale.domain.wording.numbers import format_count
 from lagscale.domain.wording.verdicts import format_seconds
 
@@ -47,6 +49,27 @@ def describe_group(group: GroupStatus) -> str:
         else ""
     )
     return f"Of {number:,} partition{'s' if number > 1 else ''}: {', '.join(parts)}.{missing}"
+
+
+def describe_open_transaction(one: OpenTransaction, since: str, read: str, isolation: IsolationLevel) -> str:
+    """What an open transaction holds back, since when, how that was measured, and what it means for the lag."""
+    return (
+        f"{describe_unstable(f'partition {one.partition} of {one.topic}', one.messages, isolation)} The last stable offset "
+        f"was {one.stable_offset:,} from {since} or earlier until the newest reading at {read}."
+    )
+
+
+def describe_unstable(where: str, messages: int, isolation: IsolationLevel) -> str:
+    """What lies behind the last stable offset, and what that means for the lag."""
+    counts = (
+        "they do not count as lag, and do not activate the workload"
+        if isolation is IsolationLevel.READ_COMMITTED
+        else "they count as lag; isolationLevel read_committed leaves them out"
+    )
+    return (
+        f"{messages:,} message{'s' if messages > 1 else ''} of {where} lie{'' if messages > 1 else 's'} behind an open "
+        f"transaction. Consumers that read committed messages do not get them yet; {counts}."
+    )
 
 
 def _format_span(partition: PartitionStatus) -> str:

@@ -143,7 +143,7 @@ def _check_access(
     checker = AccessChecker(probe_client.admin, describe_principal(request.security), server, apis, until)
     result.access_checks = checker.access_checks
     groups = {name: topics[:_MAX_NAMES] for name, topics in list(request.groups.items())[:_MAX_NAMES]}
-    checker.check_all(request.topics[:_MAX_NAMES], groups)
+    checker.check_all(request.topics[:_MAX_NAMES], groups, read_committed=request.read_committed)
     result.topics, result.groups = list(checker.topics.values()), list(checker.groups.values())
     result.problem, result.text = "", ""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 import time
+from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
@@ -11,6 +12,7 @@ from threading import Event
 from typing import Any
 
 from confluent_kafka import (
+    OFFSET_INVALID,
     ConsumerGroupTopicPartitions,
     IsolationLevel,
     KafkaError,
@@ -22,12 +24,21 @@ from confluent_kafka.admin import AclOperation, AdminClient
 from confluent_kafka.admin import OffsetSpec as _Spec
 from cryptography import x509
 
+from lagscale.domain.lag.offsets import OffsetInvalid, build_offsets, sum_topic_lag
+from lagscale.domain.lag.samples import build_sample
 from lagscale.domain.state_codes import StateCode
 from lagscale.kafka.client import ERROR_STATES
 from lagscale.kafka.probe.connect import ApiVersions
-from lagscale.kafka.probe.result import AccessCheck, AccessStatus, GroupResult, TopicResult
+from lagscale.kafka.probe.result import AccessCheck, AccessStatus, GroupResult, TopicLag, TopicResult
 
-_LATEST: Any = _Spec.latest()
+#: The offsets of a partition that are read, in the order of `PartitionEnds`.
+_ENDS: Any = (
+    (_Spec.earliest(), IsolationLevel.READ_UNCOMMITTED),
+    (_Spec.latest(), IsolationLevel.READ_UNCOMMITTED),
+    (_Spec.latest(), IsolationLevel.READ_COMMITTED),
+)
+#: Log start, high watermark, last stable offset.
+PartitionEnds = tuple[int, int, int]
 _METADATA, _AUTHORIZED_OPERATIONS_VERSION = 3, 8
 #: Errors while a coordinator moves or is elected; a new cluster has none for some seconds.
 _TRANSIENT_ERRORS = {"not_coordinator", "coordinator_not_available", "coordinator_load_in_progress"}
@@ -55,16 +66,20 @@ class AccessChecker:
         self.topics: dict[str, TopicResult] = {}
         self.groups: dict[str, GroupResult] = {}
 
-    def check_all(self, topics: Iterable[str], groups: Mapping[str, tuple[str, ...]]) -> None:
+    def check_all(
+        self, topics: Iterable[str], groups: Mapping[str, tuple[str, ...]], *, read_committed: bool = False
+    ) -> None:
         """Check them all; what the cluster does not report in time is unknown."""
         names = sorted(set(topics) | {name for group_topics in groups.values() for name in group_topics})
         self._check_cluster()
         commits = self._check_groups(groups)
         # For a group without named topics: those with commits.
-        more = {part.topic for name, found in commits.items() if not groups[name] for part in found if part.offset >= 0}
+        more = {
+            part.topic for name, found in commits.items() if not groups[name] for part in found if _is_committed(part)
+        }
         ends = self._check_topics(sorted(set(names) | set(sorted(more - set(names))[:_MAX_EXTRA_TOPICS])))
         for name, found in commits.items():
-            self.groups[name] = _add_commits(self.groups[name], found, groups[name], ends)
+            self.groups[name] = add_commits(self.groups[name], found, groups[name], ends, read_committed)
 
     def _check_cluster(self) -> None:
         seconds = self._compute_timeout()
@@ -84,8 +99,8 @@ class AccessChecker:
             allowed = {AclOperation.DESCRIBE, AclOperation.ALL} & set(found.authorized_operations or ())
             self._add_check("describe_cluster", "", AccessStatus.GRANTED if allowed else AccessStatus.DENIED)
 
-    def _check_topics(self, names: list[str]) -> dict[str, dict[int, int]]:
-        """Describe the topics and read their end offsets: topic -> partition -> end offset."""
+    def _check_topics(self, names: list[str]) -> dict[str, dict[int, PartitionEnds]]:
+        """Describe the topics and read the offsets of their partitions, by topic and partition."""
         if not names:
             for permission in ("describe_topic", "list_offsets"):
                 self._add_check(permission, "", AccessStatus.UNKNOWN, "No monitor of this cluster names a topic.")
@@ -107,21 +122,22 @@ class AccessChecker:
                 self._add_check("list_offsets", name, AccessStatus.UNKNOWN if absent else status, text)
         return self._read_ends(partitions)
 
-    def _read_ends(self, partitions: list[TopicPartition]) -> dict[str, dict[int, int]]:
-        ends: dict[str, dict[int, int]] = {}
+    def _read_ends(self, partitions: list[TopicPartition]) -> dict[str, dict[int, PartitionEnds]]:
+        timeout = self._compute_timeout()
+        pending = [
+            self._admin.list_offsets(dict.fromkeys(partitions, spec), isolation_level=level, request_timeout=timeout)
+            for spec, level in (_ENDS if partitions else ())
+        ]
+        ends: dict[str, dict[int, PartitionEnds]] = {}
         problems: dict[str, str] = {}
-        if partitions:
-            pending = self._admin.list_offsets(
-                dict.fromkeys(partitions, _LATEST),
-                isolation_level=IsolationLevel.READ_UNCOMMITTED,
-                request_timeout=self._compute_timeout(),
-            )
-            for partition, future in pending.items():
-                found = self._await_result(future)
-                if isinstance(found, str):
-                    problems[partition.topic] = found
-                else:
-                    ends.setdefault(partition.topic, {})[partition.partition] = int(found.offset)
+        for partition in partitions:
+            found = [self._await_result(asked[partition]) for asked in pending]
+            problem = next((one for one in found if isinstance(one, str)), None)
+            if problem is None:
+                start, high, stable = (int(one.offset) for one in found)
+                ends.setdefault(partition.topic, {})[partition.partition] = start, high, stable
+            else:
+                problems[partition.topic] = problem
         for topic in {partition.topic for partition in partitions}:
             problem = problems.get(topic)
             if problem is not None:
@@ -217,19 +233,41 @@ def _explain_problem(problem: str) -> str:
     return f"The cluster returned an error ({problem}); retry."
 
 
-def _add_commits(
-    group: GroupResult, committed: Iterable[Any], topics: tuple[str, ...], ends: Mapping[str, Mapping[int, int]]
+def _is_committed(part: Any) -> bool:
+    return part.error is None and part.offset != OFFSET_INVALID
+
+
+def add_commits(
+    group: GroupResult,
+    committed: Iterable[Any],
+    topics: tuple[str, ...],
+    ends: Mapping[str, Mapping[int, PartitionEnds]],
+    read_committed: bool,
 ) -> GroupResult:
+    """The group with its commits, and with the lag of topics whose offsets were read, as the scraper measures it."""
     count: dict[str, int] = dict.fromkeys(topics, 0)
-    lag: dict[str, int] = {}
+    lags: dict[str, list[TopicLag]] = defaultdict(list)
+    invalid: dict[str, str] = {}
     for part in committed:
-        if part.error is not None or part.offset < 0 or (topics and part.topic not in count):
+        if not _is_committed(part) or (topics and part.topic not in count):
             continue
         count[part.topic] = count.get(part.topic, 0) + 1
-        end = ends.get(part.topic, {}).get(part.partition)
-        if end is not None:
-            lag[part.topic] = lag.get(part.topic, 0) + max(end - int(part.offset), 0)
-    return GroupResult(group.name, group.kind, group.members, count, lag)
+        if part.partition not in ends.get(part.topic, {}):
+            continue
+        start, high, stable = ends[part.topic][part.partition]
+        try:
+            end = stable if read_committed else high
+            sample = build_sample(build_offsets(part.partition, start, end, int(part.offset), high), None)
+            lags[part.topic].append(TopicLag(sample.lag, sample.lost, max(high - max(stable, start), 0)))
+            sum_topic_lag(one.lag for one in lags[part.topic])
+        except OffsetInvalid as refused:
+            invalid[part.topic] = str(refused)
+    sums = {
+        topic: TopicLag(sum(p.lag for p in parts), sum(p.lost for p in parts), sum(p.unstable for p in parts))
+        for topic, parts in lags.items()
+        if topic not in invalid
+    }
+    return GroupResult(group.name, group.kind, group.members, count, sums, invalid)
 
 
 def build_acl_command(principal: str, server: str, kind: str, name: str) -> str:

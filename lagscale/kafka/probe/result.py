@@ -36,6 +36,7 @@ class ProbeRequest:
         rules: `AddressRules.text`.
         seconds: timeout of the probe.
         groups: group -> topics whose commits are read; empty: all topics with commits.
+        read_committed: whether lag ends at the last stable offset.
         each_address: whether to try each bootstrap server and each advertised listener by itself.
     """
 
@@ -47,6 +48,7 @@ class ProbeRequest:
     properties: Mapping[str, Any] = field(default_factory=dict)
     groups: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     topics: tuple[str, ...] = ()
+    read_committed: bool = False
     each_address: bool = True
     with_topic_names: bool = False
 
@@ -103,20 +105,37 @@ class TopicResult:
 
 
 @dataclass(frozen=True, slots=True)
+class TopicLag:
+    """What a group has not read of a topic, messages; of partitions with a committed offset.
+
+    Attributes:
+        lag: what it can read.
+        lost: what retention deleted before it was read.
+        unstable: what lies behind the last stable offsets, because a transaction is open.
+    """
+
+    lag: int
+    lost: int = 0
+    unstable: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class GroupResult:
     """A group; None where something is unknown.
 
     Attributes:
         kind: `classic` or `consumer`.
         commits: topic -> number of partitions with a committed offset.
-        lag: topic -> sum of lag over those partitions; without topics whose end offsets could not be read.
+        lags: topic -> its lag; without topics whose offsets could not be read.
+        invalid: topic -> an offset that no topic can have, in place of its lag.
     """
 
     name: str
     kind: str | None = None
     members: int | None = None
     commits: Mapping[str, int] | None = None
-    lag: Mapping[str, int] = field(default_factory=dict)
+    lags: Mapping[str, TopicLag] = field(default_factory=dict)
+    invalid: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(slots=True)

@@ -246,8 +246,12 @@ async def restore(session: TenantSession, row: Row, spec: MonitorSpec) -> WriteR
 
 
 async def read_targets(session: TenantSession, monitor_id: int) -> list[Row]:
-    """The monitor's targets, by topic."""
-    statement = sa.select(lag_target).join(monitor_target, monitor_target.c.target_id == lag_target.c.id)
+    """The monitor's targets, by topic, with what lies behind their last stable offsets."""
+    statement = (
+        sa.select(lag_target, target_state.c.unstable)
+        .join(monitor_target, monitor_target.c.target_id == lag_target.c.id)
+        .outerjoin(target_state, target_state.c.target_id == lag_target.c.id)
+    )
     return await session.fetch_all(
         statement.where(monitor_target.c.monitor_id == monitor_id).order_by(lag_target.c.topic)
     )

@@ -117,7 +117,7 @@ target_state = _table(
     "target_state",
     """
     target_id int key, tenant_id int, code text, message text, since timestamptz, seen_at timestamptz,
-    partitions int null
+    partitions int null, unstable jsonb null
     """,
 )
 decision = _table(

@@ -16,7 +16,8 @@ from lagscale.store.connection import ScraperDatabase
 from lagscale.store.queries import load, to_arrays
 from lagscale.store.scraping.leases import Lease, lock_lease
 
-_STATE_ARRAYS: Final = {"ids": "id", "codes": "code", "messages": "message", "partitions": "partitions"}
+_STATE_ARRAYS: Final = {"ids": "id", "codes": "code", "messages": "message", "partitions": "partitions",
+                         "unstable": "unstable"}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +83,14 @@ class PollInventory:
 class PollState:
     """The outcome of the last poll of a cluster or a target: a code, and a text without secrets and addresses.
 
-    `partitions` of a target's topic, None where they were not counted.
+    `partitions` of a target's topic, None where they were not counted; `unstable` as JSON, None where it was not read.
     """
 
     id: int
     code: str
     message: str = ""
     partitions: int | None = None
+    unstable: str | None = None
 
 
 def read_inventory(database: ScraperDatabase) -> PollInventory:

@@ -92,6 +92,7 @@ class Preflights:
         *,
         groups: dict[str, tuple[str, ...]] | None = None,
         topics: tuple[str, ...] = (),
+        read_committed: bool = False,
         each_address: bool = True,
         with_topic_names: bool = False,
         wait_for_slot: bool = False,
@@ -121,6 +122,7 @@ class Preflights:
             seconds=self._probe_runner.seconds,
             groups=groups or {},
             topics=topics,
+            read_committed=read_committed,
             each_address=each_address,
             with_topic_names=with_topic_names,
         )

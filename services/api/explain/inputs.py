@@ -16,15 +16,18 @@ from lagscale.domain.explain.decision_diff import (
 from lagscale.domain.lag.rounds import SampleRow, TargetRound
 from lagscale.domain.policy.policy import OffsetResetPolicy, Policy
 from lagscale.errors import FieldError, InvalidInput
-from lagscale.store.registry import history
+from lagscale.store.registry import history, monitors
 from lagscale.store.registry.history import LagStep, PolicyVersion, TargetLink
 from lagscale.store.registry.session import Row, TenantSession
+from services.api.group_status.transactions import serialize_open_transactions
 from services.api.monitors.drafts import read_policy
+from services.api.schemas import format_time
 
 #: Samples of partitions that are read to list every island; above it only the verdict's own is listed.
 _MAX_SAMPLES = 60_000
 _MAX_DECISIONS = 200
 _SERIES_STEPS = 240
+_MAX_TRANSACTIONS = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ class ExplanationInput:
         current_decisions: of each replica the decision in force then; without any, `previous_decision` is the newest one.
         decisions: of the time of `lag_series`, the newest first.
         deleted_since: when a monitor that was restored later had been deleted; None if it was not deleted then.
+        open_transactions: sentences of those at present; none are retained.
     """
 
     at_ms: int
@@ -63,6 +67,7 @@ class ExplanationInput:
     previous_decision: RecordedDecision | None
     decisions: Sequence[RecordedDecision]
     deleted_since: datetime | None = None
+    open_transactions: Sequence[str] = ()
 
     @property
     def has_samples(self) -> bool:
@@ -96,7 +101,7 @@ async def load_explanation_input(session: TenantSession, name: str, at_ms: int |
     """
     registrations = await history.read_monitors_by_name(session, name)
     now_ms = to_ms(await history.read_clock(session))
-    at_ms = now_ms if at_ms is None else at_ms
+    is_present, at_ms = at_ms is None, now_ms if at_ms is None else at_ms
     monitor = _find_registration(registrations, at_ms, now_ms)
     minimum = int(session.tenant["min_sampling_seconds"])
     versions = await history.read_policy_versions(session, monitor["id"])
@@ -112,7 +117,6 @@ async def load_explanation_input(session: TenantSession, name: str, at_ms: int |
     older = [] if current_decisions else await history.read_decisions(session, monitor["id"], to_datetime(0), at, 1)
     targets = sorted(topics)
     rows = await history.read_newest_rows(session, targets, at)
-    later = [one.valid_from for one in versions if one.version > version.version]
     return ExplanationInput(
         at_ms=at_ms,
         now_ms=now_ms,
@@ -120,7 +124,7 @@ async def load_explanation_input(session: TenantSession, name: str, at_ms: int |
         minimum_interval=minimum,
         versions=versions,
         version=version,
-        until=min(later, default=None),
+        until=min((one.valid_from for one in versions if one.version > version.version), default=None),
         policy=policy,
         links=links,
         topics=topics,
@@ -136,7 +140,13 @@ async def load_explanation_input(session: TenantSession, name: str, at_ms: int |
         previous_decision=older[0] if older else None,
         decisions=await history.read_decisions(session, monitor["id"], since, at, _MAX_DECISIONS),
         deleted_since=await history.find_deleted_since(session, monitor, at),
+        open_transactions=await _describe_transactions(session, monitor, policy) if is_present else (),
     )  # fmt: skip
+
+
+async def _describe_transactions(session: TenantSession, monitor: Row, policy: Policy) -> list[str]:
+    targets = await monitors.read_targets(session, monitor["id"])
+    return [one.sentence for one in serialize_open_transactions(targets, policy)[:_MAX_TRANSACTIONS]]
 
 
 async def _load_rounds(
@@ -185,8 +195,3 @@ def _find_version_at(versions: Sequence[PolicyVersion], at_ms: int) -> PolicyVer
 
 def _build_fault(text: str) -> InvalidInput:
     return InvalidInput([FieldError("at", text)])
-
-
-def format_time(at_ms: int) -> str:
-    """A time as it appears in sentences: UTC, in milliseconds."""
-    return to_datetime(at_ms).isoformat(timespec="milliseconds").replace("+00:00", "Z")

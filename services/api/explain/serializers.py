@@ -16,8 +16,8 @@ from lagscale.domain.verdict.series import build_series, compute_lag
 from lagscale.domain.wording.verdicts import describe_answer, describe_change
 from lagscale.store.registry.history import LagStep
 from services.api.explain import schemas as out
-from services.api.explain.inputs import ExplanationInput, format_time
-from services.api.schemas import to_optional_datetime
+from services.api.explain.inputs import ExplanationInput
+from services.api.schemas import format_time, to_optional_datetime
 from services.api.verdicts.answers import describe_coverage, serialize_answer, serialize_island
 from services.api.verdicts.schemas import IslandOut
 
@@ -133,7 +133,7 @@ def build_notes(point: ExplanationInput, evaluation_out: out.EvaluationOut | Non
         )
     if point.rounds is None and evaluation_out is not None:
         notes.append("There are too many samples to list every island; only the longest one is listed.")
-    return notes
+    return [*notes, *point.open_transactions]
 
 
 def build_lag_series(point: ExplanationInput) -> list[out.LagPointOut]:

@@ -25,8 +25,12 @@ from lagscale.store.samples.read import RoundsRequest
 from services.api.deps import Viewer, check_name, part
 from services.api.group_status.counts import RoundSource
 from services.api.group_status.schemas import GroupStatusOut, PartitionStatusOut
+from services.api.group_status.transactions import serialize_open_transactions
 from services.api.monitors.drafts import read_measured
 from services.api.schemas import to_optional_datetime
+
+#: Open transactions that the sentence of a group names.
+_MAX_NAMED = 3
 
 router = APIRouter(prefix="/v1/tenants/{tenant}/monitors", tags=["monitors"])
 
@@ -43,6 +47,7 @@ async def show_state(tenant: Viewer, rounds: Annotated[RoundSource, part("rounds
     rounds_by_target = {target: recent.rounds.get(target, ()) for target in topics}
     # In a thread, because a thousand partitions take a while, and other requests have to be served.
     group = await asyncio.to_thread(evaluate_group_status, rounds_by_target, policy, recent.now_ms)
+    transactions = serialize_open_transactions(measured.targets, policy)
     # Of a part of the topics only a bad status is proven.
     status = group.status if not partial_reason else find_worst_status((group.status, Status.UNKNOWN))
     partitions_by_severity = sorted(
@@ -52,7 +57,7 @@ async def show_state(tenant: Viewer, rounds: Annotated[RoundSource, part("rounds
         monitor=monitor,
         consumer_group=str(measured.row["consumer_group"]),
         status=status.value,
-        sentence=describe_group(group),
+        sentence=" ".join([describe_group(group), *(one.sentence for one in transactions[:_MAX_NAMED])]),
         counts=dict(Counter(one.status.value for one in partitions_by_severity)),
         window_seconds=compute_window_ms(policy) / 1000,
         stuck_after_seconds=compute_stuck_ms(policy) / 1000,
@@ -62,6 +67,7 @@ async def show_state(tenant: Viewer, rounds: Annotated[RoundSource, part("rounds
         evaluated_at=to_datetime(recent.now_ms),
         unmeasured_topics=[topics[target] for target in group.unmeasured],
         partial_reason=partial_reason or None,
+        open_transactions=transactions,
         partitions=[_serialize_partition(one, topics) for one in partitions_by_severity],
     )
 

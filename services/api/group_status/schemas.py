@@ -45,6 +45,18 @@ class PartitionStatusOut(ApiSchema):
     hot: bool = Field(description="Whether it lags far more than the other partitions of the topic.")
 
 
+class OpenTransactionOut(ApiSchema):
+    """A partition whose last stable offset does not move although messages lie behind it."""
+
+    topic: str = Field(examples=["orders"])
+    partition: int = Field(examples=[2])
+    messages: int = Field(examples=[1463], description="Offsets between the last stable one and the high watermark.")
+    stable_offset: int = Field(examples=[200], description="Last stable offset.")
+    since: datetime = Field(description="First reading of this last stable offset, which may be older.")
+    read_at: datetime = Field(description="Newest reading; there is one every 30 to 60 s.")
+    sentence: str
+
+
 class GroupStatusOut(ApiSchema):
     """Status of a monitor's group. It only reports: of all this, only `stuckAfterSeconds` affects the verdict."""
 
@@ -66,5 +78,8 @@ class GroupStatusOut(ApiSchema):
     unmeasured_topics: list[str] = Field(default_factory=list, description="Topics without a fresh round.")
     partial_reason: str | None = Field(
         default=None, description="Why only a part of the monitor's topics is measured; null if all are."
+    )
+    open_transactions: list[OpenTransactionOut] = Field(
+        default_factory=list, description="Partitions with an open transaction, those with the most messages first."
     )
     partitions: list[PartitionStatusOut] = Field(description="The worst first.")

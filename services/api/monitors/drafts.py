@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from lagscale.domain.policy.keys import KEYS_BY_NAME
@@ -58,11 +58,16 @@ def read_policy(stored: Mapping[str, object], minimum_interval: int) -> Policy:
 
 @dataclass(frozen=True, slots=True)
 class MeasuredMonitor:
-    """A stored monitor, its tenant's minimum of `samplingInterval`, and the topics of its targets by their ids."""
+    """A stored monitor, its tenant's minimum of `samplingInterval`, and its targets."""
 
     row: Row
     minimum_interval: int
-    topics: Mapping[int, str]
+    targets: Sequence[Row]
+
+    @property
+    def topics(self) -> Mapping[int, str]:
+        """The topics of its targets by their ids."""
+        return {int(target["id"]): str(target["topic"]) for target in self.targets}
 
     @property
     def policy(self) -> Policy:
@@ -83,5 +88,4 @@ async def read_measured(session: TenantSession, name: str) -> MeasuredMonitor:
     """
     row = await monitors.read_by_name(session, name)
     targets = await monitors.read_targets(session, row["id"])
-    topics = {int(target["id"]): str(target["topic"]) for target in targets}
-    return MeasuredMonitor(row, int(session.tenant["min_sampling_seconds"]), topics)
+    return MeasuredMonitor(row, int(session.tenant["min_sampling_seconds"]), targets)

@@ -184,6 +184,13 @@ class TopicCheckOut(ApiSchema):
         default=None, description="Partitions on which the group has committed; null: unknown."
     )
     lag: int | None = Field(default=None, description="Current lag of these partitions, messages; null: unknown.")
+    lost: int | None = Field(
+        default=None, description="Messages of these partitions that retention deleted before the group read them."
+    )
+    unstable: int | None = Field(
+        default=None,
+        description="Messages of these partitions behind the last stable offset, held back by an open transaction.",
+    )
 
 
 class GroupCheckOut(ApiSchema):

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Sequence
 
 import structlog
 
-from lagscale.domain.policy.policy import MAX_LOOKBACK_MS, OffsetResetPolicy, Policy
+from lagscale.domain.policy.policy import MAX_LOOKBACK_MS, IsolationLevel, OffsetResetPolicy, Policy
 from lagscale.domain.topics import DEFAULT_MAX_TOPICS, MAX_TOPICS_SETTING
 from lagscale.domain.verdict.contract import Reason, VerdictRequest
+from lagscale.domain.wording.group_status import describe_unstable
 from lagscale.domain.wording.numbers import format_count
 from lagscale.domain.wording.verdicts import describe_verdict
 from lagscale.errors import Conflict, FieldError, InvalidInput, LagscaleError, QuotaExceeded, SecretsUnreadable
@@ -106,6 +107,7 @@ class MonitorValidator:
                 tenant,
                 cluster,
                 groups={spec.consumer_group: spec.topics},
+                read_committed=spec.policy.isolation_level is IsolationLevel.READ_COMMITTED,
                 each_address=False,
                 with_topic_names=spec.scope.pattern is not None,
                 wait_for_slot=True,
@@ -161,13 +163,15 @@ def _check_topics(spec: MonitorSpec, result: ProbeResult, topics: Sequence[str])
     partition_counts = {topic.name: topic.partitions for topic in result.topics}
     group = _find_group(spec, result)
     commits = None if group is None else group.commits
-    lag = {} if group is None else group.lag
+    lags = {} if group is None else group.lags
     return [
         TopicCheckOut(
             name=name,
             partitions=partition_counts.get(name),
             committed_partitions=None if commits is None else commits.get(name, 0),
-            lag=lag.get(name),
+            lag=lags[name].lag if name in lags else None,
+            lost=lags[name].lost if name in lags else None,
+            unstable=lags[name].unstable if name in lags else None,
         )
         for name in topics
     ]
@@ -185,7 +189,7 @@ def _find_warnings(spec: MonitorSpec, result: ProbeResult, topics: Sequence[Topi
                 (_FIELDS[permission.kind], f"{permission.name}: {permission.text} To grant it: {permission.grant}")
             )
     if topics is not None and not result.problem:
-        pairs += [*_check_topic_names(spec, topics), *_check_group(spec, result, topics)]
+        pairs += [*_check_topic_names(spec, topics), *_check_group(spec, result, topics), *_check_lag(spec, result)]
     return [WarningOut(field=field, text=text) for field, text in dict.fromkeys(pairs)]
 
 
@@ -255,6 +259,20 @@ def _check_group(spec: MonitorSpec, result: ProbeResult, topics: Sequence[TopicC
     else:
         topic_names = ", ".join(without[:_MAX_NAMED]) + (" and more" if len(without) > _MAX_NAMED else "")
         yield "consumerGroup", f"the group has not committed on {topic_names}; {counts}"
+
+
+def _check_lag(spec: MonitorSpec, result: ProbeResult) -> Iterator[tuple[str, str]]:
+    group = _find_group(spec, result)
+    if group is None:
+        return
+    for topic, offset in group.invalid.items():
+        text = "is negative, or greater than that of any topic, so the topic cannot be measured"
+        yield "topics", f"{topic}, {offset} {text}; check the brokers, and the group's commits"
+    for topic, lag in group.lags.items():
+        if lag.lost:
+            yield "consumerGroup", f"{lag.lost:,} messages of {topic} were lost to retention before the group read them"
+        if lag.unstable:
+            yield "topics", describe_unstable(topic, lag.unstable, spec.policy.isolation_level)
 
 
 def _find_group(spec: MonitorSpec, result: ProbeResult) -> GroupResult | None:

@@ -5,6 +5,7 @@ Lies here and not in `spark/`, because the background poller writes the same row
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -22,6 +23,7 @@ CLUSTER, TARGET = 0, 1
 COLUMNS: Final[Mapping[str, str]] = {
     "epoch": "bigint", "planned_ms": "bigint", "kind": "tinyint",
     "id": "int", "tenant_id": "int", "cluster_id": "int", "code": "string", "message": "string", "partitions": "int",
+    "unstable": "string",
     "at_ms": "bigint", "topic_id": "string", "interval_ms": "int", "stale_after_ms": "int", "limitation": "string",
     "starts": "array<bigint>", "ends": "array<bigint>", "committed": "array<bigint>", "highs": "array<bigint>",
     "members": "int", "group_state": "smallint", "ends_asked_ms": "int", "ends_answered_ms": "int",
@@ -69,7 +71,10 @@ def _build_state(kind: int, number: int, tenant_id: int, problem: PollProblem) -
 
 def _build_target_row(result: TargetPollResult) -> Row:
     target, polled = result.target, result.polled
-    row = _build_state(TARGET, target.target_id, target.tenant_id, result.problem) | {"partitions": result.partitions}
+    row = _build_state(TARGET, target.target_id, target.tenant_id, result.problem) | {
+        "partitions": result.partitions,
+        "unstable": None if result.unstable is None else json.dumps(result.unstable),
+    }
     if polled is None:
         return row
     row |= {name: getattr(polled, name) for name in _ROUND_COLUMNS}

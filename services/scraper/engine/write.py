@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from lagscale.domain.lag.offsets import OffsetInvalid, sum_topic_lag
 from lagscale.domain.lag.rounds import SampleRow
 from lagscale.domain.state_codes import StateCode
 from lagscale.errors import LagscaleError, LeaseLost
@@ -16,7 +17,7 @@ from lagscale.store.samples.write import AppendResult, PostgresSamples, TopicInc
 from lagscale.store.scraping import targets
 from lagscale.store.scraping.leases import Lease
 from services.scraper.engine.rows import CLUSTER, TARGET, Row, read_polled
-from services.scraper.polling.round import build_next_row
+from services.scraper.polling.round import PollProblem, build_next_row
 from services.scraper.worker_reports import BatchPart
 
 _KINDS = {CLUSTER: "cluster", TARGET: "target"}
@@ -77,6 +78,12 @@ def _build_rows(
         if result is None:
             part.late += 1
             continue
+        try:
+            sum_topic_lag((result.row.markers.total_lag, result.row.markers.none_total))
+        except OffsetInvalid as refused:
+            problem = PollProblem(StateCode.OFFSETS_INVALID, str(refused))
+            row |= {"code": problem.code.value, "message": problem.message}
+            continue
         built.append((row["tenant_id"], target_id, result.row))
         if result.new_id and result.topic_id is not None:
             topic_ids.append(TopicIncarnation(target_id, result.topic_id, result.row.round.incarnation))
@@ -88,5 +95,6 @@ def _collect_states(rows: Sequence[Row], kind: int) -> list[targets.PollState]:
     states: dict[int, targets.PollState] = {}
     for row in rows:
         if row["kind"] == kind and (row["id"] not in states or states[row["id"]].code == StateCode.OK):
-            states[row["id"]] = targets.PollState(row["id"], row["code"], row["message"], row.get("partitions"))
+            details = row.get("partitions"), row.get("unstable")
+            states[row["id"]] = targets.PollState(row["id"], row["code"], row["message"], *details)
     return list(states.values())

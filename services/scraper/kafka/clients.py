@@ -84,6 +84,11 @@ class _CachedClient:
     token: int | None = None
     in_use: int = 0
 
+    @property
+    def is_spent(self) -> bool:
+        """Whether another client must take over."""
+        return self.client.needs_replacement or self.client.has_lost_connections
+
     def is_idle(self, now: float) -> bool:
         """Whether it can be closed: no user, and no abandoned request under way."""
         return not self.in_use and self.client.busy_until < now
@@ -130,7 +135,7 @@ class Clients:
             with self._lock:
                 self._retire_others(key, to_close)
                 cached = self._cached.get(key)
-                if cached is None or cached.client.needs_replacement or cached.token != token:
+                if cached is None or cached.is_spent or cached.token != token:
                     request = _ClientRequest(key, tenant_id, responsive, token)
                     client = self._open_replacement(request, cached, config, to_close)
                     if client is not None:

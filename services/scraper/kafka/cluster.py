@@ -33,19 +33,18 @@ from lagscale.kafka.errors import TLS_REQUIRED, classify_error, explain_sasl_err
 from lagscale.kafka.resolver_guard import open_admin
 from services.scraper import deadlines
 from services.scraper.kafka.coordinators import (
-    DEFAULT_OFFSETS_PARTITIONS,
     OFFSETS_TOPIC,
     CoordinatorRequests,
+    find_check_key,
     find_move_problem,
-    find_offsets_partition,
-    pick_group_per_partition,
+    read_commits,
+    read_group,
 )
 from services.scraper.polling.round import Committed, Ends, GroupDescription, Partition, PollProblem, TopicDescription
 
 _EARLIEST: Any = _Spec.earliest()
 _LATEST: Any = _Spec.latest()
-_GROUP_STATES = {"UNKNOWN": 0, "PREPARING_REBALANCING": 1, "COMPLETING_REBALANCING": 2, "STABLE": 3, "DEAD": 4,
-                 "EMPTY": 5}  # fmt: skip
+_NO_PROBLEM = PollProblem(StateCode.OK)
 
 
 class _ClientLogThrottle(logging.Filter):
@@ -93,13 +92,14 @@ class KafkaCluster:
         self._tls_required: bool | None = None
         self._opened_at = time.monotonic()
         self.lifetime_seconds = lifetime_seconds
-        self._silent = self._answered = False
+        self._silent = self._answered = self._is_disconnected = False
         self._abandoned_until = 0.0
         self._commits, self._states = CoordinatorRequests(), CoordinatorRequests()
         self._offsets_partition_count: int | None = None
         self._share_groups: frozenset[str] = frozenset()
         self._kind_checked_at: dict[str, float] = {}
-        self._coordinator_ok_at: dict[int, float] = {}
+        self._coordinator_ok_at: dict[int | str, float] = {}
+        self._undescribed_until = float("-inf")
         try:
             self._admin, self._guard = open_admin({**config, "error_cb": self._on_error}, rules, _open_client_log())
         except (KafkaException, ValueError, TypeError, RuntimeError) as refused:
@@ -135,47 +135,70 @@ class KafkaCluster:
             return asked[group]
 
         collect = self._commits.ask([group for group in groups if group not in moving_groups], send, until)
-        return lambda: moving_groups | collect(lambda future: self._await_result(future, until, _read_commits))
+
+        def collect_commits() -> dict[str, Committed | PollProblem]:
+            answers = moving_groups | collect(lambda future: self._await_result(future, until, read_commits))
+            if all(isinstance(answer, PollProblem) for answer in answers.values()):
+                # Nothing shows that it is only descriptions that are not answered.
+                self._undescribed_until = float("-inf")
+            return answers
+
+        return collect_commits
 
     def _find_moving_coordinators(self, groups: list[str], until: float) -> dict[str, PollProblem]:
         """The groups whose coordinator is moving, or does not answer.
 
         A request for commits to a broker that is not the group's coordinator, as while brokers restart, crashes the
         library (confluentinc/librdkafka#5040); a request for the state only fails. One group is checked for all whose
-        commits are in the same partition.
+        commits are in the same partition, and each where the number of those partitions is not known.
         """
         now = time.monotonic()
         partition_count = self._offsets_partition_count or self._count_offsets_partitions(until)
-        due = {
-            offsets_partition: group
-            for offsets_partition, group in pick_group_per_partition(groups, partition_count).items()
-            if now - self._coordinator_ok_at.get(offsets_partition, float("-inf")) > deadlines.COORDINATOR_OK_SECONDS
-        }
-        if not due:
-            return {}
+        keys = {group: find_check_key(group, partition_count) for group in groups}
+        due: dict[int | str, str] = {}
+        for group, key in keys.items():
+            if now - self._coordinator_ok_at.get(key, float("-inf")) > deadlines.COORDINATOR_OK_SECONDS:
+                due.setdefault(key, group)
         # Groups of an offsets partition without a leader have no coordinator, perhaps for hours; the others have one.
         check_until = now + (until - now) * deadlines.COORDINATOR_CHECK_SHARE
-        descriptions = self.request_groups(list(due.values()), check_until)()
-        moving = {
-            offsets_partition: answer
-            for offsets_partition, group in due.items()
-            if (answer := find_move_problem(descriptions[group])) is not None
-        }
+        problems = self._check_coordinators(set(due.values()), check_until, until) if due else {}
+        moving = {key: problems[group] for key, group in due.items() if group in problems}
         self._coordinator_ok_at |= dict.fromkeys(due.keys() - moving.keys(), now)
         if moving:
             # The client caches coordinators for long; a new one looks them up again.
             self._mark_silent()
-        return {
-            group: moving[offsets_partition]
-            for group in groups
-            if (offsets_partition := find_offsets_partition(group, partition_count)) in moving
-        }
+        return {group: moving[key] for group, key in keys.items() if key in moving}
 
-    def _count_offsets_partitions(self, until: float) -> int:
-        """Partitions of `__consumer_offsets`; the default while the cluster does not describe the topic."""
+    def _check_coordinators(self, groups: set[str], check_until: float, until: float) -> dict[str, PollProblem]:
+        """The groups whose coordinator cannot be asked for commits now."""
+        if not self.describes_groups:
+            return {} if self._do_brokers_answer(until) else dict.fromkeys(groups, PollProblem(StateCode.TIMEOUT))
+        began_at = time.monotonic()
+        descriptions = self.request_groups(sorted(groups), check_until)()
+        moving = {group: found for group, one in descriptions.items() if (found := find_move_problem(one)) is not None}
+        is_silent = len(moving) == len(groups) and all(one.code is StateCode.TIMEOUT for one in moving.values())
+        if is_silent and time.monotonic() - began_at > deadlines.MIN_SILENCE_SECONDS and self._do_brokers_answer(until):
+            # There are brokers, and proxies before them, that answer everything but this.
+            self._undescribed_until = began_at + deadlines.DESCRIBE_RETRY_SECONDS
+            return {}
+        return moving
+
+    def _do_brokers_answer(self, until: float) -> bool:
+        """Whether each broker lists its groups: none has failed, and none is still loading them."""
+        list_until = time.monotonic() + (until - time.monotonic()) * deadlines.COORDINATOR_CHECK_SHARE
+        pending = self._admin.list_consumer_groups(request_timeout=_compute_timeout(list_until))
+        return self._await_result(pending, list_until, lambda listing: not listing.errors) is True
+
+    @property
+    def describes_groups(self) -> bool:
+        """Whether the cluster answers requests for states and members of groups, as far as is known."""
+        return time.monotonic() >= self._undescribed_until
+
+    def _count_offsets_partitions(self, until: float) -> int | None:
+        """Partitions of `__consumer_offsets`; None while the cluster does not describe the topic, or has none."""
         answer = self.describe_topics([OFFSETS_TOPIC], until)[OFFSETS_TOPIC]
         if isinstance(answer, PollProblem) or not answer.partitions:
-            return DEFAULT_OFFSETS_PARTITIONS
+            return None
         self._offsets_partition_count = len(answer.partitions)
         return self._offsets_partition_count
 
@@ -202,13 +225,16 @@ class KafkaCluster:
         """Request states and member counts of groups; call the result to collect."""
         if (refused := self._check_addresses(until)) is not None:
             return lambda: dict.fromkeys(names, refused)
+        if not self.describes_groups:
+            # Waiting for each would leave no time for commits and end offsets.
+            return lambda: dict.fromkeys(names, PollProblem(StateCode.MEMBERS_UNKNOWN))
 
         def send(name: str, timeout: float) -> Future[Any]:
             asked: Mapping[str, Future[Any]] = self._admin.describe_consumer_groups([name], request_timeout=timeout)
             return asked[name]
 
         collect = self._states.ask(names, send, until)
-        return lambda: collect(lambda future: self._await_result(future, until, _read_group))
+        return lambda: collect(lambda future: self._await_result(future, until, read_group))
 
     def find_share_groups(self, names: Sequence[str], until: float) -> frozenset[str]:
         """Which of the groups are share groups; looked up for new names, and every half minute for all.
@@ -219,14 +245,18 @@ class KafkaCluster:
         now = time.monotonic()
         period = deadlines.GROUP_KIND_SECONDS
         due = [name for name in names if now - self._kind_checked_at.get(name, -period) >= period]
-        if not due:
+        if not due or not self.describes_groups:
             return self._share_groups
         pending = self._admin.list_consumer_groups(request_timeout=_compute_timeout(until))
         listed = self._await_result(pending, until, lambda listing: {one.group_id for one in listing.valid})
         if isinstance(listed, PollProblem):
             return self._share_groups
         unlisted = [name for name in due if name not in listed][: deadlines.MAX_UNLISTED_GROUPS]
-        shares = {name for name in unlisted if self._is_unsupported_group(name, until)}
+        # This describes groups one by one, and a cluster may answer everything but that.
+        kind_until = now + (until - now) * deadlines.GROUP_KIND_SHARE
+        shares = {
+            name for name in unlisted if time.monotonic() < kind_until and self._is_unsupported_group(name, kind_until)
+        }
         if shares:
             committed = self.request_commits(dict.fromkeys(shares, ()), until)()
             shares = {name for name, answer in committed.items() if answer == {}}
@@ -258,7 +288,7 @@ class KafkaCluster:
         answer: dict[Partition, int] = {}
         for key, future in asked.items():
             offset = self._await_result(future, until, lambda result: int(result.offset))
-            if not isinstance(offset, PollProblem) and offset >= 0:
+            if not isinstance(offset, PollProblem):
                 answer[(key.topic, key.partition)] = offset
         return answer
 
@@ -287,6 +317,16 @@ class KafkaCluster:
         After a restart of a broker librdkafka may never again send requests for commits on the old connection.
         """
         return self._silent and time.monotonic() - self._opened_at > self.lifetime_seconds
+
+    @property
+    def has_lost_connections(self) -> bool:
+        """Whether a client that was answered has no connection left, as brokers close idle ones, and end.
+
+        librdkafka 2.16 may never again send a request to a coordinator whose connection was closed before.
+        """
+        # This serves callbacks.
+        self._admin.poll(0)
+        return self._answered and self._is_disconnected
 
     def _explain_silence(self, code: StateCode) -> PollProblem:
         self._mark_silent()
@@ -330,6 +370,7 @@ class KafkaCluster:
         del self._admin
 
     def _on_error(self, error: KafkaError) -> None:
+        self._is_disconnected |= error.code() == KafkaError._ALL_BROKERS_DOWN
         code, text = classify_error(error), ""
         if code is StateCode.TLS_FAILED:
             text = explain_tls_error(error.str(), self._config)
@@ -350,16 +391,3 @@ def _read_topic(described: Any) -> TopicDescription:
         str(described.topic_id),
         {part.id: part.leader is not None and part.leader.id >= 0 for part in described.partitions},
     )
-
-
-def _read_commits(answer: Any) -> Committed:
-    # A partition with an error is omitted, so it is missing; one without a commit is present with None.
-    return {
-        (part.topic, part.partition): part.offset if part.offset >= 0 else None
-        for part in answer.topic_partitions
-        if part.error is None
-    }
-
-
-def _read_group(described: Any) -> GroupDescription:
-    return GroupDescription(len(described.members), _GROUP_STATES.get(described.state.name, 0))

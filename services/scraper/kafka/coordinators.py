@@ -15,20 +15,23 @@ from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import Future
 from typing import Any, Final, TypeVar
 
+from confluent_kafka import OFFSET_INVALID
+
 from lagscale.domain.state_codes import StateCode
 from services.scraper import deadlines
-from services.scraper.polling.round import GroupDescription, PollProblem
+from services.scraper.polling.round import Committed, GroupDescription, PollProblem
 
 OFFSETS_TOPIC: Final = "__consumer_offsets"
-#: Partitions of that topic, unless a cluster is configured otherwise.
-DEFAULT_OFFSETS_PARTITIONS: Final = 50
 _MOVING: Final = frozenset({"NOT_COORDINATOR", "COORDINATOR_NOT_AVAILABLE", "COORDINATOR_LOAD_IN_PROGRESS"})
+_GROUP_STATES: Final = {
+    "UNKNOWN": 0, "PREPARING_REBALANCING": 1, "COMPLETING_REBALANCING": 2, "STABLE": 3, "DEAD": 4, "EMPTY": 5,
+}  # fmt: skip
 
 Reply = TypeVar("Reply")
 Read = Callable[["Future[Any] | None"], Reply]
 
 
-def find_offsets_partition(group: str, partition_count: int = DEFAULT_OFFSETS_PARTITIONS) -> int:
+def find_offsets_partition(group: str, partition_count: int) -> int:
     """The partition of `__consumer_offsets` that stores the group's commits; its leader is the group's coordinator.
 
     Kafka hashes the name as Java hashes a string.
@@ -42,12 +45,12 @@ def find_offsets_partition(group: str, partition_count: int = DEFAULT_OFFSETS_PA
     return 0 if signed == -(2**31) else abs(signed) % partition_count
 
 
-def pick_group_per_partition(groups: list[str], partition_count: int = DEFAULT_OFFSETS_PARTITIONS) -> dict[int, str]:
-    """One group for each partition that stores commits of these groups."""
-    first: dict[int, str] = {}
-    for group in groups:
-        first.setdefault(find_offsets_partition(group, partition_count), group)
-    return first
+def find_check_key(group: str, partition_count: int | None) -> int | str:
+    """What groups with one coordinator have in common: their partition of that topic.
+
+    Where its number of partitions is not known, as an ACL may hide the topic, it is the group itself.
+    """
+    return group if partition_count is None else find_offsets_partition(group, partition_count)
 
 
 def find_move_problem(described: GroupDescription | PollProblem) -> PollProblem | None:
@@ -121,3 +124,18 @@ class CoordinatorRequests:
         with self._lock:
             self._abandoned = {group: one for group, one in (self._abandoned | dict(more)).items() if not one.done()}
             return frozenset(self._abandoned)
+
+
+def read_commits(answer: Any) -> Committed:
+    """A group's commits from the client's answer."""
+    # A partition with an error is omitted, so it is missing; one without a commit is present with None.
+    return {
+        (part.topic, part.partition): None if part.offset == OFFSET_INVALID else part.offset
+        for part in answer.topic_partitions
+        if part.error is None
+    }
+
+
+def read_group(described: Any) -> GroupDescription:
+    """A group's members and state from the client's answer."""
+    return GroupDescription(len(described.members), _GROUP_STATES.get(described.state.name, 0))

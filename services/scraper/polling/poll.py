@@ -11,8 +11,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from math import ceil
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
+from lagscale.domain.group_status.transactions import build_unstable
+from lagscale.domain.lag.offsets import OffsetInvalid, build_offsets
 from lagscale.domain.lag.samples import Offsets
 from lagscale.domain.state_codes import StateCode
 from lagscale.store.connection import ScraperDatabase
@@ -60,6 +62,10 @@ class ClientOpener(Protocol[ClientT_co]):
 class PollClient(GroupClient, Protocol):
     """All requests of a poll."""
 
+    @property
+    def describes_groups(self) -> bool:
+        """Whether the cluster answers requests for states and members, as far as is known."""
+
     def describe_topics(self, names: Sequence[str], until: float) -> Mapping[str, TopicDescription | PollProblem]:
         """Ids and partitions of topics."""
 
@@ -74,12 +80,16 @@ class PollClient(GroupClient, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TargetPollResult:
-    """Result for one target: a round or none, its state, and the partitions of its topic where they are known."""
+    """Result for one target: a round or none, its state, and where they were read, its topic's partitions.
+
+    `unstable` is what `build_unstable` returns; None where last stable offsets were not read.
+    """
 
     target: TargetEntry
     polled: PolledRound | None
     problem: PollProblem
     partitions: int | None = None
+    unstable: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,7 +228,12 @@ class _GroupSlice:
         asked_ms = self._clock.measure_min_ms(self._at_ms)
         partitions = {partition for parts in self._requested.values() for partition in parts}
         stable = {
-            p for group in self._groups for t in group.targets if t.read_committed for p in self._list_readable(t)
+            partition
+            for group in self._groups
+            for target in group.targets
+            # Open transactions are looked for as seldom as members.
+            if target.read_committed or group.describe
+            for partition in self._list_readable(target)
         }
         asked = self._client.request_ends(
             partitions, stable, min(self._until, answered_at + deadlines.MAX_SPREAD_SECONDS)
@@ -259,20 +274,29 @@ class _GroupSlice:
             if topic.code is not StateCode.NO_TOPIC:
                 return TargetPollResult(target, None, topic)
             offsets: tuple[Offsets | None, ...] = ()
-            topic_id, problem = None, topic
+            topic_id, problem, unstable = None, topic, None
         else:
             count = max(topic.partitions, default=-1) + 1
             group_commits: Committed = {} if isinstance(commits, PollProblem) else commits
-            offsets = tuple(
-                [_build_offsets((target.topic, n), target.read_committed, group_commits, ends) for n in range(count)]
-            )
+            try:
+                offsets = tuple(
+                    [_read_offsets((target.topic, n), target.read_committed, group_commits, ends) for n in range(count)]
+                )
+            except OffsetInvalid as refused:
+                return TargetPollResult(target, None, PollProblem(StateCode.OFFSETS_INVALID, str(refused)), count)
             topic_id = topic.topic_id
-            problem = PollProblem(StateCode.INCOMPLETE if None in offsets else StateCode.OK)
+            code = StateCode.OK if self._client.describes_groups else StateCode.MEMBERS_UNKNOWN
+            problem = PollProblem(StateCode.INCOMPLETE if None in offsets else code)
             if isinstance(commits, PollProblem):
                 problem = commits
+            highs, stables = (
+                {n: offset for n in range(count) if (offset := read.get((target.topic, n))) is not None}
+                for read in (ends.highs, ends.stables)
+            )
+            unstable = build_unstable(highs, stables, self._at_ms) if stables else None
         limits = group.interval_ms, target.stale_after_ms, target.limitation
         polled = PolledRound(self._at_ms, topic_id, offsets, *limits, members, state, *self._read_ms)
-        return TargetPollResult(target, polled, problem, _count_partitions(target, self._topics))
+        return TargetPollResult(target, polled, problem, _count_partitions(target, self._topics), unstable)
 
 
 def _count_partitions(target: TargetEntry, topics: Mapping[str, TopicDescription | PollProblem]) -> int | None:
@@ -280,11 +304,11 @@ def _count_partitions(target: TargetEntry, topics: Mapping[str, TopicDescription
     return len(topic.partitions) if isinstance(topic, TopicDescription) else None
 
 
-def _build_offsets(partition: Partition, read_committed: bool, commits: Committed, ends: Ends) -> Offsets | None:
+def _read_offsets(partition: Partition, read_committed: bool, commits: Committed, ends: Ends) -> Offsets | None:
     if partition not in commits:
         return None
     start, high = ends.starts.get(partition), ends.highs.get(partition)
     end = ends.stables.get(partition) if read_committed else high
     if start is None or high is None or end is None:
         return None
-    return Offsets(start, end, commits[partition], high)
+    return build_offsets(partition[1], start, end, commits[partition], high)

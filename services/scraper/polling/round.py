@@ -40,6 +40,10 @@ MESSAGES: Mapping[StateCode, str] = {
     StateCode.NO_TOPIC: "Topic not found.",
     StateCode.SHARE_GROUP: "Share groups are not supported: they have no committed offsets, so there is no lag to measure.",
     StateCode.INCOMPLETE: "Some partitions could not be read: no leader, or the request timed out.",
+    StateCode.OFFSETS_INVALID: "The topic is not measured: offsets are negative, or greater than those of any topic; check the "
+    "brokers and the group's commits.",
+    StateCode.MEMBERS_UNKNOWN: "Lag is measured, but members are not known: the brokers do not answer requests to describe "
+    "the group.",
     StateCode.CLUSTER: "The cluster could not be polled; see the cluster's state.",
     StateCode.FAILED: "The cluster answered with an error.",
     StateCode.TOO_MANY_TOPICS: "The monitor matches more topics than allowed, so only the linked ones are evaluated; narrow "

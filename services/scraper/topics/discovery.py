@@ -269,16 +269,9 @@ def _query_client(
 
 def _read_committed_topics(client: TopicClient, groups: Sequence[str], until: float) -> dict[str, TopicsAnswer]:
     """The topics on which each of the groups has commits."""
-    # librdkafka crashes when a broker answers that it is not the group's coordinator (confluentinc/librdkafka#5040), as
-    # all do for a while in a new cluster; a request for the group's state only fails.
-    descriptions = client.request_groups(groups, until)()
-    answers: dict[str, TopicsAnswer] = {
-        group: state for group, state in descriptions.items() if isinstance(state, PollProblem)
+    return {
+        group: committed
+        if isinstance(committed, PollProblem)
+        else frozenset(topic for (topic, _), offset in committed.items() if offset is not None)
+        for group, committed in client.request_commits(dict.fromkeys(groups, ()), until)().items()
     }
-    ready = [group for group in groups if group not in answers]
-    for group, committed in (client.request_commits(dict.fromkeys(ready, ()), until)() if ready else {}).items():
-        if isinstance(committed, PollProblem):
-            answers[group] = committed
-        else:
-            answers[group] = frozenset(topic for (topic, _), offset in committed.items() if offset is not None)
-    return answers

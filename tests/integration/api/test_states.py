@@ -7,6 +7,7 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.types.json import Jsonb
 
 from lagscale.domain.lag.rounds import TargetRound
 from lagscale.domain.lag.samples import Flag, Sample
@@ -140,3 +141,32 @@ async def test_another_tenants_rounds_are_not_read(shop: Shop, other: Shop, shar
     foreign = await shop.api.get(f"{shop.path}/monitors/orders/state", headers=header)
     assert (foreign.status_code, foreign.content) == (missing.status_code, missing.content)
     assert missing.status_code == 404
+
+
+async def test_an_open_transaction_is_told_since_when_and_how_it_was_measured(shop: Shop, shared_url: str) -> None:
+    await shop.monitor("orders", policy={**POLICY, "isolationLevel": "read_committed"})
+    target = store(shared_url, shop, "orders", CALM, CALM)
+    since, at = 1_790_000_000_000, 1_790_000_300_000
+    # Of partition 1 there is one reading, which is any transaction under way.
+    unstable = {"at": at, "partitions": {"0": [200, 1463, since], "1": [7, 1, at]}}
+    with psycopg.connect(shared_url) as connection:
+        connection.execute(
+            "insert into target_state (target_id, tenant_id, code, since, seen_at, unstable) "
+            "select id, tenant_id, 'ok', now(), now(), %s from lag_target where id = %s",
+            [Jsonb(unstable), target],
+        )
+    found = await state(shop)
+    (told,) = found["openTransactions"]
+    sentence = (
+        "1,463 messages of partition 0 of orders lie behind an open transaction. Consumers that read committed messages "
+        "do not get them yet; they do not count as lag, and do not activate the workload. The last stable offset was "
+        "200 from 2026-09-21T14:13:20.000Z or earlier until the newest reading at 2026-09-21T14:18:20.000Z."
+    )
+    assert (told.pop("since"), told.pop("readAt")) == ("2026-09-21T14:13:20Z", "2026-09-21T14:18:20Z")
+    facts = {"topic": "orders", "partition": 0, "messages": 1463, "stableOffset": 200}
+    assert told == {**facts, "sentence": sentence}
+    assert found["sentence"] == f"All 2 partitions are ok. {sentence}"
+    explained = (await shop.api.get(f"{shop.path}/monitors/orders/explain")).json()
+    assert sentence in explained["notes"]
+    past = await shop.api.get(f"{shop.path}/monitors/orders/explain", params={"at": explained["at"]})
+    assert sentence not in past.json()["notes"]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import httpx
@@ -40,6 +42,21 @@ class Log:
     def create(self, names: list[str]) -> None:
         for future in self._admin.create_topics([NewTopic(name, 1, 1) for name in names]).values():
             future.result(20)
+
+    def delete_records(self, topic: str, offset: int) -> None:
+        cut = TopicPartition(topic, 0, offset)
+        self._admin.delete_records([cut])[cut].result(20)
+
+    @contextmanager
+    def open_transaction(self, topic: str, messages: int) -> Iterator[None]:
+        producer = Producer({"bootstrap.servers": self.address, "transactional.id": fresh("tx"), "linger.ms": 0})
+        producer.init_transactions(20)
+        producer.begin_transaction()
+        for _ in range(messages):
+            producer.produce(topic, b"x", partition=0)
+        assert producer.flush(20) == 0
+        yield
+        producer.abort_transaction(20)
 
     def _commit(self, group: str, topic: str, offset: int) -> None:
         request = ConsumerGroupTopicPartitions(group, [TopicPartition(topic, 0, offset)])
@@ -94,7 +111,8 @@ async def test_a_good_monitor_has_no_warnings_and_the_lag_of_now(shop: Shop, log
     found = await validated(shop, consumerGroup=group, topics=[topic])
     assert found["valid"]
     assert found["errors"] == found["warnings"] == []
-    assert found["topics"] == [{"name": topic, "partitions": 2, "committedPartitions": 1, "lag": 5}]
+    facts = {"partitions": 2, "committedPartitions": 1, "lag": 5, "lost": 0, "unstable": 0}
+    assert found["topics"] == [{"name": topic, **facts}]
     assert found["group"] == {"name": group, "groupType": "classic", "members": 0}
     now = found["currentVerdict"]
     assert (now["verdict"], now["value"], now["fromSamples"], now["lag"]) == ("unknown", None, False, 5)
@@ -103,6 +121,43 @@ async def test_a_good_monitor_has_no_warnings_and_the_lag_of_now(shop: Shop, log
     assert found["window"]["lookbackSeconds"] < found["window"]["maxLookbackSeconds"]
     # A dry run: nothing was stored.
     assert (await shop.api.get(f"{shop.path}/monitors")).json()["items"] == []
+
+
+@pytest.mark.parametrize(("end", "committed", "start"), [(22, 0, 22), (100, 10, 90)])
+async def test_deleted_messages_are_lost_and_do_not_wait(
+    shop: Shop, log: Log, end: int, committed: int, start: int
+) -> None:
+    lag, lost = end - start, start - committed
+    group = fresh("group")
+    topic = log.topic(end, committed={group: committed})
+    log.delete_records(topic, start)
+    await ready(shop, log.address)
+    found = await validated(shop, consumerGroup=group, topics=[topic])
+    assert [(one["lag"], one["lost"]) for one in found["topics"]] == [(lag, lost)]
+    assert found["currentVerdict"]["lag"] == lag
+    assert (
+        said(found)["consumerGroup"] == f"{lost} messages of {topic} were lost to retention before the group read them"
+    )
+
+
+@pytest.mark.parametrize(("isolation", "lag"), [("read_uncommitted", 1_463), ("read_committed", 0)])
+async def test_messages_of_an_open_transaction_are_told(shop: Shop, log: Log, isolation: str, lag: int) -> None:
+    group = fresh("group")
+    topic = log.topic(200, committed={group: 200})
+    await ready(shop, log.address)
+    with log.open_transaction(topic, 1_463):
+        found = await validated(shop, consumerGroup=group, topics=[topic], policy={"isolationLevel": isolation})
+    assert [(one["lag"], one["unstable"]) for one in found["topics"]] == [(lag, 1_463)]
+    assert f"1,463 messages of {topic} lie behind an open transaction" in said(found)["topics"]
+
+
+async def test_a_commit_that_no_topic_reaches_leaves_the_lag_unknown(shop: Shop, log: Log) -> None:
+    group = fresh("group")
+    topic = log.topic(5, committed={group: 2**60})
+    await ready(shop, log.address)
+    found = await validated(shop, consumerGroup=group, topics=[topic])
+    assert found["topics"][0]["lag"] is found["currentVerdict"]["lag"] is None
+    assert f"{topic}, partition 0: committed offset {2**60}" in said(found)["topics"]
 
 
 async def test_a_missing_topic_and_a_group_without_commits_are_warnings(shop: Shop, log: Log) -> None:

@@ -124,6 +124,9 @@ class World:
     def state(self, target: int) -> str:
         return str(self.ask("select code from target_state where target_id = %s", target)[0][0])
 
+    def message(self, target: int) -> str:
+        return str(self.ask("select message from target_state where target_id = %s", target)[0][0])
+
     def cluster_state(self, cluster: int) -> str:
         return str(self.ask("select code from cluster_state where cluster_id = %s", cluster)[0][0])
 

@@ -121,7 +121,7 @@ class Disks:
         """A new group whose commits are on that disk, or on the other."""
         names = (fresh() for _ in range(1000))
         return next(
-            name for name in names if self.has("__consumer_offsets", find_offsets_partition(name)) is on_lost_disk
+            name for name in names if self.has("__consumer_offsets", find_offsets_partition(name, 50)) is on_lost_disk
         )
 
 

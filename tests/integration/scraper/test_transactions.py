@@ -11,6 +11,8 @@ import pytest
 from confluent_kafka import Producer, TopicPartition
 
 from devstack.server import wait_until
+from lagscale.store.scraping import leases
+from lagscale.store.scraping.targets import PollState, write_poll_states
 
 pytestmark = pytest.mark.integration
 World = Any  # The fixture's class lives in conftest, which is not importable by name.
@@ -146,3 +148,52 @@ def test_records_deleted_up_to_an_open_transaction_leave_no_negative_lag(world: 
         (row,) = world.rows(stable)
         assert (row["ends"], row["lags"], row["lost"]) == ([4], [0], [3])
         producer.abort_transaction(20)
+
+
+@pytest.mark.parametrize("isolation", ["read_uncommitted", "read_committed"])
+def test_an_open_transaction_is_stored_since_it_was_first_read(world: World, isolation: str) -> None:
+    topic, group = world.topic(2), fresh()
+    world.produce(topic, 5)
+    (target,) = world.monitor(world.cluster(), group, topic, isolation=isolation)
+
+    def read_again() -> dict[str, Any]:
+        """What is stored after one more round, a minute after the one before."""
+        past = "jsonb_set(unstable, '{at}', to_jsonb((unstable ->> 'at')::bigint - 60000))"
+        world.ask(f"update target_state set seen_at = seen_at - interval '1 min', unstable = {past}")
+        world.tick()
+        ((stored,),) = world.ask("select unstable from target_state where target_id = %s", target)
+        assert stored["at"] == round(world.rows(target)[0]["ts"].timestamp() * 1000)
+        return dict(stored["partitions"])
+
+    assert read_again() == {}
+    with transactional(world) as producer:
+        write(producer, topic, 3)
+        ((stable, messages, since),) = read_again().values()
+        assert (stable, messages) == (5, 3)
+        world.produce(topic, 4)
+        assert read_again() == {"0": [5, 7, since]}
+        producer.commit_transaction(20)
+        # Another one, at another last stable offset.
+        write(producer, topic, 1)
+
+        def has_moved() -> bool:
+            found = read_again()
+            return bool(found) and found["0"][:2] == [13, 1] and found["0"][2] > since
+
+        wait_until(has_moved, 20, "the second transaction was read")
+        producer.abort_transaction(20)
+    wait_until(lambda: read_again() == {}, 20, "the end was read")
+
+
+def test_a_round_that_does_not_read_stable_offsets_keeps_what_is_stored(world: World) -> None:
+    topic, group = world.topic(), fresh()
+    (target,) = world.monitor(world.cluster(), group, topic)
+    world.tick()
+    stored = world.ask("select unstable from target_state")
+    assert stored[0][0]["partitions"] == {}
+    state = PollState(target, "incomplete", "", 1)
+    lease = leases.acquire(world.database, world.options.holder, 30)
+    assert lease is not None
+    write_poll_states(world.database, [], [state], lease)
+    assert world.state(target) == "incomplete"
+    assert world.ask("select unstable from target_state") == stored

@@ -26,6 +26,7 @@ class FakeClient:
             raise ValueError("refused")
         FakeClient.alive += 1
         self.lifetime_seconds, self.needs_replacement, self.busy_until = lifetime_seconds, False, 0.0
+        self.has_lost_connections = False
         self.closed = False
 
     def close(self) -> None:
@@ -136,6 +137,15 @@ def test_a_client_that_may_still_be_at_work_counts_and_is_not_closed() -> None:
         client.busy_until = float("inf")
     assert pool.use(9, 2) is None
     assert FakeClient.alive == 8
+
+
+def test_a_client_that_has_lost_its_connections_is_replaced_and_the_next_one_lives_no_longer(pool: Pool) -> None:
+    old = pool.used(1)
+    assert old is not None
+    old.has_lost_connections = True
+    new = pool.used(1)
+    assert new is not None
+    assert (new is old, new.lifetime_seconds) == (False, old.lifetime_seconds)
 
 
 def test_a_spent_client_is_replaced_and_closed_when_nothing_is_under_way() -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from services.scraper.deadlines import MAX_PENDING_REQUESTS, MIN_LIBRARY_TIMEOUT_SECONDS
 from services.scraper.kafka import coordinators
-from services.scraper.kafka.coordinators import CoordinatorRequests, find_offsets_partition, pick_group_per_partition
+from services.scraper.kafka.coordinators import CoordinatorRequests, find_check_key, find_offsets_partition
 
 NOW, LATER = 0.0, float("inf")
 
@@ -127,15 +127,19 @@ def test_who_was_not_asked_comes_first_the_next_time(library: Library, monkeypat
     [("", 0), ("a", 97), ("hello", 99_162_322), ("Straße", -1_808_122_922), ("polygenelubricants", 0)],
 )
 def test_the_slot_is_javas_hash_modulo_50(group: str, hashed: int) -> None:
-    assert find_offsets_partition(group) == abs(hashed) % 50
+    assert find_offsets_partition(group, 50) == abs(hashed) % 50
 
 
 def test_a_letter_beyond_16_bits_counts_as_its_two_halves() -> None:
-    assert find_offsets_partition("\U0001f600") == (31 * 0xD83D + 0xDE00) % 50
+    assert find_offsets_partition("\U0001f600", 50) == (31 * 0xD83D + 0xDE00) % 50
 
 
-def test_one_group_stands_for_all_of_its_slot() -> None:
+def test_groups_of_one_slot_are_checked_together() -> None:
     groups = [f"g-{number}" for number in range(500)]
-    first = pick_group_per_partition(groups)
-    assert set(first) == {find_offsets_partition(group) for group in groups}
-    assert all(find_offsets_partition(group) == slot for slot, group in first.items())
+    for partition_count in (3, 100):
+        keys = {find_check_key(group, partition_count) for group in groups}
+        assert keys == set(range(partition_count))
+
+
+def test_where_the_slots_are_not_known_each_group_is_checked() -> None:
+    assert find_check_key("g-1", None) == "g-1"

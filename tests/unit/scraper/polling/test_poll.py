@@ -19,6 +19,7 @@ class FakeCluster:
     def __init__(self, leaders: Mapping[str, Sequence[bool]]) -> None:
         self.leaders = leaders
         self.problem: PollProblem | None = None
+        self.describes_groups = True
         self.shares: frozenset[str] = frozenset()
         self.refused: dict[str, PollProblem] = {}
         self.unread: set[Partition] = set()

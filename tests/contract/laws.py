@@ -303,8 +303,10 @@ def more_up(history: RandomHistory, random: Random) -> Pair:
 
 
 def never_raises(before: Judgment, after: Judgment, _: Policy) -> bool:
-    """A longer window makes a longer lookback, so that what was unknown may be known."""
-    return before.value is None or (after.value is not None and after.value <= before.value)
+    """A window neither reveals what is unknown nor hides what is known."""
+    if before.value is None or after.value is None:
+        return before.value == after.value
+    return after.value <= before.value
 
 
 def more_down(history: RandomHistory, random: Random) -> Pair:
@@ -314,6 +316,6 @@ def more_down(history: RandomHistory, random: Random) -> Pair:
 
 def never_lowers(before: Judgment, after: Judgment, _: Policy) -> bool:
     """As above."""
-    if before.value is None:
-        return True
-    return after.value is not None and after.value >= before.value and bool(after.active or not before.active)
+    if before.value is None or after.value is None:
+        return before.value == after.value
+    return after.value >= before.value and bool(after.active or not before.active)

@@ -158,11 +158,12 @@ class _PolicyParser:
     def build(self) -> Policy:
         """The policy; with field errors its values mean nothing."""
         policy = Policy(**{key.field: _to_field(key, self._values[key.name]) for key in KEYS if key.field is not None})
-        if policy.lookback_ms > MAX_LOOKBACK_MS:
+        if policy.answer_lookback_ms > MAX_LOOKBACK_MS:
             self._reject(
                 "sustainSeconds",
-                f"the policy looks back {policy.lookback_ms / 3_600_000:.1f} h, at most 18 h can be judged: "
-                "shorten sustainSeconds, activationSustainSeconds, workSeconds, maxGapSeconds or staleAfterSeconds",
+                f"the policy looks back {policy.answer_lookback_ms / 3_600_000:.1f} h, at most 18 h can be judged: "
+                "shorten sustainSeconds, activationSustainSeconds, workSeconds, stuckAfterSeconds, maxGapSeconds, "
+                "staleAfterSeconds or the stabilization windows",
             )
         return policy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
-#: The longest lookback that the store's retention can serve.
+#: The longest lookback of an answer that the store's retention can serve.
 MAX_LOOKBACK_MS = 18 * 3600 * 1000
 #: The HPA's default scale-down stabilization, on which its current replica count depends.
 HPA_SCALE_DOWN_MS = 300_000
@@ -77,9 +77,14 @@ class Policy:
 
     @property
     def lookback_ms(self) -> int:
-        """How far back samples can change the verdict, counted from the instant judged."""
+        """How far back samples can change the verdict of one instant, counted from that instant."""
         longest = max(self.sustain_ms, self.activation_sustain_ms, self.work_ms, self.stuck_after_ms)
-        return self.stale_after_ms + self.max_gap_ms + longest + self.stabilization_ms
+        return self.stale_after_ms + self.max_gap_ms + longest
+
+    @property
+    def answer_lookback_ms(self) -> int:
+        """How far back samples can change the answer: those of the earliest instant that counts for stabilization."""
+        return self.lookback_ms + self.stabilization_ms
 
     @property
     def stabilization_ms(self) -> int:

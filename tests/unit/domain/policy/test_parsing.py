@@ -48,8 +48,8 @@ def test_the_lookback_reaches_as_far_as_every_rule_of_the_policy() -> None:
     plain = parse_policy({})
     assert plain.lookback_ms == 30_000 + 25_000 + 120_000
     assert parse_policy({"stuckAfterSeconds": "600"}).lookback_ms == plain.lookback_ms + 480_000
-    assert parse_policy({"scaleUpStabilization": "60"}).lookback_ms == plain.lookback_ms + 60_000
-    assert parse_policy({"scaleDownStabilization": "90"}).lookback_ms == plain.lookback_ms + 90_000
+    windows = parse_policy({"scaleUpStabilization": "60", "scaleDownStabilization": "90"})
+    assert (windows.lookback_ms, windows.answer_lookback_ms) == (plain.lookback_ms, plain.lookback_ms + 150_000)
     assert "at most 18 h" in faults_of(stuckAfterSeconds="64800")["sustainSeconds"]
 
 

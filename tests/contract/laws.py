@@ -137,7 +137,7 @@ def heavier(history: RandomHistory, _: Random) -> Pair:
     heavy = replace(
         light,
         lag_threshold=policy.lag_threshold * _TIMES,
-        target_lag=policy.target_lag * _TIMES,
+        target_lag=round(policy.target_lag * _TIMES, 3),
         activation_lag_threshold=policy.activation_lag_threshold * _TIMES,
     )
     rows = rewritten(
@@ -149,7 +149,7 @@ def heavier(history: RandomHistory, _: Random) -> Pair:
 
 def only_weights_change(before: Judgment, after: Judgment, policy: Policy) -> bool:
     def weighed(value: float | None) -> float | None:
-        return None if value is None else value * _TIMES
+        return None if value is None else round(value * _TIMES, 3)
 
     wanted = replace(
         before,

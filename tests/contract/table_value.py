@@ -1,4 +1,4 @@
-"""Histories 19, 27, 38 and 39: caps, stabilized answers, draining, even split."""
+"""Histories 19, 27, 38, 39 and 49: caps, stabilized answers, draining, even split."""
 
 from __future__ import annotations
 
@@ -184,6 +184,13 @@ CASES = (
     ),
     Case("39", "ten partitions, four wanted: five", lambda: ten(4), (sustained(60, 500),), EVEN),
     Case("39 six", "ten partitions, six wanted: ten", lambda: ten(6), (sustained(60, 1_000),), EVEN),
+    Case(
+        "39 one",
+        "ten partitions, one wanted: one",
+        lambda: lagging(200, *[0] * 9),
+        (sustained(60, 1_000),),
+        {**EVEN, "targetLag": "1000"},
+    ),
     Case("39 many", "more wanted than partitions: all", lambda: ten(60), (sustained(60, 1_000),), EVEN),
     Case(
         "39 seven", "seven partitions, two wanted: seven", lambda: lagging(194, *[1] * 6), (sustained(60, 700),), EVEN
@@ -195,5 +202,33 @@ CASES = (
         lambda: lagging(289, *[1] * 11),
         (sustained(60, 400),),
         {**EVEN, "consumersPerReplica": "3"},
+    ),
+    Case(
+        "49",
+        "21 messages at 0.7 are thirty replicas, not thirty-one, which would become sixty",
+        lambda: lagging(2, *[1] * 19, *[0] * 40),
+        (sustained(60, 21, total=21),),
+        {**EVEN, "lagThreshold": "1", "targetLag": "0.7"},
+    ),
+    Case(
+        "49 ten",
+        "101 messages at 10.1 are ten replicas, not twelve",
+        lambda: lagging(42, *[1] * 59),
+        (sustained(60, 101, total=101),),
+        {**EVEN, "lagThreshold": "1", "targetLag": "10.1"},
+    ),
+    Case(
+        "49 cap",
+        "three replicas of 0.7 are worth 2.1",
+        lambda: lagging(2, 2, 2),
+        (sustained(60, 2.1),),
+        {**CAPPED, "lagThreshold": "1", "targetLag": "0.7"},
+    ),
+    Case(
+        "49 missing",
+        "and so are three members with a missing partition",
+        lambda: lagging(2, 2, 2).rounds(75, 135, 2, None, 0, members=3),
+        (sustained(135, 2.1, missing=1),),
+        {"lagThreshold": "1", "targetLag": "0.7"},
     ),
 )

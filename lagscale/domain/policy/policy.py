@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 
 #: The longest lookback of an answer that the store's retention can serve.
@@ -74,6 +75,11 @@ class Policy:
     stuck_after_ms: int
     drain_ms: int
     metric: Metric
+
+    @property
+    def target_milli(self) -> int:
+        """The target lag in whole thousandths, in which values are computed exactly."""
+        return round(Decimal(str(self.target_lag)) * 1000)
 
     @property
     def lookback_ms(self) -> int:

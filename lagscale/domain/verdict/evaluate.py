@@ -144,13 +144,13 @@ def _build_load(facts: VerdictFacts, verdict: Verdict, policy: Policy) -> Load:
         for series, point in facts.fresh
         if identify_partition(series) not in facts.stuck
     ]
-    amount = float(sum(lags))
+    amount_milli = sum(lags) * 1000
     if policy.metric is Metric.TIME_LAG:
         longest = _find_longest_time_lag(facts)
         replicas = max(1, count_replicas(facts.members or 0, policy))
-        amount = longest.estimate_ms / 1000 * replicas if longest is not None else 0.0
+        amount_milli = longest.estimate_ms * replicas if longest is not None else 0
     return Load(
-        amount=amount,
+        amount_milli=amount_milli,
         partitions=len(facts.series_set.series),
         lagging=sum(lag > 0 for lag in lags),
         recovering=verdict is Verdict.SUSTAINED and _is_recovering(facts, policy),
@@ -257,7 +257,7 @@ def _compute_answer(
         return None, None
     if verdict is Verdict.CALM:
         return 0.0, facts.activity.backlog or facts.activity.progress
-    return float(compute_value(load, policy)), True
+    return compute_value(load, policy), True
 
 
 def _activates_from_zero(facts: VerdictFacts, policy: Policy) -> bool:

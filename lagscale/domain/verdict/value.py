@@ -44,7 +44,7 @@ class Load:
     """The input of the value of a sustained monitor.
 
     Attributes:
-        amount: messages of the fresh partitions that count, or seconds for all replicas.
+        amount_milli: thousandths of the messages of the fresh partitions that count, or of the seconds for all replicas.
         partitions: in scope.
         lagging: of these, with fresh lag above 0.
         recovering: whether every sustained backlog reaches the threshold within `drainSeconds`.
@@ -52,7 +52,7 @@ class Load:
         incomplete: a partition or a target is not fresh.
     """
 
-    amount: float
+    amount_milli: int
     partitions: int
     lagging: int
     recovering: bool
@@ -63,24 +63,28 @@ class Load:
 def compute_steps(load: Load, policy: Policy) -> list[ValueStep]:
     """The rules that change the value before stabilization, in order; without a change it is the amount.
 
+    In whole thousandths, because a target such as 0.7 is no binary fraction, and a rounded product asks for one replica
+    more or less.
+
     1. *Even split*: as many replicas as the smallest divisor of those that can have partitions, and enough of them.
     2. *Replica cap* unless idle consumers are allowed: at most ceil(partitions / consumersPerReplica).
     3. *Lagging cap*: at most as many as the partitions with lag need.
     4. *Recovering*: at most the current replicas, at least one.
     5. *Floor* with a partition that is not fresh: at least the current replicas.
     """
-    target = policy.target_lag
+    target = policy.target_milli
     most = count_replicas(load.partitions, policy)
+    value_milli = load.amount_milli
     made: list[ValueStep] = []
 
-    def apply_rule(rule: ValueRule, limited: Callable[[float], float]) -> None:
-        before = made[-1].value if made else load.amount
-        after = limited(before)
-        if after != before:
-            made.append(ValueStep(rule, after))
+    def apply_rule(rule: ValueRule, limited: Callable[[int], int]) -> None:
+        nonlocal value_milli
+        before, value_milli = value_milli, limited(value_milli)
+        if value_milli != before:
+            made.append(ValueStep(rule, value_milli / 1000))
 
     if policy.even_split:
-        apply_rule(ValueRule.EVEN_SPLIT, lambda value: divide_evenly(math.ceil(value / target), most) * target)
+        apply_rule(ValueRule.EVEN_SPLIT, lambda value: divide_evenly(-(-value // target), most) * target)
     if not policy.allow_idle_consumers:
         apply_rule(ValueRule.REPLICA_CAP, lambda value: min(value, most * target))
     if policy.limit_to_lagging:
@@ -97,7 +101,7 @@ def compute_steps(load: Load, policy: Policy) -> list[ValueStep]:
 def compute_value(load: Load, policy: Policy) -> float:
     """The value after all steps."""
     made = compute_steps(load, policy)
-    return made[-1].value if made else load.amount
+    return made[-1].value if made else load.amount_milli / 1000
 
 
 def count_replicas(consumers: int, policy: Policy) -> int:
@@ -105,7 +109,12 @@ def count_replicas(consumers: int, policy: Policy) -> int:
     return math.ceil(consumers / policy.consumers_per_replica)
 
 
-def divide_evenly(needed: float, most: int) -> int:
+def compute_worth(members: int, policy: Policy) -> float:
+    """The value that asks for exactly the replicas of these members."""
+    return count_replicas(members, policy) * policy.target_milli / 1000
+
+
+def divide_evenly(needed: int, most: int) -> int:
     """The smallest divisor of `most` that is at least `needed`; `most` without one."""
     return next((replicas for replicas in range(1, most + 1) if most % replicas == 0 and replicas >= needed), most)
 

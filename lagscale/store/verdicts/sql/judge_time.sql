@@ -24,7 +24,7 @@ select
         else 'no_breach'
     end as reason,
     case
-        when h.is_sustained and g.members is not null then capped.value
+        when h.is_sustained and g.members is not null then (capped.value_milli * 0.001)::float8
         when h.is_sustained is not true and (g.is_active or g.is_idle) then 0.0
     end as value,
     case
@@ -209,7 +209,7 @@ left join lateral (
 ) as h on true
 cross join lateral (
     select
-        w.estimate / 1000.0::float8 * greatest(ceil(coalesce(g.members, 0) / a.per_replica::float8), 1) as amount,
+        w.estimate::numeric * greatest((coalesce(g.members, 0) + a.per_replica - 1) / a.per_replica, 1) as amount_milli,
         g.partitions,
         g.lagging
 ) as v

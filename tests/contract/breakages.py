@@ -206,7 +206,6 @@ BREAKAGES = (
     _gate("gate, scope: a partition decides for the total", "case when a.by_total then c.total else c.greatest_lag end", "c.greatest_lag"),
     _time("time, strictness", "when w.lower_bound > a.level or not", "when w.lower_bound >= a.level + 1000 or not"),
     _time("time, members need not be known", "when h.is_sustained and g.members is null then 'unknown'", ""),
-    _time("time, draining: it is not asked about", "when h.is_sustained and a.drain > 0 then 'undecided'", ""),
     _time("time, stuck: it is not asked about", "or m.maybe_stuck or w.is_determined", "or w.is_determined"),
     _time("time, told: holes and falls are overlooked", "or w.is_determined is not true then", "then"),
     _time("time, told: a fall is none", "and coalesce(p.ending >= p.previous_ending, true)", ""),

@@ -139,6 +139,7 @@ def heavier(history: RandomHistory, _: Random) -> Pair:
         lag_threshold=policy.lag_threshold * _TIMES,
         target_lag=round(policy.target_lag * _TIMES, 3),
         activation_lag_threshold=policy.activation_lag_threshold * _TIMES,
+        active_value=policy.active_value * _TIMES,
     )
     rows = rewritten(
         history,

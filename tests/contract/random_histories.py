@@ -144,7 +144,8 @@ def random_policy(random: Random, *, by_time: bool = False) -> Policy:
         scale_down_ms=random.choice((0, 0, 10_000, 45_000, 400_000)),
         stuck_after_ms=random.choice((0, 0, 0, max_gap, max_gap + 5_000, 90_000)),
         metric=Metric.TIME_LAG if by_time else Metric.LAG,
-        drain_ms=random.choice((0, 0, 10_000, 60_000, 300_000)),
+        drain_ms=0 if by_time else random.choice((0, 0, 10_000, 60_000, 300_000)),
+        active_value=random.choice((0.0, 0.0, 0.5)),
     )
 
 

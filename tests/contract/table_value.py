@@ -1,12 +1,12 @@
-"""Histories 19, 27, 38, 39 and 49: caps, stabilized answers, draining, even split."""
+"""Histories 19, 27, 38, 39, 45 and 49: caps, stabilized answers, draining, even split, active values."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from lagscale.domain.verdict.contract import Reason, Verdict
-from tests.contract.case import Case, Expected, calm, every, sustained, unknown
-from tests.contract.histories import History
+from lagscale.domain.verdict.contract import Answer, Reason, Verdict
+from tests.contract.case import Case, Expected, Holding, calm, every, sustained, unknown
+from tests.contract.histories import History, ms, offsets
 
 CAPPED = {"allowIdleConsumers": "false"}
 LIMITED = {**CAPPED, "limitToPartitionsWithLag": "true"}
@@ -31,15 +31,32 @@ def rising() -> History:
     return History().known().series(0, 200, 200, 200, 200, 200, 400, 800, 1600, 3200, 6400)
 
 
-def then(*lags: int | None, for_seconds: int = 60) -> History:
+def then(*lags: int | None, for_seconds: int = 60, members: int | None = 0) -> History:
     """The first of these lags for a while, known since, and then the others every 15 s."""
     history = History().known().rounds(0, for_seconds, lags[0])
-    return history.series(for_seconds + 15, *lags[1:])
+    return history.series(for_seconds + 15, *lags[1:], members=members)
 
 
 def kept(at: float, value: float) -> Expected:
     """Calm by now, and told what was told before."""
     return Expected(at, Verdict.CALM, value, True, {"raw": 0.0})
+
+
+def working() -> History:
+    """A consumer that keeps up for 60 s, and then has nothing to do."""
+    history = History().known()
+    for at in range(15, 181, 15):
+        end = 100_000 + 500 * min(at, 60)
+        history.round(at, offsets(end, end), members=1)
+    return history
+
+
+def working_and_gone() -> History:
+    """A consumer that keeps up, and then no samples."""
+    history = History().known()
+    for at in range(15, 61, 15):
+        history.round(at, offsets(100_000 + at, 100_000 + at), members=1)
+    return history
 
 
 def falling() -> Sequence[int]:
@@ -230,5 +247,46 @@ CASES = (
         lambda: lagging(2, 2, 2).rounds(75, 135, 2, None, 0, members=3),
         (sustained(135, 2.1, missing=1),),
         {"lagThreshold": "1", "targetLag": "0.7"},
+    ),
+    Case(
+        "45",
+        "calm and active has the active value, idle has none, and sustained its own",
+        working,
+        (
+            calm(0, active=False, value=0.0),
+            calm(15, active=True, value=1.0),
+            calm(60, active=True, value=1.0),
+            calm(105, active=True, value=1.0),
+            calm(135, active=False, value=0.0),
+        ),
+        {"activeValue": "1", "workSeconds": "60"},
+    ),
+    Case(
+        "45 sustained",
+        "sustained lag has its value as ever",
+        lambda: lagging(150),
+        (calm(45, active=False, value=0.0), sustained(60, 150)),
+        {"activeValue": "1"},
+    ),
+    Case(
+        "45 up",
+        "a calm instant ends the run, whatever its value",
+        lambda: then(200, 0, *[1_000] * 5, members=1),
+        (sustained(60, 200), calm(90, active=True, value=50.0), sustained(150, 1_000, scale_up_value=1_000.0)),
+        {**UP, "activeValue": "50"},
+    ),
+    Case(
+        "45 down",
+        "the greatest of both counts",
+        lambda: then(150, *[0] * 25),
+        (kept(360, 150), calm(375)),
+        {**DOWN, "activeValue": "50"},
+    ),
+    Case(
+        "45 held",
+        "and is held",
+        working_and_gone,
+        (Holding(60, Answer(1.0, True)), Holding(200, Answer(1.0, True, ms(60)))),
+        {"activeValue": "1", "workSeconds": "60", "holdSeconds": "3600"},
     ),
 )

@@ -114,6 +114,8 @@ def compute_value_changes(judgment: Judgment, policy: Policy, answer: Answer | N
         if made and judgment.incomplete and made[-1].after > raw:
             # Only some of the topics were judged: then the floor applies last, after the windows.
             made, last = _compute_rule_changes(replace(judgment, incomplete=False), policy), ValueRule.FLOOR
+    elif raw:
+        made.append(ValueChange(ValueRule.ACTIVE_VALUE.value, 0.0, raw))
     for rule, before, after in ((ValueRule.SCALE_UP, raw, scale_up_value), (last, scale_up_value, judgment.value)):
         if after != before:
             made.append(ValueChange(rule.value, before, after))

@@ -6,8 +6,12 @@ from dataclasses import dataclass
 from decimal import Decimal
 from enum import StrEnum
 
+#: The greatest number of messages: thousandths of it fit into 64 bits, and 15 digits into a double.
+MAX_LAG = 10**15
 #: The longest lookback of an answer that the store's retention can serve.
 MAX_LOOKBACK_MS = 18 * 3600 * 1000
+#: The longest time for which a last-known answer is given, or a backlog may recover.
+MAX_AHEAD_SECONDS = 24 * 3600
 #: The HPA's default scale-down stabilization, on which its current replica count depends.
 HPA_SCALE_DOWN_MS = 300_000
 #: Limit of the sum of both stabilization windows, as the HPA has for each of its own.
@@ -75,6 +79,7 @@ class Policy:
     stuck_after_ms: int
     drain_ms: int
     metric: Metric
+    active_value: float
 
     @property
     def target_milli(self) -> int:

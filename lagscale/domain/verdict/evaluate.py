@@ -17,7 +17,7 @@ from lagscale.domain.verdict.facts import VerdictFacts, collect_facts, identify_
 from lagscale.domain.verdict.hold import pick_last_known
 from lagscale.domain.verdict.islands import TrailingIsland, is_undetermined
 from lagscale.domain.verdict.series import build_series, compute_activity_lag, compute_lag
-from lagscale.domain.verdict.value import Load, compute_value, count_replicas, will_recover
+from lagscale.domain.verdict.value import Load, compute_value, count_replicas, get_calm_value, will_recover
 
 Targets = Mapping[int, Sequence[TargetRound]]
 
@@ -70,23 +70,25 @@ def _stabilize_last(judgments: Sequence[Judgment], policy: Policy) -> Judgment:
 
     Deliberately not `stabilization.stabilize`, whose fast form tests compare with this one.
 
-    1. up(t) is the least value of the known instants of [t - scaleUpStabilization, t] since the last value of 0.
+    1. up(t) is the least value of the known instants of [t - scaleUpStabilization, t] in the run of sustained ones; a calm
+       one ends the run, and has its own value.
     2. The answer is the greatest up(t) of the known instants of [T - scaleDownStabilization, T], active if any is.
     """
     last = judgments[-1]
-    values = [(judgment.at_ms or 0, judgment.value or 0.0, bool(judgment.active)) for judgment in judgments]
+    times = [judgment.at_ms or 0 for judgment in judgments]
 
     def compute_scale_up(number: int) -> float:
-        at, least, _ = values[number]
-        for before, value, _ in reversed(values[: number + 1]):
-            if value == 0 or before < at - policy.scale_up_ms:
+        least = judgments[number].value or 0.0
+        for before in range(number, -1, -1):
+            is_calm = judgments[before].verdict is Verdict.CALM
+            if is_calm or times[before] < times[number] - policy.scale_up_ms:
                 break
-            least = min(least, value)
+            least = min(least, judgments[before].value or 0.0)
         return least
 
-    window = [n for n, (at, _, _) in enumerate(values) if at >= values[-1][0] - policy.scale_down_ms]
-    value, active = max(map(compute_scale_up, window)), any(values[number][2] for number in window)
-    return replace(last, value=value, active=active, scale_up_value=compute_scale_up(len(values) - 1))
+    window = [number for number, at in enumerate(times) if at >= times[-1] - policy.scale_down_ms]
+    value, active = max(map(compute_scale_up, window)), any(judgments[number].active for number in window)
+    return replace(last, value=value, active=active, scale_up_value=compute_scale_up(len(times) - 1))
 
 
 def judge_at(targets: Targets, policy: Policy, now_ms: int, upto_ms: int | None) -> Judgment:
@@ -256,7 +258,8 @@ def _compute_answer(
     if verdict is Verdict.UNKNOWN:
         return None, None
     if verdict is Verdict.CALM:
-        return 0.0, facts.activity.backlog or facts.activity.progress
+        active = facts.activity.backlog or facts.activity.progress
+        return get_calm_value(policy, active=active), active
     return compute_value(load, policy), True
 
 

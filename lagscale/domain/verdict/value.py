@@ -21,6 +21,7 @@ RECOVERY_MIN_SAMPLES: Final = 3
 class ValueRule(StrEnum):
     """Rules that may change a value, in the order in which they apply."""
 
+    ACTIVE_VALUE = "active_value"  # calm and active
     STUCK = "stuck"  # stuck partitions are excluded
     EVEN_SPLIT = "even_split"  # replicas divide the partitions
     REPLICA_CAP = "replica_cap"  # at most as many replicas as can have a partition
@@ -102,6 +103,11 @@ def compute_value(load: Load, policy: Policy) -> float:
     """The value after all steps."""
     made = compute_steps(load, policy)
     return made[-1].value if made else load.amount_milli / 1000
+
+
+def get_calm_value(policy: Policy, *, active: bool) -> float:
+    """The value of a calm monitor."""
+    return policy.active_value if active else 0.0
 
 
 def count_replicas(consumers: int, policy: Policy) -> int:

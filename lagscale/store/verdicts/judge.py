@@ -15,10 +15,11 @@ from psycopg_pool import AsyncConnectionPool
 from lagscale.clock import to_datetime, to_ms
 from lagscale.domain.lag.time_lag import TimeLag
 from lagscale.domain.policy.keys import KEYS, PolicyKey, ValueType
-from lagscale.domain.policy.policy import Metric
+from lagscale.domain.policy.policy import Metric, Policy
 from lagscale.domain.verdict.contract import Answer, Island, Judgment, Reason, Verdict, VerdictRequest
 from lagscale.domain.verdict.hold import pick_last_known
 from lagscale.domain.verdict.stabilization import stabilize
+from lagscale.domain.verdict.value import get_calm_value
 from lagscale.store.connection import translate_errors
 from lagscale.store.queries import load
 from lagscale.store.verdicts.judgment_history import EMPTY_HISTORY, JudgmentHistory, JudgmentSource, extend_history
@@ -156,7 +157,11 @@ async def _judge(
         }
         if left:
             rows = await _run(connection, statement, left)
-            judged |= {row["ask"]: _read_judgment(row) for row in rows if row["verdict"] != "undecided"}
+            judged |= {
+                row["ask"]: _read_judgment(row, left[row["ask"]].policy)
+                for row in rows
+                if row["verdict"] != "undecided"
+            }
     return [judged[n] for n in range(len(requests))]
 
 
@@ -219,14 +224,17 @@ def _encode(key: PolicyKey, value: object) -> object:
     return value != key.default if key.value_type is ValueType.CHOICE else value
 
 
-def _read_judgment(row: Row) -> Judgment:
+def _read_judgment(row: Row, policy: Policy) -> Judgment:
     at: datetime | None = row["at"]
+    verdict = Verdict(row["verdict"])
+    # Statements give the value of sustained lag; that of a calm group is not theirs to know.
+    value = get_calm_value(policy, active=row["active"]) if verdict is Verdict.CALM else row["value"]
     return Judgment(
-        verdict=Verdict(row["verdict"]),
+        verdict=verdict,
         reason=Reason(row["reason"]),
-        value=row["value"],
-        raw=row["value"],
-        scale_up_value=row["value"],
+        value=value,
+        raw=value,
+        scale_up_value=value,
         active=row["active"],
         at_ms=None if at is None else to_ms(at),
         now_ms=to_ms(row["now_at"]),

@@ -10,7 +10,6 @@ select
         when g.stale then 'unknown'
         when not g.decidable or not g.above_threshold or m.maybe_stuck or w.is_determined is not true then 'undecided'
         when h.is_sustained and g.members is null then 'unknown'
-        when h.is_sustained and a.drain > 0 then 'undecided'
         when h.is_sustained then 'sustained'
         when w.lower_bound > a.level or not (g.is_active or g.is_idle or g.undetermined) then 'undecided'
         when g.undetermined then 'unknown'

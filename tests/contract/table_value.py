@@ -1,4 +1,4 @@
-"""Histories 19, 27, 38, 39, 45 and 49: caps, stabilized answers, draining, even split, active values."""
+"""Histories 19, 27, 38, 39, 45, 49 and 52: caps, stabilized answers, draining, even split, active values."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from tests.contract.histories import History, ms, offsets
 CAPPED = {"allowIdleConsumers": "false"}
 LIMITED = {**CAPPED, "limitToPartitionsWithLag": "true"}
 EVEN = {**CAPPED, "ensureEvenDistributionOfPartitions": "true"}
+TENS = {"lagThreshold": "500", "sustainSeconds": "120", "samplingInterval": "10", "maxGapSeconds": "25"}
 DRAINING = {"drainSeconds": "120"}
 UP = {"scaleUpStabilization": "60"}
 DOWN = {"scaleDownStabilization": "300"}
@@ -74,6 +75,25 @@ def joined_by_another() -> History:
     history = History().known(0, 0)
     for number, lag in enumerate(falling()):
         history.round(15 * number, lag, 0 if number < 8 else 100 + 10 * (number - 7), members=4)
+    return history
+
+
+def paused() -> History:
+    """Twelve partitions of 100/s stop for 45 s, and are then read 30 % faster than written; every 10 s."""
+    history = History()
+    for at in range(-120, 231, 10):
+        lag = 100 * at if at <= 45 else 4_500 - 30 * (at - 45)
+        history.round(at, *[max(0, lag)] * 12, members=4)
+    return history
+
+
+def two_peaks() -> History:
+    """600 for long, twice 2,000, and then less and less; every 10 s."""
+    history = History()
+    for at in range(-120, 0, 10):
+        history.round(at, 0, members=1)
+    for number, lag in enumerate([*[600] * 11, 2_000, 2_000, 1_500, 1_000, 600]):
+        history.round(10 * number, lag, members=1)
     return history
 
 
@@ -288,5 +308,23 @@ CASES = (
         working_and_gone,
         (Holding(60, Answer(1.0, True)), Holding(200, Answer(1.0, True, ms(60)))),
         {"activeValue": "1", "workSeconds": "60", "holdSeconds": "3600"},
+    ),
+    Case(
+        "52",
+        "after a pause no more replicas than there are: the rise is no part of the line",
+        paused,
+        (
+            calm(120, active=True),
+            *(sustained(at, 2_000, recovering=True) for at in range(130, 171, 10)),
+            calm(180, active=True),
+        ),
+        {**TENS, "drainSeconds": "300"},
+    ),
+    Case(
+        "52 short",
+        "from the latest of equal peaks on, and over a quarter of the sustain time",
+        two_peaks,
+        (sustained(140, 1_000, recovering=False), sustained(150, 500, recovering=True)),
+        {**TENS, "drainSeconds": "300"},
     ),
 )

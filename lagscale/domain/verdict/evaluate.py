@@ -47,6 +47,11 @@ def find_last_known(targets: Targets, policy: Policy, *, now_ms: int, upto_ms: i
     series_set = build_series(targets, policy, upto_ms)
     if series_set is None or policy.hold_ms == 0:
         return None
+    # The group is empty for certain, and not because a coordinator was lost: it is activated from zero.
+    if judge_at(targets, policy, now_ms, upto_ms).activates_from_zero and not series_set.had_members_since(
+        series_set.at_ms - policy.hold_window_ms
+    ):
+        return None
     from_ms = now_ms - policy.hold_ms - policy.hold_window_ms
     until_ms = now_ms if upto_ms is None else min(now_ms, upto_ms)
     judgments = _judge_history(targets, policy, from_ms - policy.stabilization_ms, until_ms)
@@ -194,7 +199,8 @@ def _is_recovering(facts: VerdictFacts, policy: Policy) -> bool:
             [(at, lag) for at, lag in samples if at >= at_ms - policy.sustain_ms],
             at_ms,
             policy.lag_threshold,
-            policy.drain_ms,
+            sustain_ms=policy.sustain_ms,
+            within_ms=policy.drain_ms,
         )
         for samples in backlogs
     )

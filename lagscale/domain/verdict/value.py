@@ -125,19 +125,26 @@ def divide_evenly(needed: int, most: int) -> int:
     return next((replicas for replicas in range(1, most + 1) if most % replicas == 0 and replicas >= needed), most)
 
 
-def will_recover(samples: Sequence[tuple[int, int]], at_ms: int, level: int, within_ms: int) -> bool:
+def will_recover(
+    samples: Sequence[tuple[int, int]], at_ms: int, level: int, *, sustain_ms: int, within_ms: int
+) -> bool:
     """Whether the least-squares line falls and is at the level, or below it, `within_ms` after `at_ms`.
 
-    In whole numbers, so that every engine draws the same line.
+    The line starts at the highest sample, of equal ones the latest: the rise of a burst or a pause is no part of it. In
+    whole numbers, so that every engine draws the same line.
 
     Args:
-        samples: (time in milliseconds, messages), at least `RECOVERY_MIN_SAMPLES`; fewer determine nothing.
+        samples: (time in milliseconds, messages) of the last `sustainSeconds`, oldest first. From the highest one on, fewer
+            than `RECOVERY_MIN_SAMPLES`, or less than a quarter of `sustainSeconds`, determine nothing.
         at_ms: T.
         level: messages.
+        sustain_ms: `sustainSeconds`.
         within_ms: `drainSeconds`.
     """
+    peak = max(range(len(samples)), key=lambda number: (samples[number][1], number), default=0)
+    samples = samples[peak:]
     count = len(samples)
-    if count < RECOVERY_MIN_SAMPLES:
+    if count < RECOVERY_MIN_SAMPLES or 4 * (samples[-1][0] - samples[0][0]) < sustain_ms:
         return False
     times = [time_ms - at_ms for time_ms, _ in samples]
     lags = [lag for _, lag in samples]

@@ -90,6 +90,10 @@ class PostgresVerdicts:
             return last - policy.hold_window_ms - policy.stabilization_ms
 
         async with translate_errors(), self._pool.connection() as connection:
+            # A group that is empty for certain, and not because a coordinator was lost, is activated from zero.
+            since = judgment.at_ms - policy.hold_window_ms
+            if judgment.activates_from_zero and not await _had_members(connection, request, since, judgment.at_ms):
+                return None
             # The newest determined sample time is most often the newest one, and then a few are enough.
             determined = await self._read_history(connection, request, now_ms, needed_since, first=_FIRST_CHUNK)
         return pick_last_known(stabilize(determined, policy), judgment.members, now_ms, policy)
@@ -192,6 +196,18 @@ async def _read_sample_times(
         prepare=True,
     )
     return [to_ms(row[0]) for row in await cursor.fetchall()]
+
+
+async def _had_members(connection: AsyncConnection[Any], request: VerdictRequest, since_ms: int, until_ms: int) -> bool:
+    parameters = {
+        "tenant": request.tenant_id,
+        "targets": list(request.target_ids),
+        "since": to_datetime(since_ms),
+        "until": to_datetime(until_ms),
+    }
+    cursor = await connection.execute(load("had_members"), parameters, prepare=True)
+    row = await cursor.fetchone()
+    return row is not None and bool(row[0])
 
 
 async def _run(connection: AsyncConnection[Any], query: str, requests: dict[int, VerdictRequest]) -> list[Row]:

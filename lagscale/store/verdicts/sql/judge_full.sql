@@ -343,8 +343,7 @@ cross join lateral (
             coalesce(sum(c.activity_lag) filter (where c.counted), 0) as activity_total,
             -- A partition first seen later counts 0; any other without a sample makes the sum a lower bound.
             bool_and(c.counted or coalesce(c.first_seen_at > c.at, false)) as exact,
-            coalesce(bool_and(coalesce(c.first_seen_at = c.at, false)) filter (where c.counted), false)
-            as all_first_seen
+            bool_and(coalesce(c.first_seen_at >= c.at, false)) as all_first_seen
         from grid_samples as c
         group by c.at
     ),

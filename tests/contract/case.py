@@ -104,9 +104,9 @@ def sustained(at: float, value: float, **facts: Any) -> Expected:
     return Expected(at, Verdict.SUSTAINED, value, True, {"reason": Reason.LASTED, **facts})
 
 
-def calm(at: float, *, active: bool = False, **facts: Any) -> Expected:
-    """Calm, which is value 0."""
-    return Expected(at, Verdict.CALM, 0.0, active, facts)
+def calm(at: float, *, active: bool = False, value: float = 0.0, **facts: Any) -> Expected:
+    """Calm, which is value 0 unless an active value is set."""
+    return Expected(at, Verdict.CALM, value, active, facts)
 
 
 def unknown(at: float, reason: Reason, **facts: Any) -> Expected:

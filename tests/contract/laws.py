@@ -137,8 +137,9 @@ def heavier(history: RandomHistory, _: Random) -> Pair:
     heavy = replace(
         light,
         lag_threshold=policy.lag_threshold * _TIMES,
-        target_lag=policy.target_lag * _TIMES,
+        target_lag=round(policy.target_lag * _TIMES, 3),
         activation_lag_threshold=policy.activation_lag_threshold * _TIMES,
+        active_value=policy.active_value * _TIMES,
     )
     rows = rewritten(
         history,
@@ -149,7 +150,7 @@ def heavier(history: RandomHistory, _: Random) -> Pair:
 
 def only_weights_change(before: Judgment, after: Judgment, policy: Policy) -> bool:
     def weighed(value: float | None) -> float | None:
-        return None if value is None else value * _TIMES
+        return None if value is None else round(value * _TIMES, 3)
 
     wanted = replace(
         before,
@@ -303,8 +304,10 @@ def more_up(history: RandomHistory, random: Random) -> Pair:
 
 
 def never_raises(before: Judgment, after: Judgment, _: Policy) -> bool:
-    """A longer window makes a longer lookback, so that what was unknown may be known."""
-    return before.value is None or (after.value is not None and after.value <= before.value)
+    """A window neither reveals what is unknown nor hides what is known."""
+    if before.value is None or after.value is None:
+        return before.value == after.value
+    return after.value <= before.value
 
 
 def more_down(history: RandomHistory, random: Random) -> Pair:
@@ -314,6 +317,6 @@ def more_down(history: RandomHistory, random: Random) -> Pair:
 
 def never_lowers(before: Judgment, after: Judgment, _: Policy) -> bool:
     """As above."""
-    if before.value is None:
-        return True
-    return after.value is not None and after.value >= before.value and bool(after.active or not before.active)
+    if before.value is None or after.value is None:
+        return before.value == after.value
+    return after.value >= before.value and bool(after.active or not before.active)

@@ -122,7 +122,7 @@ def random_policy(random: Random, *, by_time: bool = False) -> Policy:
     return replace(
         parse_policy({}),
         lag_threshold=threshold,
-        target_lag=random.choice((float(threshold), 1.0, 2.5, 4.0)),
+        target_lag=random.choice((float(threshold), 0.7, 1.0, 1.1, 2.5, 4.0)),
         sustain_ms=sustain,
         sampling_ms=10_000,
         max_gap_ms=max_gap,
@@ -141,10 +141,11 @@ def random_policy(random: Random, *, by_time: bool = False) -> Policy:
         limit_to_lagging=limited,
         even_split=even and not by_time,
         scale_up_ms=random.choice((0, 0, 0, 10_000, 25_000, 60_000)),
-        scale_down_ms=random.choice((0, 0, 0, 10_000, 45_000, 400_000)),
+        scale_down_ms=random.choice((0, 0, 10_000, 45_000, 400_000)),
         stuck_after_ms=random.choice((0, 0, 0, max_gap, max_gap + 5_000, 90_000)),
         metric=Metric.TIME_LAG if by_time else Metric.LAG,
-        drain_ms=random.choice((0, 0, 10_000, 60_000, 300_000)),
+        drain_ms=0 if by_time else random.choice((0, 0, 10_000, 60_000, 300_000)),
+        active_value=random.choice((0.0, 0.0, 0.5)),
     )
 
 

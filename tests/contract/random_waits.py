@@ -127,5 +127,4 @@ def _policy(random: Random) -> Policy:
         limit_to_lagging=False,
         stuck_after_ms=random.choice((0, 0, 0, 0, 60_000)),
         metric=Metric.TIME_LAG,
-        drain_ms=random.choice((0, 0, 0, 0, 60_000)),
     )

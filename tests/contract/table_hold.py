@@ -1,4 +1,4 @@
-"""History 41: what is told while lag is unknown."""
+"""Histories 41 and 54: what is told while lag is unknown."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ def lasting(last: int, *, calm_until: int | None = None) -> History:
     """500 from t = 0 to `last`, then 0 to `calm_until`, then no samples."""
     history = History().known().rounds(0, last, 500)
     return history if calm_until is None else history.rounds(last + 15, calm_until, 0)
+
+
+def fenced() -> History:
+    """Four members' worth of lag, then less; at 255 s the members and half of the partitions are gone."""
+    history = History().known(0, 0, 0, 0).rounds(0, 180, 200, 200, 200, 200, members=4)
+    return history.rounds(195, 240, 50, 50, 50, 50, members=4).rounds(255, 600, 50, 50, None, None)
 
 
 def at_work() -> History:
@@ -80,5 +86,16 @@ CASES = (
     ),
     Case("41 idle", "inactive is never held", lambda: History().rounds(0, 300, 0), (Holding(400, None),), HOUR),
     Case("41 fresh", "no known instant", lambda: History().rounds(0, 15, 500), (Holding(15, None), Holding(100, None)), HOUR),
+    Case(
+        "54",
+        "readings of 0 for less than 300 s may be those of a lost coordinator",
+        fenced,
+        (
+            Holding(315, Answer(800.0, True, ms(300))),
+            Holding(540, Answer(800.0, True, ms(300))),
+            Holding(555, Answer(100.0, True)),
+        ),
+        HOUR,
+    ),
     Case("41 off", "nothing is held", lambda: lasting(600), (Holding(600, Answer(500.0, True)), Holding(700, None))),
 )  # fmt: skip

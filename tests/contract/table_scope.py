@@ -31,7 +31,42 @@ def comes_back() -> History:
     return history.rounds(15, 75, 500, topic=2)
 
 
+def born_beside_a_missing_one() -> History:
+    """A topic appears with 500 while the other one, is missing for two minutes."""
+    history = History().rounds(-240, -120, 0, topic=1)
+    history.rounds(-105, 0, None, topic=1)
+    history.round(0, 500, topic=2, first_seen=True)
+    for at in range(15, 76, 15):
+        history.round(at, 0, topic=1)
+        history.round(at, 500, topic=2)
+    return history
+
+
+def born_one_after_the_other() -> History:
+    """Two topics appear, 15 s apart, with 500 on the first."""
+    history = History()
+    history.round(0, 500, topic=1, first_seen=True)
+    for at in range(15, 61, 15):
+        history.round(at, 500, topic=1)
+        history.round(at, 0, topic=2, first_seen=at == 15)
+    return history
+
+
 CASES = (
+    Case(
+        "37 missing",
+        "a total that begins with a birth is open where a partition is missing: what it had is not known",
+        born_beside_a_missing_one,
+        (unknown(15, Reason.START_UNKNOWN, span=15.0, start_known=False), sustained(60, 500)),
+        {"persistenceScope": "total"},
+    ),
+    Case(
+        "37 later",
+        "what is born later had nothing before",
+        born_one_after_the_other,
+        (calm(45, span=45.0, start_known=True), sustained(60, 500)),
+        {"persistenceScope": "total"},
+    ),
     Case(
         "37 pattern",
         "a topic appears under a pattern; the answer 15 s before did not name it",

@@ -42,15 +42,6 @@ def one_before_the_other() -> History:
     return history
 
 
-def old_backlog() -> History:
-    """What came five minutes ago is read at last, 50 messages every 15 s."""
-    history = History()
-    for number, at in enumerate(range(-315, 226, 15)):
-        end = min(1_000 * number, 6_000)
-        history.round(at, offsets(end, min(end, 5_000 + 50 * max(at // 15, 0))), members=4)
-    return history
-
-
 def missing_now() -> History:
     """The partition of such a consumer is missing from the round at 195 s; another one has little lag."""
     history = History()
@@ -218,13 +209,6 @@ CASES = (
         stopped,
         (calm(180, active=True, stuck=((1, 0),)),),
         {**SECONDS, "stuckAfterSeconds": "150"},
-    ),
-    Case(
-        "31 draining",
-        "an old backlog that is going, in messages, asks for no more replicas than there are",
-        old_backlog,
-        (sustained(150, 400, recovering=True),),
-        {**SECONDS, "drainSeconds": "120"},
     ),
     Case(
         "31 answered",

@@ -190,7 +190,7 @@ CASES = (
         "31 one millisecond",
         "one millisecond above the threshold is above it",
         stopped_a_little_later,
-        (calm(150.001, active=True, span=45.0), sustained(165.001, 3 * 165.001, span=60.0)),
+        (calm(150.001, active=True, span=45.0), sustained(165.001, 495.003, span=60.0)),
         {**SECONDS, "lagThreshold": "90"},
     ),
     Case(

@@ -112,4 +112,4 @@ def _between(older: TargetRound, newer: TargetRound) -> Iterator[str]:
 
 
 def _many() -> Iterator[RandomHistory]:
-    return (random_history(Random(seed)) for seed in range(1, 2_001))
+    return (random_history(Random(seed)) for seed in range(1, 2_501))

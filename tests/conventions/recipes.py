@@ -138,7 +138,7 @@ def add_service(copy: Copy) -> None:
     shutil.copy2(copy.root / "requirements/cli.lock", copy.root / "requirements/archiver.lock")
 
 
-_POLICY_KEY = """    PolicyKey("dummySeconds", "dummy_ms", ValueType.COUNT, "0", _SECONDS, 0, None, "changes no verdict"),
+_POLICY_KEY = """    PolicyKey("dummySeconds", "dummy_ms", ValueType.COUNT, "0", _SECONDS, 0, 60, "changes no verdict"),
 """
 _POLICY_RULE = '''
 

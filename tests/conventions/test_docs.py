@@ -204,5 +204,5 @@ def test_every_state_of_clusters_and_targets_is_told() -> None:
 def test_every_rule_and_every_reason_of_an_explanation_is_told() -> None:
     text = (DOCS / "explain.md").read_text(encoding="utf-8")
     told = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
-    stuck, *later = (rule.value for rule in ValueRule)
-    assert told == [stuck, TIME_LAG, *later, LAST_KNOWN, ACTIVATION, *(why.value for why in DiffReason)]
+    active, stuck, *later = (rule.value for rule in ValueRule)
+    assert told == [active, stuck, TIME_LAG, *later, LAST_KNOWN, ACTIVATION, *(why.value for why in DiffReason)]

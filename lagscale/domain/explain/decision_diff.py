@@ -114,6 +114,8 @@ def compute_value_changes(judgment: Judgment, policy: Policy, answer: Answer | N
         if made and judgment.incomplete and made[-1].after > raw:
             # Only some of the topics were judged: then the floor applies last, after the windows.
             made, last = _compute_rule_changes(replace(judgment, incomplete=False), policy), ValueRule.FLOOR
+    elif raw:
+        made.append(ValueChange(ValueRule.ACTIVE_VALUE.value, 0.0, raw))
     for rule, before, after in ((ValueRule.SCALE_UP, raw, scale_up_value), (last, scale_up_value, judgment.value)):
         if after != before:
             made.append(ValueChange(rule.value, before, after))
@@ -123,26 +125,25 @@ def compute_value_changes(judgment: Judgment, policy: Policy, answer: Answer | N
 def _compute_rule_changes(judgment: Judgment, policy: Policy) -> list[ValueChange]:
     """The changes up to the value before stabilization."""
     made: list[ValueChange] = []
-    value = float(judgment.total)
-    amount = value - judgment.stuck_lag
-    if amount != value:
-        made.append(ValueChange(ValueRule.STUCK.value, value, amount))
+    amount_milli = (judgment.total - judgment.stuck_lag) * 1000
+    if judgment.stuck_lag:
+        made.append(ValueChange(ValueRule.STUCK.value, float(judgment.total), amount_milli / 1000))
     if policy.metric is Metric.TIME_LAG and judgment.time_lag is not None:
-        seconds = judgment.time_lag.estimate_ms / 1000 * max(1, count_replicas(judgment.members or 0, policy))
-        made.append(ValueChange(TIME_LAG, amount, seconds))
-        amount = seconds
+        seconds_milli = judgment.time_lag.estimate_ms * max(1, count_replicas(judgment.members or 0, policy))
+        made.append(ValueChange(TIME_LAG, amount_milli / 1000, seconds_milli / 1000))
+        amount_milli = seconds_milli
     load = Load(
-        amount=amount,
+        amount_milli=amount_milli,
         partitions=judgment.partitions,
         lagging=judgment.lagging,
         recovering=judgment.recovering,
         members=judgment.members,
         incomplete=judgment.incomplete,
     )
-    value = amount
+    value = amount_milli / 1000
     for step in compute_steps(load, policy):
-        made.append(ValueChange(step.rule.value, value, float(step.value)))
-        value = float(step.value)
+        made.append(ValueChange(step.rule.value, value, step.value))
+        value = step.value
     return made
 
 

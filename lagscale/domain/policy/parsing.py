@@ -21,6 +21,7 @@ from lagscale.domain.policy.keys import (
     ValueType,
 )
 from lagscale.domain.policy.policy import (
+    MAX_LAG,
     MAX_LOOKBACK_MS,
     MAX_STABILIZATION_SECONDS,
     MAX_TIME_LAG_SECONDS,
@@ -30,8 +31,8 @@ from lagscale.domain.policy.policy import (
 )
 from lagscale.errors import FieldError, InvalidInput
 
-#: Every number of a policy is below this.
-MAX_NUMBER = Decimal(10) ** 15
+#: Digits of a number with decimals that a double, and PostgreSQL's cast of one, give back unchanged.
+_MAX_DIGITS = 15
 #: Rules of the value of which only one can be followed.
 _EXCLUSIVE_KEYS = ("allowIdleConsumers", "limitToPartitionsWithLag", "ensureEvenDistributionOfPartitions")
 _NUMBER = re.compile(r"\d{1,18}(\.\d{1,18})?")
@@ -111,6 +112,11 @@ class _PolicyParser:
             self._reject("samplingInterval", f"is below this tenant's minimum of {minimum_interval} s")
         if self._numbers["targetLag"] == 0:
             self._reject("targetLag", "must be above 0")
+        if self._numbers["activeValue"] > self._numbers["targetLag"]:
+            target = format_number(self._numbers["targetLag"])
+            self._reject(
+                "activeValue", f"must be at most targetLag = {target}: more would add replicas to a calm group"
+            )
         if "windowSize" in self._given:
             self._check_window(int(sampling), int(self._numbers["sustainSeconds"]))
         self._check_gaps(int(sampling))
@@ -159,6 +165,8 @@ class _PolicyParser:
             self._reject("persistenceScope", "total is not possible with metric timeLag: seconds do not add up")
         if self._values["ensureEvenDistributionOfPartitions"]:
             self._reject("ensureEvenDistributionOfPartitions", "is not possible with metric timeLag; remove it")
+        if self._numbers["drainSeconds"]:
+            self._reject("drainSeconds", "is not possible with metric timeLag: it compares messages; remove it")
         for name in ("lagThreshold", "targetLag"):
             text = self._texts.get(name, "")
             if _NUMBER.fullmatch(text) and Decimal(text) > MAX_TIME_LAG_SECONDS:
@@ -169,11 +177,12 @@ class _PolicyParser:
     def build(self) -> Policy:
         """The policy; with field errors its values mean nothing."""
         policy = Policy(**{key.field: _to_field(key, self._values[key.name]) for key in KEYS if key.field is not None})
-        if policy.lookback_ms > MAX_LOOKBACK_MS:
+        if policy.answer_lookback_ms > MAX_LOOKBACK_MS:
             self._reject(
                 "sustainSeconds",
-                f"the policy looks back {policy.lookback_ms / 3_600_000:.1f} h, at most 18 h can be judged: "
-                "shorten sustainSeconds, activationSustainSeconds, workSeconds, maxGapSeconds or staleAfterSeconds",
+                f"the policy looks back {policy.answer_lookback_ms / 3_600_000:.1f} h, at most 18 h can be judged: "
+                "shorten sustainSeconds, activationSustainSeconds, workSeconds, stuckAfterSeconds, maxGapSeconds, "
+                "staleAfterSeconds or the stabilization windows",
             )
         return policy
 
@@ -197,9 +206,8 @@ def _parse_count(key: PolicyKey, text: str) -> Decimal:
     if not re.fullmatch(r"[+-]?\d{1,18}", text):
         raise ValueError(f"must be a whole number, not {text[:40]!r}")
     value = int(text)
-    if value < key.minimum or (key.maximum is not None and value > key.maximum):
-        upper = f" and at most {key.maximum}" if key.maximum is not None else ""
-        raise ValueError(f"must be at least {key.minimum}{upper}, not {value}")
+    if not key.minimum <= value <= key.maximum:
+        raise ValueError(f"must be at least {key.minimum} and at most {key.maximum}, not {value}")
     return Decimal(value)
 
 
@@ -207,20 +215,22 @@ def _parse_number(key: PolicyKey, text: str) -> Decimal:
     if text == key.default == OFF:
         return Decimal(0)
     value = parse_number(text)
-    if value is None:
-        raise ValueError(f"must be a number from 0 to 10^15, not {text[:40]!r}")
+    if value is None or not key.minimum <= value <= key.maximum:
+        raise ValueError(f"must be a number from {key.minimum} to {key.maximum}, not {text[:40]!r}")
     if round(value, 3) != value:
         raise ValueError(f"has at most 3 decimals, not {text[:40]!r}")
+    if len(value.normalize().as_tuple().digits) > _MAX_DIGITS:
+        raise ValueError(f"has at most {_MAX_DIGITS} digits, not {text[:40]!r}")
     return value
 
 
 def parse_number(text: str) -> Decimal | None:
-    """A number from 0 to below 10^15, exponents included; None for any other text."""
+    """A number from 0 to 10^15, exponents included; None for any other text."""
     try:
         value = Decimal(text)
     except InvalidOperation:
         return None
-    return value if value.is_finite() and 0 <= value < MAX_NUMBER else None
+    return value if value.is_finite() and 0 <= value <= MAX_LAG else None
 
 
 def parse_plain_number(text: str) -> Decimal | None:
@@ -297,8 +307,7 @@ def normalize_value(key: PolicyKey, text: str) -> str | None:
         value = parse_plain_number(text)
         if value is None or (key.value_type is ValueType.COUNT and value != value.to_integral_value()):
             return None
-        above_maximum = key.maximum is not None and value > key.maximum
-        return None if value < key.minimum or above_maximum else format_number(value)
+        return format_number(value) if key.minimum <= value <= key.maximum else None
     try:
         return _format_value(_from_field(key, _parse_text(key, text)))
     except ValueError:

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from enum import StrEnum
 
-#: The longest lookback that the store's retention can serve.
+#: The greatest number of messages: thousandths of it fit into 64 bits, and 15 digits into a double.
+MAX_LAG = 10**15
+#: The longest lookback of an answer that the store's retention can serve.
 MAX_LOOKBACK_MS = 18 * 3600 * 1000
+#: The longest time for which a last-known answer is given, or a backlog may recover.
+MAX_AHEAD_SECONDS = 24 * 3600
 #: The HPA's default scale-down stabilization, on which its current replica count depends.
 HPA_SCALE_DOWN_MS = 300_000
 #: Limit of the sum of both stabilization windows, as the HPA has for each of its own.
@@ -74,12 +79,23 @@ class Policy:
     stuck_after_ms: int
     drain_ms: int
     metric: Metric
+    active_value: float
+
+    @property
+    def target_milli(self) -> int:
+        """The target lag in whole thousandths, in which values are computed exactly."""
+        return round(Decimal(str(self.target_lag)) * 1000)
 
     @property
     def lookback_ms(self) -> int:
-        """How far back samples can change the verdict, counted from the instant judged."""
+        """How far back samples can change the verdict of one instant, counted from that instant."""
         longest = max(self.sustain_ms, self.activation_sustain_ms, self.work_ms, self.stuck_after_ms)
-        return self.stale_after_ms + self.max_gap_ms + longest + self.stabilization_ms
+        return self.stale_after_ms + self.max_gap_ms + longest
+
+    @property
+    def answer_lookback_ms(self) -> int:
+        """How far back samples can change the answer: those of the earliest instant that counts for stabilization."""
+        return self.lookback_ms + self.stabilization_ms
 
     @property
     def stabilization_ms(self) -> int:

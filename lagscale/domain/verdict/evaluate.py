@@ -17,7 +17,7 @@ from lagscale.domain.verdict.facts import VerdictFacts, collect_facts, identify_
 from lagscale.domain.verdict.hold import pick_last_known
 from lagscale.domain.verdict.islands import TrailingIsland, is_undetermined
 from lagscale.domain.verdict.series import build_series, compute_activity_lag, compute_lag
-from lagscale.domain.verdict.value import Load, compute_value, count_replicas, will_recover
+from lagscale.domain.verdict.value import Load, compute_value, count_replicas, get_calm_value, will_recover
 
 Targets = Mapping[int, Sequence[TargetRound]]
 
@@ -47,6 +47,11 @@ def find_last_known(targets: Targets, policy: Policy, *, now_ms: int, upto_ms: i
     series_set = build_series(targets, policy, upto_ms)
     if series_set is None or policy.hold_ms == 0:
         return None
+    # The group is empty for certain, and not because a coordinator was lost: it is activated from zero.
+    if judge_at(targets, policy, now_ms, upto_ms).activates_from_zero and not series_set.had_members_since(
+        series_set.at_ms - policy.hold_window_ms
+    ):
+        return None
     from_ms = now_ms - policy.hold_ms - policy.hold_window_ms
     until_ms = now_ms if upto_ms is None else min(now_ms, upto_ms)
     judgments = _judge_history(targets, policy, from_ms - policy.stabilization_ms, until_ms)
@@ -70,23 +75,25 @@ def _stabilize_last(judgments: Sequence[Judgment], policy: Policy) -> Judgment:
 
     Deliberately not `stabilization.stabilize`, whose fast form tests compare with this one.
 
-    1. up(t) is the least value of the known instants of [t - scaleUpStabilization, t] since the last value of 0.
+    1. up(t) is the least value of the known instants of [t - scaleUpStabilization, t] in the run of sustained ones; a calm
+       one ends the run, and has its own value.
     2. The answer is the greatest up(t) of the known instants of [T - scaleDownStabilization, T], active if any is.
     """
     last = judgments[-1]
-    values = [(judgment.at_ms or 0, judgment.value or 0.0, bool(judgment.active)) for judgment in judgments]
+    times = [judgment.at_ms or 0 for judgment in judgments]
 
     def compute_scale_up(number: int) -> float:
-        at, least, _ = values[number]
-        for before, value, _ in reversed(values[: number + 1]):
-            if value == 0 or before < at - policy.scale_up_ms:
+        least = judgments[number].value or 0.0
+        for before in range(number, -1, -1):
+            is_calm = judgments[before].verdict is Verdict.CALM
+            if is_calm or times[before] < times[number] - policy.scale_up_ms:
                 break
-            least = min(least, value)
+            least = min(least, judgments[before].value or 0.0)
         return least
 
-    window = [n for n, (at, _, _) in enumerate(values) if at >= values[-1][0] - policy.scale_down_ms]
-    value, active = max(map(compute_scale_up, window)), any(values[number][2] for number in window)
-    return replace(last, value=value, active=active, scale_up_value=compute_scale_up(len(values) - 1))
+    window = [number for number, at in enumerate(times) if at >= times[-1] - policy.scale_down_ms]
+    value, active = max(map(compute_scale_up, window)), any(judgments[number].active for number in window)
+    return replace(last, value=value, active=active, scale_up_value=compute_scale_up(len(times) - 1))
 
 
 def judge_at(targets: Targets, policy: Policy, now_ms: int, upto_ms: int | None) -> Judgment:
@@ -144,13 +151,13 @@ def _build_load(facts: VerdictFacts, verdict: Verdict, policy: Policy) -> Load:
         for series, point in facts.fresh
         if identify_partition(series) not in facts.stuck
     ]
-    amount = float(sum(lags))
+    amount_milli = sum(lags) * 1000
     if policy.metric is Metric.TIME_LAG:
         longest = _find_longest_time_lag(facts)
         replicas = max(1, count_replicas(facts.members or 0, policy))
-        amount = longest.estimate_ms / 1000 * replicas if longest is not None else 0.0
+        amount_milli = longest.estimate_ms * replicas if longest is not None else 0
     return Load(
-        amount=amount,
+        amount_milli=amount_milli,
         partitions=len(facts.series_set.series),
         lagging=sum(lag > 0 for lag in lags),
         recovering=verdict is Verdict.SUSTAINED and _is_recovering(facts, policy),
@@ -192,7 +199,8 @@ def _is_recovering(facts: VerdictFacts, policy: Policy) -> bool:
             [(at, lag) for at, lag in samples if at >= at_ms - policy.sustain_ms],
             at_ms,
             policy.lag_threshold,
-            policy.drain_ms,
+            sustain_ms=policy.sustain_ms,
+            within_ms=policy.drain_ms,
         )
         for samples in backlogs
     )
@@ -256,8 +264,9 @@ def _compute_answer(
     if verdict is Verdict.UNKNOWN:
         return None, None
     if verdict is Verdict.CALM:
-        return 0.0, facts.activity.backlog or facts.activity.progress
-    return float(compute_value(load, policy)), True
+        active = facts.activity.backlog or facts.activity.progress
+        return get_calm_value(policy, active=active), active
+    return compute_value(load, policy), True
 
 
 def _activates_from_zero(facts: VerdictFacts, policy: Policy) -> bool:

@@ -11,7 +11,7 @@ from typing import Final
 
 from lagscale.domain.policy.policy import Policy
 from lagscale.domain.verdict.contract import Answer, Judgment, Reason, Verdict, VerdictRequest
-from lagscale.domain.verdict.value import count_replicas
+from lagscale.domain.verdict.value import compute_worth
 
 #: How far before a freeze the last known instant is searched; older samples are mostly past retention.
 FREEZE_LOOKBACK_MS: Final = 24 * 3600 * 1000
@@ -54,7 +54,7 @@ def apply_partial_coverage(judgment: Judgment, policy: Policy) -> Judgment:
     below the current replicas; everything else is unknown, because calm requires every topic.
     """
     if judgment.verdict is Verdict.SUSTAINED and judgment.value is not None and judgment.members is not None:
-        floor = count_replicas(judgment.members, policy) * policy.target_lag
+        floor = compute_worth(judgment.members, policy)
         return replace(judgment, value=max(judgment.value, floor), incomplete=True)
     reason = Reason.MEMBERS_UNKNOWN if judgment.verdict is Verdict.SUSTAINED else Reason.MISSING
     return replace(judgment, verdict=Verdict.UNKNOWN, reason=reason, value=None, active=None, incomplete=True)

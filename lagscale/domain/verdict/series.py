@@ -92,6 +92,14 @@ class MonitorSeries:
         ]
         return min(counts)[1] if counts else None
 
+    def had_members_since(self, since_ms: int) -> bool:
+        """Whether a reading from an instant on says that the group has members."""
+        return any(
+            this.members is not None and this.members >= 1 and this.at_ms - (this.members_age_ms or 0) >= since_ms
+            for rounds in self.rounds.values()
+            for this in rounds
+        )
+
     def members_by_time(self, target_id: int) -> dict[int, bool]:
         """At the time of each of a target's rounds: whether the group was known to have a member."""
         found: dict[int, bool] = {}

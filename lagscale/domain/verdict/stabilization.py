@@ -11,14 +11,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from lagscale.domain.policy.policy import Policy
-from lagscale.domain.verdict.contract import Judgment
+from lagscale.domain.verdict.contract import Judgment, Verdict
 
 
 def stabilize(judgments: Sequence[Judgment], policy: Policy) -> list[Judgment]:
     """The answers at known instants, from the values that the policy gives at each of them.
 
-    1. *Up*: the least value of the last `scaleUpStabilization` within the current run of values above 0: the first
-       one counts at once, later ones only as far as they lasted.
+    1. *Up*: the least value of the last `scaleUpStabilization` within the current run of sustained instants: the
+       first one counts at once, later ones only as far as they lasted.
     2. *Down*: the greatest of those of the last `scaleDownStabilization`, active if any of them was.
 
     Args:
@@ -47,13 +47,13 @@ def stabilize(judgments: Sequence[Judgment], policy: Policy) -> list[Judgment]:
 
 
 def _compute_scale_up(judgments: Sequence[Judgment], window_ms: int) -> Iterator[float]:
-    """Per instant the least value of the window since the values are above 0."""
+    """Per instant the least value of the window in the run of sustained instants; a calm one has its own value."""
     minima: deque[tuple[int, float]] = deque()
     for judgment in judgments:
         at_ms, value = _time_of(judgment), judgment.value or 0.0
-        if value == 0:
+        if judgment.verdict is Verdict.CALM:
             minima.clear()
-            yield 0.0
+            yield value
             continue
         while minima and minima[-1][1] >= value:
             minima.pop()

@@ -26,7 +26,8 @@ def build_totals(series_set: MonitorSeries, lag: LagFunction, level: int, policy
        skipped.
     4. Two neighboring totals further apart than the greatest gap are joined when the bounds of all partitions,
        each at least 0, add up to more than the level.
-    5. The start of a run is known where all counted partitions are first seen.
+    5. The start of a run is known where every partition in scope is first seen, or not before it: one that is missing may
+       have had lag before.
     """
     totals: list[LagPoint] = []
     partitions = series_set.select_lookback()
@@ -42,7 +43,7 @@ def build_totals(series_set: MonitorSeries, lag: LagFunction, level: int, policy
                 at_ms - before <= policy.max_gap_ms
                 or sum(_bound_series(series, before, at_ms, lag, policy.max_gap_ms) for series in partitions) > level
             )
-        begins = all(point.at_ms == at_ms and point.has(Flag.FIRST_SEEN) for _, point in counted)
+        begins = is_complete and all(point.at_ms == at_ms and point.has(Flag.FIRST_SEEN) for _, point in counted)
         totals.append(LagPoint(at_ms, total, joined, begins))
     return totals
 

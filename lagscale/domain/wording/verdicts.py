@@ -196,6 +196,7 @@ def _last_known(_judgment: Judgment, policy: Policy) -> str:
 
 #: Rule that changed a value -> what it did.
 _RULES: Mapping[str, Callable[[Judgment, Policy], str]] = {
+    ValueRule.ACTIVE_VALUE: lambda *_: "activeValue, because the group is active",
     ValueRule.STUCK: _without_stuck,
     ValueRule.EVEN_SPLIT: lambda *_: "a replica count that divides the partitions evenly",
     ValueRule.REPLICA_CAP: lambda *_: "capped by the number of partitions",

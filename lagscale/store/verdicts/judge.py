@@ -14,10 +14,11 @@ from psycopg_pool import AsyncConnectionPool
 from lagscale.clock import to_datetime, to_ms
 from lagscale.domain.lag.time_lag import TimeLag
 from lagscale.domain.policy.keys import KEYS, PolicyKey, ValueType
-from lagscale.domain.policy.policy import Metric
+from lagscale.domain.policy.policy import Metric, Policy
 from lagscale.domain.verdict.contract import Answer, Island, Judgment, Reason, Verdict, VerdictRequest
 from lagscale.domain.verdict.hold import pick_last_known
 from lagscale.domain.verdict.stabilization import stabilize
+from lagscale.domain.verdict.value import get_calm_value
 from lagscale.store.connection import fetch_rows, translate_errors
 from lagscale.store.queries import load
 from lagscale.store.verdicts.judgment_history import EMPTY_HISTORY, JudgmentHistory, JudgmentSource, extend_history
@@ -86,6 +87,10 @@ class PostgresVerdicts:
             return last - policy.hold_window_ms - policy.stabilization_ms
 
         async with translate_errors(), self._pool.connection() as connection:
+            # A group that is empty for certain, and not because a coordinator was lost, is activated from zero.
+            since = judgment.at_ms - policy.hold_window_ms
+            if judgment.activates_from_zero and not await _had_members(connection, request, since, judgment.at_ms):
+                return None
             # The newest determined sample time is most often the newest one, and then a few are enough.
             determined = await self._read_history(connection, request, now_ms, needed_since, first=_FIRST_CHUNK)
         return pick_last_known(stabilize(determined, policy), judgment.members, now_ms, policy)
@@ -154,7 +159,11 @@ async def _judge(
         if left:
             literals = [_format_ask(n, request) for n, request in left.items()]
             rows = await fetch_rows(connection, statement, {"asks": literals}, prepare=True)
-            judged |= {row["ask"]: _read_judgment(row) for row in rows if row["verdict"] != "undecided"}
+            judged |= {
+                row["ask"]: _read_judgment(row, left[row["ask"]].policy)
+                for row in rows
+                if row["verdict"] != "undecided"
+            }
     return [judged[n] for n in range(len(requests))]
 
 
@@ -187,6 +196,18 @@ async def _read_sample_times(
     return [to_ms(row[0]) for row in await cursor.fetchall()]
 
 
+async def _had_members(connection: AsyncConnection[Any], request: VerdictRequest, since_ms: int, until_ms: int) -> bool:
+    parameters = {
+        "tenant": request.tenant_id,
+        "targets": list(request.target_ids),
+        "since": to_datetime(since_ms),
+        "until": to_datetime(until_ms),
+    }
+    cursor = await connection.execute(load("had_members"), parameters, prepare=True)
+    row = await cursor.fetchone()
+    return row is not None and bool(row[0])
+
+
 def _format_ask(number: int, request: VerdictRequest) -> str:
     """A request as text of the composite type `full_ask`, in the order of its columns.
 
@@ -210,14 +231,17 @@ def _encode(key: PolicyKey, value: object) -> object:
     return value != key.default if key.value_type is ValueType.CHOICE else value
 
 
-def _read_judgment(row: Row) -> Judgment:
+def _read_judgment(row: Row, policy: Policy) -> Judgment:
     at: datetime | None = row["at"]
+    verdict = Verdict(row["verdict"])
+    # Statements give the value of sustained lag; that of a calm group is not theirs to know.
+    value = get_calm_value(policy, active=row["active"]) if verdict is Verdict.CALM else row["value"]
     return Judgment(
-        verdict=Verdict(row["verdict"]),
+        verdict=verdict,
         reason=Reason(row["reason"]),
-        value=row["value"],
-        raw=row["value"],
-        scale_up_value=row["value"],
+        value=value,
+        raw=value,
+        scale_up_value=value,
         active=row["active"],
         at_ms=None if at is None else to_ms(at),
         now_ms=to_ms(row["now_at"]),

@@ -41,7 +41,7 @@ class ExplanationInput:
         partial: since when only a part of the topics is measured, and why; None if all are.
         rows: newest round of each target.
         rounds: those that the verdict reads; None if they are too many.
-        lag_series: lag over the verdict's lookback.
+        lag_series: lag over the lookback of the answer.
         current_decisions: of each replica the decision in force then; without any, `previous_decision` is the newest one.
         decisions: of the time of `lag_series`, the newest first.
         deleted_since: when a monitor that was restored later had been deleted; None if it was not deleted then.
@@ -111,7 +111,7 @@ async def load_explanation_input(session: TenantSession, name: str, at_ms: int |
     links = await history.read_target_links(session, monitor["id"])
     topics = history.find_linked_topics(links, alive_ms)
     samples_since = await history.read_samples_since(session)
-    at, since = to_datetime(at_ms), to_datetime(at_ms - policy.lookback_ms)
+    at, since = to_datetime(at_ms), to_datetime(at_ms - policy.answer_lookback_ms)
     window = to_datetime(at_ms - REPEAT_INTERVAL_MS - MAX_CALL_INTERVAL_MS)
     current_decisions = select_current(await history.read_newest_decisions(session, monitor["id"], at, window), at_ms)
     older = [] if current_decisions else await history.read_decisions(session, monitor["id"], to_datetime(0), at, 1)

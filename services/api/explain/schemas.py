@@ -27,7 +27,7 @@ class ValueStepOut(ApiSchema):
 
     rule: str = Field(
         examples=["replica_cap"],
-        description="`stuck`, `time_lag`, `even_split`, `replica_cap`, `lagging_cap`, `recovering`, `floor`, `scale_up`, "
+        description="`active_value`, `stuck`, `time_lag`, `even_split`, `replica_cap`, `lagging_cap`, `recovering`, `floor`, `scale_up`, "
         "`scale_down`, `last_known` or `activation`, in this order.",
     )
     before: float | None = Field(default=None, examples=[5000.0], description="Null if the verdict is unknown.")

@@ -40,7 +40,7 @@ def serialize_evaluation(
     judgment, policy, topics = evaluation.judgment, point.policy, dict(point.topics)
     applied_changes = compute_value_changes(judgment, policy, evaluation.answer)
     missing = _find_missing(point)
-    lookback_ms = policy.lookback_ms
+    lookback_ms = policy.answer_lookback_ms
     if judgment.verdict is Verdict.UNKNOWN:
         lookback_ms += policy.hold_ms + policy.hold_window_ms
     return out.EvaluationOut(

@@ -286,7 +286,7 @@ def _build_window(policy: Policy) -> WindowOut:
         sustain_seconds=policy.sustain_ms / 1000,
         sampling_interval=policy.sampling_ms / 1000,
         min_samples=-(-policy.sustain_ms // policy.sampling_ms) + 1,
-        lookback_seconds=policy.lookback_ms / 1000,
+        lookback_seconds=policy.answer_lookback_ms / 1000,
         max_lookback_seconds=MAX_LOOKBACK_MS / 1000,
         first_verdict_within_seconds=first_verdict_ms / 1000,
     )

@@ -42,6 +42,7 @@ def build_monitor(trigger: KedaTrigger, tenant: str, options: ImportOptions) -> 
     """The monitor of a trigger; logs every key that belongs to it."""
     topics = _read_topics(trigger)
     policy = _build_policy(trigger, topics, options)
+    _add_active_value(trigger, policy)
     _add_hold_seconds(trigger, policy)
     _check_conflicts(trigger, topics, policy)
     trigger.log.change(trigger.key("bootstrapServers"), _describe_source(trigger, "bootstrapServers"))
@@ -130,6 +131,13 @@ def _add_partitions(trigger: KedaTrigger, topics: Topics, policy: dict[str, Poli
     else:
         policy["partitionLimitation"] = re.sub(r"\s", "", text)
         log.keep(path, KEDA_KEYS["partitionLimitation"].note)
+
+
+def _add_active_value(trigger: KedaTrigger, policy: dict[str, PolicyValue]) -> None:
+    if get_map(trigger.resource.spec, "advanced", "scalingModifiers"):
+        policy["activeValue"] = 1
+        reason = "a formula never sees whether a group is active; 1 keeps a working group from being taken for idle"
+        trigger.log.add(f"{trigger.path}.policy.activeValue", f"1: {reason}")
 
 
 def _add_hold_seconds(trigger: KedaTrigger, policy: dict[str, PolicyValue]) -> None:

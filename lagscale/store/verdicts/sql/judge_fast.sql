@@ -25,7 +25,7 @@ select
         else 'no_breach'
     end as reason,
     case
-        when h.is_sustained then capped.value
+        when h.is_sustained then (capped.value_milli * 0.001)::float8
         when g.is_active or g.is_idle then 0.0
     end as value,
     case when h.is_sustained or g.is_active then true when g.is_idle then false end as active,
@@ -40,7 +40,7 @@ select
     g.absent
 from asks as a
 -- include part_gate
-cross join lateral (select g.total::float8 as amount, g.partitions, g.lagging) as v
+cross join lateral (select g.total::numeric * 1000 as amount_milli, g.partitions, g.lagging) as v
 -- include part_capped
 -- include part_maybe_stuck
 left join lateral (

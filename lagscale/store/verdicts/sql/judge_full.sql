@@ -343,8 +343,7 @@ cross join lateral (
             coalesce(sum(c.activity_lag) filter (where c.counted), 0) as activity_total,
             -- A partition first seen later counts 0; any other without a sample makes the sum a lower bound.
             bool_and(c.counted or coalesce(c.first_seen_at > c.at, false)) as exact,
-            coalesce(bool_and(coalesce(c.first_seen_at = c.at, false)) filter (where c.counted), false)
-            as all_first_seen
+            bool_and(coalesce(c.first_seen_at >= c.at, false)) as all_first_seen
         from grid_samples as c
         group by c.at
     ),
@@ -442,10 +441,10 @@ cross join lateral (
             coalesce(p.stuck_lag, 0) as stuck_lag,
             case
                 when a.by_time then
-                    coalesce(z.estimate, 0) / 1000.0::float8
-                    * greatest(ceil(coalesce(i.members, 0) / a.per_replica::float8), 1)
-                else (coalesce(p.total, 0) - coalesce(p.stuck_lag, 0))::float8
-            end as amount,
+                    coalesce(z.estimate, 0)::numeric
+                    * greatest((coalesce(i.members, 0) + a.per_replica - 1) / a.per_replica, 1)
+                else (coalesce(p.total, 0) - coalesce(p.stuck_lag, 0))::numeric * 1000
+            end as amount_milli,
             z.lower as time_lag_lower,
             z.estimate as time_lag_estimate,
             z.upper as time_lag_upper,
@@ -545,17 +544,17 @@ cross join lateral (
         case v.verdict
             when 'calm' then 0.0
             when 'sustained' then
-                greatest(
+                (0.001 * greatest(
                     least(
-                        capped.value,
+                        capped.value_milli,
                         case
                             when v.recovering then
-                                greatest(ceil(v.members / a.per_replica::float8), 1) * a.target_lag
+                                greatest((v.members + a.per_replica - 1) / a.per_replica, 1) * a.target_milli
                         end
                     ),
                     -- With a missing partition the value does not fall below that of the current members.
-                    case when v.incomplete then ceil(v.members / a.per_replica::float8) * a.target_lag else 0 end
-                )
+                    case when v.incomplete then (v.members + a.per_replica - 1) / a.per_replica * a.target_milli end
+                ))::float8
         end as value,
         case when v.verdict <> 'unknown' then v.is_active end as active,
         v.at,

@@ -10,7 +10,6 @@ select
         when g.stale then 'unknown'
         when not g.decidable or not g.above_threshold or m.maybe_stuck or w.is_determined is not true then 'undecided'
         when h.is_sustained and g.members is null then 'unknown'
-        when h.is_sustained and a.drain > 0 then 'undecided'
         when h.is_sustained then 'sustained'
         when w.lower_bound > a.level or not (g.is_active or g.is_idle or g.undetermined) then 'undecided'
         when g.undetermined then 'unknown'
@@ -24,7 +23,7 @@ select
         else 'no_breach'
     end as reason,
     case
-        when h.is_sustained and g.members is not null then capped.value
+        when h.is_sustained and g.members is not null then (capped.value_milli * 0.001)::float8
         when h.is_sustained is not true and (g.is_active or g.is_idle) then 0.0
     end as value,
     case
@@ -209,7 +208,7 @@ left join lateral (
 ) as h on true
 cross join lateral (
     select
-        w.estimate / 1000.0::float8 * greatest(ceil(coalesce(g.members, 0) / a.per_replica::float8), 1) as amount,
+        w.estimate::numeric * greatest((coalesce(g.members, 0) + a.per_replica - 1) / a.per_replica, 1) as amount_milli,
         g.partitions,
         g.lagging
 ) as v

@@ -14,6 +14,8 @@ asks as (
         a.lookback * interval '1 millisecond' as lookback_time,
         -- The level of time lag is in milliseconds.
         case when a.by_time then a.lag_threshold * 1000 else a.lag_threshold end as level,
+        -- Values are computed in whole thousandths. A bigint could not hold those of many replicas.
+        a.target_lag::numeric * 1000 as target_milli,
         a.stuck_after * interval '1 millisecond' as stuck_time
     from unnest(%(asks)s::full_ask[]) as a
 )

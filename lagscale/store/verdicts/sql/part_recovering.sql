@@ -1,5 +1,5 @@
 -- Whether each lasting backlog recovers by itself, of asks with `drainSeconds`.
--- needs: a(drain, by_total, sustain_time, lag_threshold), evaluation_time(at), samples(target, part, ts, lag)
+-- needs: a(drain, by_total, sustain, sustain_time, lag_threshold), evaluation_time(at), samples(target, part, ts, lag)
 -- needs: islands(target, part, fresh, span), comparable_totals(of, at, total)
 -- gives: cte recovering(recovers)
 -- slots: limit.RECOVERY_MIN_SAMPLES
@@ -19,6 +19,7 @@
         -- The least-squares line through them in whole numbers: it falls, and is at the threshold soon enough.
         select
             l.n >= :limit.RECOVERY_MIN_SAMPLES
+            and l.duration * 4 >= a.sustain
             and l.slope < 0
             and l.sum_lag * l.spread + l.slope * (l.n * a.drain - l.sum_t)
             <= a.lag_threshold * l.n * l.spread as recovers
@@ -30,21 +31,38 @@
             from (
                 select
                     count(m.t)::numeric as n,
+                    max(m.t) - min(m.t) as duration,
                     coalesce(sum(m.t), 0) as sum_t,
                     coalesce(sum(m.lag), 0) as sum_lag,
                     coalesce(sum(m.t * m.t), 0) as sum_tt,
                     coalesce(sum(m.t * m.lag), 0) as sum_t_lag
                 from (
-                    -- A partition whose newest sample is older has none of them, and is not determined.
+                    -- From the highest sample on, of equal ones the latest: a rise is no part of the line.
                     select
-                        o.target,
-                        o.part,
-                        case when o.ts >= i.at - a.sustain_time then o.lag::numeric end as lag,
-                        case
-                            when o.ts >= i.at - a.sustain_time then round(extract(epoch from o.ts - i.at) * 1000)
-                        end as t
-                    from recovery_points as o
-                    cross join evaluation_time as i
+                        e.target,
+                        e.part,
+                        case when e.t >= e.peak_t then e.lag end as lag,
+                        case when e.t >= e.peak_t then e.t end as t
+                    from (
+                        select
+                            k.*,
+                            first_value(k.t) over (
+                                partition by k.target, k.part order by k.lag desc nulls last, k.t desc
+                            ) as peak_t
+                        from (
+                            -- A partition whose newest sample is older has none of them, and is not determined.
+                            select
+                                o.target,
+                                o.part,
+                                case when o.ts >= i.at - a.sustain_time then o.lag::numeric end as lag,
+                                case
+                                    when o.ts >= i.at - a.sustain_time
+                                        then round(extract(epoch from o.ts - i.at) * 1000)
+                                end as t
+                            from recovery_points as o
+                            cross join evaluation_time as i
+                        ) as k
+                    ) as e
                 ) as m
                 group by m.target, m.part
             ) as f

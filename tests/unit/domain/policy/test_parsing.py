@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from lagscale.domain.policy.keys import KEYS, PolicyKey
 from lagscale.domain.policy.parsing import parse_policy
 from lagscale.errors import InvalidInput
 
@@ -48,11 +49,34 @@ def test_the_lookback_reaches_as_far_as_every_rule_of_the_policy() -> None:
     plain = parse_policy({})
     assert plain.lookback_ms == 30_000 + 25_000 + 120_000
     assert parse_policy({"stuckAfterSeconds": "600"}).lookback_ms == plain.lookback_ms + 480_000
-    assert parse_policy({"scaleUpStabilization": "60"}).lookback_ms == plain.lookback_ms + 60_000
-    assert parse_policy({"scaleDownStabilization": "90"}).lookback_ms == plain.lookback_ms + 90_000
+    windows = parse_policy({"scaleUpStabilization": "60", "scaleDownStabilization": "90"})
+    assert (windows.lookback_ms, windows.answer_lookback_ms) == (plain.lookback_ms, plain.lookback_ms + 150_000)
     assert "at most 18 h" in faults_of(stuckAfterSeconds="64800")["sustainSeconds"]
 
 
 def test_a_held_answer_looks_back_over_what_is_kept() -> None:
     assert parse_policy({"scaleDownStabilization": "60"}).hold_window_ms == 300_000
     assert parse_policy({"scaleDownStabilization": "900"}).hold_window_ms == 900_000
+
+
+def test_an_active_value_is_at_most_the_target() -> None:
+    assert parse_policy({"activeValue": "0.5", "targetLag": "0.5"}).active_value == 0.5
+    assert parse_policy({}).active_value == 0
+    assert "at most targetLag = 500" in faults_of(activeValue="500.001")["activeValue"]
+    assert "at most 3 decimals" in faults_of(activeValue="0.0001")["activeValue"]
+    assert "from 0 to" in faults_of(activeValue="-1")["activeValue"]
+
+
+def test_draining_compares_messages() -> None:
+    assert "metric timeLag" in faults_of(metric="timeLag", drainSeconds="60", lagThreshold="60")["drainSeconds"]
+
+
+@pytest.mark.parametrize("key", [key for key in KEYS if key.is_number], ids=lambda key: str(key.name))
+def test_what_is_above_the_greatest_value_names_key_and_limit(key: PolicyKey) -> None:
+    assert f"{key.maximum}, not" in faults_of(**{key.name: str(key.maximum + 1)})[key.name]
+
+
+def test_a_number_has_no_more_digits_than_a_double_gives_back() -> None:
+    assert parse_policy({"targetLag": "123456789012.345"}).target_milli == 123_456_789_012_345
+    assert parse_policy({"targetLag": "1000000000000000"}).target_milli == 10**18
+    assert "at most 15 digits" in faults_of(targetLag="1234567890123.456")["targetLag"]

@@ -39,6 +39,7 @@ OTHERS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "stuckAfterSeconds": ("90", {}),
     "drainSeconds": ("60", {}),
     "holdSeconds": ("60", {}),
+    "activeValue": ("1", {}),
 }
 NAMES = sorted(KEYS_BY_NAME)
 NUMBERS = [key.name for key in KEYS if key.value_type in {ValueType.COUNT, ValueType.NUMBER, ValueType.SECONDS}]

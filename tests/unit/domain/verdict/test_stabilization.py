@@ -23,9 +23,9 @@ def judgments(steps: list[tuple[int, float, bool]]) -> list[Judgment]:
     at, made = 0, []
     for step, value, active in steps:
         at += step
-        made.append(
-            Judgment(Verdict.CALM, Reason.NO_BREACH, value, active or value > 0, at * 1000, at * 1000, raw=value)
-        )
+        # A calm instant may have a value, and a sustained one none.
+        verdict = Verdict.CALM if value in {0.0, 1.0} and active else Verdict.SUSTAINED
+        made.append(Judgment(verdict, Reason.LASTED, value, active or value > 0, at * 1000, at * 1000, raw=value))
     return made
 
 
@@ -36,9 +36,10 @@ def by_definition(known: list[Judgment], policy: Policy) -> tuple[float, bool]:
         return judgment.at_ms or 0
 
     def up(instant: Judgment) -> float:
+        if instant.verdict is Verdict.CALM:
+            return instant.value or 0.0
         run = [one for one in known if at(one) <= at(instant)]
-        zeros = [at(one) for one in run if one.value == 0]
-        since = max(zeros, default=-1)
+        since = max((at(one) for one in run if one.verdict is Verdict.CALM), default=-1)
         values = [one.value or 0.0 for one in run if at(one) >= at(instant) - policy.scale_up_ms and at(one) > since]
         return min(values, default=0.0)
 

@@ -21,6 +21,8 @@ PARTITIONS = 100_000
 class OversizedCluster:
     """Answers at once; its messages come steadily, and no group reads them."""
 
+    describes_groups = True
+
     def __init__(self, partitions: int = PARTITIONS) -> None:
         self._partitions = dict.fromkeys(range(partitions), True)
 

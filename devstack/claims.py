@@ -16,6 +16,8 @@ from devstack.server import Server, family, signal_all, started_at
 #: Referenced here, so that garbage collection does not release a claim while its server runs.
 _active_claims: set[Claim] = set()
 _CLAIMS = Path(__file__).resolve().parents[1] / ".devstack" / "claims"
+#: Of a claim that its process has not locked and written yet.
+_PARTIAL = ".partial"
 
 
 class Claim:
@@ -35,7 +37,7 @@ class Claim:
         sweep(claims)
         self._file = claims / uuid.uuid4().hex
         # Locked before it gets its final name.
-        partial = self._file.with_suffix(".partial")
+        partial = self._file.with_suffix(_PARTIAL)
         self._lock = partial.open("w")
         fcntl.flock(self._lock, fcntl.LOCK_EX)
         self._write({})
@@ -69,7 +71,9 @@ def sweep(claims: Path = _CLAIMS) -> list[Path]:
             text = claim.read()
             if text:
                 swept.append(_clear(json.loads(text)))
-            file.unlink(missing_ok=True)
+            # An empty one may belong to a process that is about to lock it.
+            if text or file.suffix != _PARTIAL:
+                file.unlink(missing_ok=True)
     return swept
 
 

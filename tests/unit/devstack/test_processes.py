@@ -113,6 +113,13 @@ def test_a_held_folder_stays_and_a_released_one_goes(tmp_path: Path) -> None:
     assert list(claims.iterdir()) == []
 
 
+def test_a_claim_that_its_process_is_about_to_lock_is_left(tmp_path: Path) -> None:
+    partial = tmp_path / "new.partial"
+    partial.touch()
+    assert sweep(tmp_path) == []
+    assert partial.exists()
+
+
 def test_what_a_killed_run_has_left_is_swept_away(tmp_path: Path) -> None:
     claims, folder = tmp_path / "claims", tmp_path / "data"
     claims.mkdir()

@@ -262,7 +262,7 @@ async def test_all_topics_of_a_group_are_those_with_commits_and_no_other_is_aske
     scopes.measured(linked["a"])
     # What is polled are targets, and the only one is the topic with commits.
     assert scopes.world.ask("select topic from lag_target") == [(first,)]
-    assert set(scopes.client.asked) == {("groups", scopes.group), ("commits", scopes.group)}
+    assert set(scopes.client.asked) == {("commits", scopes.group)}
     scopes.discovery.run_once()
     scopes.world.produce(second, 7)
     scopes.world.commit(scopes.group, second, 0)
@@ -283,7 +283,7 @@ async def test_a_group_without_commits_has_nothing_to_measure(scopes: Scopes) ->
         return scopes.code(monitor) == StateCode.NO_MATCH
 
     wait_until(looked_up, 30, "the group was not looked up")
-    assert set(scopes.client.asked) == {("groups", scopes.group), ("commits", scopes.group)}
+    assert set(scopes.client.asked) == {("commits", scopes.group)}
     assert scopes.links(monitor) == {}
     judged = await scopes.judged(monitor)
     assert (judged.verdict, judged.reason) == (Verdict.UNKNOWN, Reason.NOTHING_TO_MEASURE)

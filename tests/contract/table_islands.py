@@ -95,6 +95,13 @@ CASES = (
         (sustained(150, 150), unknown(151, Reason.MISSING), unknown(190, Reason.MISSING)),
         {"persistenceScope": "total"},
     ),
+    Case(
+        "35 total, stale",
+        "a total that lasted is not told when it is stale, although another partition is fresh",
+        lambda: History().rounds(-120, 60, 150, 5, members=3).rounds(75, 180, None, 5, members=3),
+        (sustained(60, 155), unknown(180, Reason.MISSING, missing=1)),
+        {"persistenceScope": "total"},
+    ),
     Case("1", "no samples", History, (unknown(0, Reason.NO_DATA, island=None),)),
     Case(
         "2",

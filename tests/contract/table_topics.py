@@ -89,6 +89,14 @@ def back_after_absence() -> History:
 
 
 CASES = (
+    Case(
+        "21 young",
+        "one topic is above the threshold for a moment, another one since an unknown time",
+        lambda: (
+            History().rounds(-120, 0, 0).rounds(15, 30, 120, members=1).rounds(0, 30, 150, topic=2, members=1)
+        ),
+        (unknown(30, Reason.START_UNKNOWN, start_known=False),),
+    ),
     Case("21", "two topics below the level", two_topics, (calm(60, active=True, partitions=2, total=160),)),
     Case("21 total", "their total above it", two_topics, (calm(45), sustained(60, 160), sustained(120, 160)), TOTAL),
     Case(

@@ -148,7 +148,7 @@ def test_faults_of_all_objects_come_together_with_their_lines_before_anything_is
     lines = [line.removeprefix(f"lagscale: {tmp_path}/faults.yaml:") for line in told.err.splitlines()]
     assert sorted(lines, key=lambda line: int(line.partition(":")[0])) == [
         f"7: monitor {tenant}/slip: spec.policy.lagTreshold: unknown policy key; did you mean lagThreshold?",
-        f"8: monitor {tenant}/slip: spec.policy.sustainSeconds: must be at least 0, not -1",
+        f"8: monitor {tenant}/slip: spec.policy.sustainSeconds: must be at least 0 and at most 64800, not -1",
         f"12: monitor {tenant}/range: spec.consumerGroup: is required",
         f"14: monitor {tenant}/range: spec.consumergroup: unknown field; did you mean consumerGroup?",
         f"22: monitor {tenant}/interval: spec.topicPattern: cannot be combined with topics; set one of the two",

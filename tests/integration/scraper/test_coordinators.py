@@ -158,4 +158,4 @@ def _commit(admin: AdminClient, group: str, topic: str, offset: int) -> None:
         answer = admin.alter_consumer_group_offsets([request])[group].result(20)
         return all(partition.error is None for partition in answer.topic_partitions)
 
-    wait_until(is_taken, 20, "the commit was taken")
+    wait_until(is_taken, 60, "the commit was taken")

@@ -155,7 +155,7 @@ def test_connections_that_the_broker_closes_as_idle_cost_no_round(odd: World, pr
         odd.tick()
         assert len(odd.rows(target)) == count
         assert (odd.rows(target)[0]["lags"], odd.state(target), odd.cluster_state(cluster)) == ([6], "ok", "ok")
-        wait_until(lambda: not proxy.connected, 20, "the broker closed its idle connections")
+        wait_until(lambda: not proxy.connected, 120, "the broker closed its idle connections")
 
 
 def test_no_topic_is_created_by_looking_though_brokers_create_them(odd: World, proxy: KafkaProxy) -> None:

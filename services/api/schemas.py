@@ -7,7 +7,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Annotated, Any, Generic, Self, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, WithJsonSchema
+from pydantic import AfterValidator, AwareDatetime, BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 from pydantic.alias_generators import to_camel
 
 from lagscale.clock import to_datetime
@@ -25,6 +25,12 @@ def _check_name(text: str) -> str:
     if not is_name(text):
         raise ValueError("must be 1 to 63 characters of a-z, 0-9 and -, without - at either end")
     return text
+
+
+def _refuse_number(value: object) -> object:
+    if re.fullmatch(r"\s*[+-]?[\d.]+\s*", str(value)):
+        raise ValueError("must be a time such as 2026-01-05T10:00:00Z")
+    return value
 
 
 def _check_line(text: str) -> str:
@@ -73,6 +79,8 @@ Name = Annotated[
     WithJsonSchema({"type": "string", "pattern": f"^{NAME_PATTERN.pattern}$", "maxLength": 63}),
 ]
 Line = Annotated[str, Field(max_length=255), AfterValidator(_check_line)]
+#: A time in a query; a bare number is no time, though pydantic would read it as seconds since 1970.
+QueryTime = Annotated[AwareDatetime, BeforeValidator(_refuse_number)]
 Group = Annotated[
     str, Field(min_length=1, json_schema_extra={"maxLength": MAX_GROUP_BYTES}), AfterValidator(_check_group)
 ]

@@ -10,13 +10,13 @@ from uuid import UUID
 
 from fastapi import APIRouter, Depends, Query
 from fastapi.responses import StreamingResponse
-from pydantic import AwareDatetime, Field
+from pydantic import Field
 
 from lagscale.store.registry import audit, history
 from lagscale.store.registry.audit import AuditFilter
 from lagscale.store.registry.session import Row
 from services.api.deps import PageQuery, Platform, ScopeAccess, TenantAccess, TenantAdmin
-from services.api.schemas import ApiSchema, Line, Listing, Name, serialize_page
+from services.api.schemas import ApiSchema, Line, Listing, Name, QueryTime, serialize_page
 
 router = APIRouter(tags=["audit"])
 _TENANT_PATH = "/v1/tenants/{tenant}/audit"
@@ -59,8 +59,8 @@ def _read_filter(
     object_: Annotated[
         Line | None, Query(alias="object", description="As in `monitor/orders`, or `monitor/*`.")
     ] = None,
-    since: Annotated[AwareDatetime | None, Query(description="Start of the time range, inclusive.")] = None,
-    until: Annotated[AwareDatetime | None, Query(description="End of the time range, exclusive.")] = None,
+    since: Annotated[QueryTime | None, Query(description="Start of the time range, inclusive.")] = None,
+    until: Annotated[QueryTime | None, Query(description="End of the time range, exclusive.")] = None,
 ) -> AuditFilter:
     return AuditFilter(actor, action, object_, since, until)
 

@@ -6,7 +6,6 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import APIRouter, Query
-from pydantic import AwareDatetime
 
 from lagscale.clock import to_datetime
 from lagscale.domain.lag.rounds import MEMBERS_MAX_AGE_MS, Note
@@ -21,7 +20,7 @@ from lagscale.store.registry.paging import INVALID_CURSOR, decode_cursor, encode
 from lagscale.store.registry.session import Row
 from services.api.deps import PageQuery, Viewer, check_name, part
 from services.api.monitors.drafts import read_measured
-from services.api.schemas import Listing, to_optional_datetime
+from services.api.schemas import Listing, QueryTime, to_optional_datetime
 from services.api.verdicts.answers import (
     VerdictStore,
     build_frozen,
@@ -35,8 +34,8 @@ from services.api.verdicts.schemas import PartitionOut, RoundOut, VerdictOut
 router = APIRouter(prefix="/v1/tenants/{tenant}/monitors", tags=["monitors"])
 
 _FLAGS = (Flag.UNCOMMITTED, Flag.LOST, Flag.RESET, Flag.REWIND, Flag.FIRST_SEEN)
-From = Annotated[AwareDatetime | None, Query(alias="from", description="Start of the time range, inclusive.")]
-To = Annotated[AwareDatetime | None, Query(description="End of the time range, exclusive.")]
+From = Annotated[QueryTime | None, Query(alias="from", description="Start of the time range, inclusive.")]
+To = Annotated[QueryTime | None, Query(description="End of the time range, exclusive.")]
 
 
 @router.get("/{monitor}/verdict", summary="Show the current verdict of a monitor, with its evidence")

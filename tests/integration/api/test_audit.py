@@ -86,7 +86,7 @@ async def test_filters_choose(shop: Shop) -> None:
 
 
 @pytest.mark.parametrize(
-    "query", [{"since": "yesterday"}, {"since": "2030-01-01T00:00:00"}, {"cursor": "x"}, {"limit": "0"}, {"cursor": "WyIyMDMwIiwiMSJd"}, {"actor": "a\x00b"}],
+    "query", [{"since": "yesterday"}, {"since": "1767607200"}, {"since": "2030-01-01T00:00:00"}, {"cursor": "x"}, {"limit": "0"}, {"cursor": "WyIyMDMwIiwiMSJd"}, {"actor": "a\x00b"}],
 )  # fmt: skip
 async def test_faults_are_told(shop: Shop, query: dict[str, str]) -> None:
     answer = await shop.api.get(f"{shop.path}/audit", params=query)

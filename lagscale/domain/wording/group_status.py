@@ -48,7 +48,7 @@ def describe_group(group: GroupStatus) -> str:
         if unmeasured_count
         else ""
     )
-    return f"Of {number:,} partition{'s' if number > 1 else ''}: {', '.join(parts)}.{missing}"
+    return f"Of {format_count(number, 'partition')}: {', '.join(parts)}.{missing}"
 
 
 def describe_open_transaction(one: OpenTransaction, since: str, read: str, isolation: IsolationLevel) -> str:
@@ -67,7 +67,7 @@ def describe_unstable(where: str, messages: int, isolation: IsolationLevel) -> s
         else "they count as lag; isolationLevel read_committed leaves them out"
     )
     return (
-        f"{messages:,} message{'s' if messages > 1 else ''} of {where} lie{'' if messages > 1 else 's'} behind an open "
+        f"{format_count(messages, 'message')} of {where} lie{'s' if messages == 1 else ''} behind an open "
         f"transaction. Consumers that read committed messages do not get them yet; {counts}."
     )
 
